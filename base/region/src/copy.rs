@@ -18,6 +18,17 @@ pub(crate) unsafe fn copy(to: *mut u8, from: *const u8, len: usize) {
     unsafe { imp::copy(to, from, len) }
 }
 
+/// Writes eight bytes, little-endian, at an address of any alignment.
+///
+/// # Safety
+/// Eight bytes from `to` must be mapped and writable.
+#[inline]
+pub(crate) unsafe fn copy_word(to: *mut u8, word: u64) {
+    // JUSTIFICATION: as in `copy`.
+    // SAFETY: the caller's promise.
+    unsafe { imp::copy_word(to, word) }
+}
+
 #[cfg(all(target_arch = "x86_64", target_feature = "avx", not(miri)))]
 mod imp {
     use core::arch::asm;
@@ -43,6 +54,20 @@ mod imp {
         }
         // SAFETY: `len - STEP` is not negative and a step ends at `len`.
         unsafe { step(to.wrapping_add(len - STEP), from.wrapping_add(len - STEP)) };
+    }
+
+    /// # Safety
+    /// As `copy_word` of the module above.
+    #[inline]
+    pub(super) unsafe fn copy_word(to: *mut u8, word: u64) {
+        // JUSTIFICATION: see the module.
+        // SAFETY: writes exactly the eight bytes that the caller vouches for.
+        unsafe {
+            asm!(
+                "mov [{to}], {word}", to = in(reg) to, word = in(reg) word,
+                options(nostack, preserves_flags)
+            );
+        }
     }
 
     /// Moves 64 bytes.
@@ -126,6 +151,15 @@ mod imp {
 #[cfg(not(all(target_arch = "x86_64", target_feature = "avx", not(miri))))]
 mod imp {
     pub(super) use super::by_byte as copy;
+
+    /// # Safety
+    /// As `copy_word` of the module above.
+    #[inline]
+    pub(super) unsafe fn copy_word(to: *mut u8, word: u64) {
+        // JUSTIFICATION: see the module.
+        // SAFETY: the caller's promise; the bytes are this function's own.
+        unsafe { super::by_byte(to, word.to_le_bytes().as_ptr(), 8) };
+    }
 }
 
 /// Byte by byte, as volatile accesses.

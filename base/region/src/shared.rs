@@ -101,6 +101,18 @@ impl<'a> SharedBytes<'a> {
         unsafe { self.word(offset).write_volatile(value) }
     }
 
+    /// Writes a word of eight bytes at any `offset`, little-endian.
+    ///
+    /// # Panics
+    /// When the word is not within the range: a bug of the caller.
+    #[inline]
+    pub fn copy_word(&self, offset: usize, value: u64) {
+        assert!(offset <= self.len.wrapping_sub(8) && self.len >= 8, "a word outside of a region");
+        // JUSTIFICATION: a peer may read meanwhile.
+        // SAFETY: the word lies within the range, which is mapped (by `new`).
+        unsafe { copy::copy_word(self.at.wrapping_add(offset), value) };
+    }
+
     #[inline]
     fn word(&self, offset: usize) -> *mut u64 {
         let at = self.at.wrapping_add(offset).cast::<u64>();

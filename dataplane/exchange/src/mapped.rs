@@ -347,6 +347,14 @@ impl Storage for Mapped {
     }
 
     #[inline]
+    fn set_words(&self, place: Place, start: u32, words: &[u64]) {
+        let Some(to) = self.frame(place).slice(start as usize, 8 * words.len()) else { return };
+        for (nth, word) in words.iter().enumerate() {
+            to.copy_word(8 * nth, *word);
+        }
+    }
+
+    #[inline]
     fn copy_out(&self, place: Place, start: u32, bytes: &mut [u8]) {
         if let Some(from) = self.frame(place).slice(start as usize, bytes.len()) {
             from.copy_to(bytes);

@@ -7,6 +7,8 @@ mod held;
 mod sleep;
 mod waking;
 
+pub use filling::Put;
+
 use thruway_nf_abi::{Ring, SlotHead, Word, flag};
 use thruway_sync::atomic::Ordering;
 
@@ -334,7 +336,9 @@ impl<S: Storage> Master<S> {
         if !is_dropped {
             self.check(&head)?;
         }
-        if head.flags & !(flag::DROPPED | flag::AUX | flag::FROM_MASTER | flag::LOST) != 0 {
+        if head.flags & !(flag::DROPPED | flag::AUX | flag::FROM_MASTER | flag::LOST | flag::KEPT)
+            != 0
+        {
             return Err(PeerFault::Flags(head.flags));
         }
         take(Token {
@@ -344,6 +348,7 @@ impl<S: Storage> Master<S> {
             len: if is_dropped { 0 } else { u32::from(head.len) },
             origin: if is_dropped { Origin::Dropped(slot) } else { Origin::Slot(slot) },
             output: if is_dropped { 0 } else { u32::from(head.output) },
+            is_kept: head.flags & (flag::KEPT | flag::DROPPED) == flag::KEPT,
         });
         // From here on the slot is the Master's again, whatever its auxiliary packets are.
         self.consumed = self.consumed.wrapping_add(1);
@@ -451,6 +456,7 @@ impl<S: Storage> Master<S> {
             len: u32::from(head.len),
             origin,
             output: u32::from(head.output),
+            is_kept: false,
         });
         Ok(head)
     }

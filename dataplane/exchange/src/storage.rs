@@ -44,6 +44,14 @@ pub trait Storage {
     /// Copies `bytes` into a frame from byte `start` on; what would not fit is left out.
     fn copy_in(&self, place: Place, start: u32, bytes: &[u8]);
 
+    /// Writes words, little-endian, into a frame from byte `start` on.
+    #[inline]
+    fn set_words(&self, place: Place, start: u32, words: &[u64]) {
+        for (nth, word) in words.iter().enumerate() {
+            self.copy_in(place, start + 8 * nth as u32, &word.to_le_bytes());
+        }
+    }
+
     /// Copies from a frame's byte `start` on; bytes beyond the frame read as they were.
     fn copy_out(&self, place: Place, start: u32, bytes: &mut [u8]);
 

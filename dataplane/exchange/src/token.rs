@@ -13,7 +13,8 @@ pub struct Mark {
     pub direction: u8,
     /// Index of the session's scratch.
     pub fcb: u32,
-    /// [`flag::NEW`], if the session is new to the function, or 0.
+    /// [`flag::NEW`] if the session is new to the function, and [`flag::KEPT`] if the Master has
+    /// the packet's bytes itself.
     pub flags: u8,
 }
 
@@ -28,7 +29,20 @@ impl Mark {
 
     /// The same, of a session that is new to the function.
     pub const fn new_session(self) -> Mark {
-        Mark { flags: flag::NEW, ..self }
+        Mark { flags: self.flags | flag::NEW, ..self }
+    }
+
+    /// The same, of a packet whose bytes the Master has itself: the Worker is asked to say whether
+    /// it has changed them.
+    #[inline]
+    pub const fn keeping(self) -> Mark {
+        Mark { flags: self.flags | flag::KEPT, ..self }
+    }
+
+    /// Whether its session is new to the function.
+    #[inline]
+    pub const fn is_new(self) -> bool {
+        self.flags & flag::NEW != 0
     }
 }
 
@@ -55,6 +69,9 @@ pub struct Token<'a, S: Storage> {
     pub origin: Origin,
     /// Output to leave by, less than the number of outputs.
     pub output: u32,
+    /// Whether the Worker says that the packet is as it was put. Its bytes are worth no reading for
+    /// a Master that has them itself; it is nothing more than what the Worker says.
+    pub is_kept: bool,
 }
 
 impl<S: Storage> Token<'_, S> {

@@ -29,7 +29,8 @@ fn round(
         }
         let mut head = worker.head(0);
         let is_news = head.flags & flag::RELEASED != 0;
-        worker.frame(0, &head)[usize::from(head.start)] ^= 1;
+        let start = usize::from(head.start);
+        worker.frame_mut(0, &mut head)[start] ^= 1;
         head.flags |= if nth % 8 == 0 || is_news { flag::DROPPED } else { 0 };
         worker.set_head(0, head);
         worker.advance(1);

@@ -134,8 +134,8 @@ fn the_whole_handshake_with_everything() {
     let link = &mut attached.links[1];
     assert_eq!(link.worker.waiting(), 1);
     let mut current = link.worker.current().unwrap();
-    assert_eq!(&current.frame[64..70], b"packet");
-    current.frame[64] = b'P';
+    assert_eq!(&current.frame()[64..70], b"packet");
+    current.frame_mut()[64] = b'P';
     current.aside.emit(Default::default(), [b"aux", b"iliary"]).unwrap();
     current.close();
     link.worker.advance(1);

@@ -65,7 +65,7 @@ fn heads_out_of_bounds() {
         bounds(u16::MAX, u16::MAX)
     );
     assert_eq!(fault_of(|head| head.output = 2), PeerFault::Output { output: 2, outputs: 2 });
-    assert_eq!(fault_of(|head| head.flags = 0x40), PeerFault::Flags(0x40));
+    assert_eq!(fault_of(|head| head.flags = 0x80), PeerFault::Flags(0x80));
     assert_eq!(fault_of(|head| head.flags = flag::NEXT), PeerFault::Flags(flag::NEXT));
 }
 

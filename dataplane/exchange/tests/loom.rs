@@ -116,8 +116,8 @@ fn check_bounded(model: impl Fn() + Send + Sync + 'static) {
 
 /// Marks the first waiting packet, as a function would.
 fn process(worker: &mut Worker<Model>) {
-    let head = worker.head(0);
-    worker.frame(0, &head)[0] |= 0x80;
+    let mut head = worker.head(0);
+    worker.frame_mut(0, &mut head)[0] |= 0x80;
     worker.set_head(0, head);
 }
 

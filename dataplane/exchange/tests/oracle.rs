@@ -193,7 +193,7 @@ impl Pair {
         let front = i16::from(grow).max(1 - bytes.len() as i16);
         head.start = head.start.wrapping_add_signed(-front);
         head.len = head.len.wrapping_add_signed(front);
-        let frame = self.worker.frame(0, &head);
+        let frame = self.worker.frame_mut(0, &mut head);
         let packet = &mut frame[usize::from(head.start)..][..usize::from(head.len)];
         packet[0] = 0xaa;
         bytes = packet.to_vec();

@@ -24,7 +24,7 @@ mod ring;
 
 pub use anno::Anno;
 pub use batch::{Batch, MAX_BATCH};
-pub use carry::CARRIED_LEN;
+pub use carry::{CARRIED_LEN, CARRIED_WORDS, carried_bytes, carried_words};
 pub use frames::{Extent, Frames};
 pub use image::{Image, Marks};
 pub use lend::Lending;

@@ -37,7 +37,7 @@ pub const MAGIC: u64 = u64::from_le_bytes(*b"THRUWAY\0");
 ///
 /// A function of version 3 or before cannot even say HELLO to this host, so nothing that it sends
 /// tells its version: the host names the cause when one ends without HELLO.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 /// Bytes of a cache line.
 pub const LINE_LEN: u32 = 64;

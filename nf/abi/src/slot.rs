@@ -21,10 +21,14 @@ pub mod flag {
     /// Primary, from the Worker: packets that it wanted to add found no room in the auxiliary ring
     /// (Algorithm 6 lines 4-7); `fcb` is their number.
     pub const LOST: u8 = 32;
+    /// Primary: the packet is as the Master put it, byte for byte. The Master sets it where it
+    /// still has those bytes itself; the Worker clears it when it changes the packet. While it
+    /// stands, the Master goes on with its own bytes and reads none of the slot.
+    pub const KEPT: u8 = 64;
     /// What the Master says; it means nothing when it comes back.
     pub const FROM_MASTER: u8 = NEW | RELEASED;
     /// All that have a meaning.
-    pub const ALL: u8 = DROPPED | AUX | NEXT | FROM_MASTER | LOST;
+    pub const ALL: u8 = DROPPED | AUX | NEXT | FROM_MASTER | LOST | KEPT;
 }
 
 /// What stands beside a slot's frame: where the packet lies and what becomes of it.

@@ -1,6 +1,6 @@
 //! Whether a function that gives nothing back had a processor to work with. On a machine with too
-//! much to do a function that is well can get none for seconds; to end it would lose what it has and
-//! give its successor no more of the processor.
+//! much to do a function that is well can get none for seconds; to end it would lose what it has
+//! and give its successor no more of the processor.
 //!
 //! The kernel tells: how long each thread ran (`schedstat`), and whether it could run now (`stat`).
 //! Nothing that the function writes counts.

@@ -9,6 +9,7 @@ use thruway_exchange::{Mapped, Mark, Master, PeerFault, Tuning};
 use thruway_nf_abi::VERSION;
 use thruway_nf_abi::message::Kind;
 use thruway_nf_host::{CallError, Exit, Function, FunctionSpec, HostError, HostLink, State};
+use thruway_sync::atomic::{AtomicBool, Ordering};
 
 const SOON: Duration = Duration::from_secs(10);
 
@@ -149,12 +150,12 @@ fn a_function_that_gets_no_processor_is_not_killed_for_it() {
     let allowed = rustix::thread::sched_getaffinity(None).expect("the kernel tells");
     let core = (0..).find(|core| allowed.is_set(*core)).expect("a core");
     tool("taskset", &["-a", "-p", "-c", &core.to_string(), &pid]);
-    // What others leave of that core is next to nothing, whether the kernel shares it out by session
-    // (where there is such a file) or by process.
+    // What others leave of that core is next to nothing, whether the kernel shares it out by
+    // session (where there is such a file) or by process.
     let session = format!("/proc/{pid}/autogroup");
     let _ = std::fs::write(&session, "19");
     tool("chrt", &["-a", "-i", "-p", "0", &pid]);
-    let is_over = std::sync::atomic::AtomicBool::new(false);
+    let is_over = AtomicBool::new(false);
     let mut hand = Hand::take(&function);
     std::thread::scope(|scope| {
         for _ in 0..2 {
@@ -162,7 +163,9 @@ fn a_function_that_gets_no_processor_is_not_killed_for_it() {
                 let mut own = rustix::thread::CpuSet::new();
                 own.set(core);
                 rustix::thread::sched_setaffinity(None, &own).expect("a core that is allowed");
-                while !is_over.load(std::sync::atomic::Ordering::Relaxed) {}
+                while !is_over.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
             });
         }
         hand.put(b"late");
@@ -172,7 +175,7 @@ fn a_function_that_gets_no_processor_is_not_killed_for_it() {
             std::thread::sleep(HANG + HANG / 4);
             function.report_hang(1);
         }
-        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+        is_over.store(true, Ordering::Relaxed);
     });
     let status = function.status();
     assert_eq!((function.generation(), status.hangs), (1, 0), "{status:?}");

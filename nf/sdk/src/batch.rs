@@ -182,14 +182,15 @@ impl Packet<'_> {
     /// Its bytes, from the link header on.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
-        self.current.frame.get(self.range()).unwrap_or_default()
+        self.current.frame().get(self.range()).unwrap_or_default()
     }
 
-    /// Its bytes, to be changed in place.
+    /// Its bytes, to be changed in place. (A packet that is only looked at is best looked at by
+    /// [`bytes`](Self::bytes): the host then need not take its bytes back.)
     #[inline]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         let range = self.range();
-        self.current.frame.get_mut(range).unwrap_or_default()
+        self.current.frame_mut().get_mut(range).unwrap_or_default()
     }
 
     /// Length in bytes.
@@ -208,7 +209,7 @@ impl Packet<'_> {
     /// Bytes by which it can grow at its end.
     #[inline]
     pub fn tailroom(&self) -> usize {
-        self.current.frame.len().saturating_sub(self.range().end)
+        self.current.frame().len().saturating_sub(self.range().end)
     }
 
     /// Grows it at its beginning and gives the new bytes, whatever they hold. `None`, and nothing
@@ -230,6 +231,7 @@ impl Packet<'_> {
         if count >= self.len() {
             return false;
         }
+        self.current.change();
         // Less than the length, which is a u16; the end does not move.
         self.current.head.start += count as u16;
         self.current.head.len -= count as u16;
@@ -243,6 +245,7 @@ impl Packet<'_> {
         if len == 0 || len > self.len() {
             return false;
         }
+        self.current.change();
         self.current.head.len = len as u16;
         true
     }
@@ -295,9 +298,9 @@ impl Packet<'_> {
     where
         T: FromBytes + IntoBytes + KnownLayout + Immutable,
     {
-        let range = self.range();
-        let bytes = self.current.frame.get_mut(range).unwrap_or_default();
-        (bytes, self.state.scratch(self.current.head.fcb))
+        let (range, session) = (self.range(), self.current.head.fcb);
+        let bytes = self.current.frame_mut().get_mut(range).unwrap_or_default();
+        (bytes, self.state.scratch(session))
     }
 
     /// Scratch of its session as bytes.
@@ -338,10 +341,12 @@ impl Packet<'_> {
         if !self.state.has_output(output) {
             return Err(NotSent::Output);
         }
-        let bytes = self.current.frame.get(self.range()).unwrap_or_default();
-        let part = bytes.get(part).ok_or(NotSent::Length)?;
+        let range = self.range();
         let to = Outgoing { output, fcb: self.current.head.fcb };
-        emit(&mut self.current.aside, (self.state, self.bell), to, [front, part])
+        let (frame, aside) = self.current.split();
+        let bytes = frame.get(range).unwrap_or_default();
+        let part = bytes.get(part).ok_or(NotSent::Length)?;
+        emit(aside, (self.state, self.bell), to, [front, part])
     }
 
     /// Sends a packet in consequence of this one, its bytes in two parts.
@@ -400,16 +405,17 @@ impl Packet<'_> {
     /// [`set_span`](Self::set_span).
     #[inline]
     pub fn frame_mut(&mut self) -> &mut [u8] {
-        self.current.frame
+        self.current.frame_mut()
     }
 
     /// Makes the packet begin and end elsewhere in its frame. False, and nothing done, when that
     /// does not lie within it or has no bytes.
     #[inline]
     pub fn set_span(&mut self, start: usize, len: usize) -> bool {
-        let fits = start.checked_add(len).is_some_and(|end| end <= self.current.frame.len());
+        let fits = start.checked_add(len).is_some_and(|end| end <= self.current.frame().len());
         match (u16::try_from(start), u16::try_from(len)) {
             (Ok(start), Ok(len)) if fits && len > 0 => {
+                self.current.change();
                 self.current.head.start = start;
                 self.current.head.len = len;
                 true

@@ -18,6 +18,7 @@
 //! # Ok::<(), thruway_nf::trial::TrialError>(())
 //! ```
 
+mod given;
 mod streams;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -25,18 +26,19 @@ use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+pub use given::{Given, Way};
 use rustix::event::{EventfdFlags, eventfd};
 pub use streams::Shown;
 pub use thruway_exchange::Mark;
 use thruway_exchange::socket::{Message, Socket, SocketError};
 use thruway_exchange::{
-    Arena, Control, Doorbell, LinkError, Mapped, Master, Origin, PeerFault, Refusal, Token, Tuning,
-    ring,
+    Arena, Control, Doorbell, LinkError, Mapped, Master, PeerFault, Refusal, Token, Tuning, ring,
 };
 use thruway_nf_abi::LinkShape;
 use thruway_nf_abi::control::DRAIN;
 use thruway_nf_abi::message::{Head, Hello, Kind, WaitMode, Welcome};
 
+use self::given::Own;
 use crate::{Config, Function, RunError, Start, run_on};
 
 /// Longest time to wait for a function.
@@ -106,7 +108,9 @@ impl Setup {
 
     fn welcome(&self, socket: Socket, mut who: Who) -> Result<Trial, TrialError> {
         match self.shake_hands(socket) {
-            Ok((master, parts)) => Ok(Trial { master, parts, who, taken: Vec::new() }),
+            Ok((master, parts)) => {
+                Ok(Trial { master, parts, who, taken: Vec::new(), own: Own::default() })
+            }
             Err(error) => {
                 // What the function says of it matters more.
                 who.end()?;
@@ -206,30 +210,6 @@ pub enum TrialError {
     Ended(String),
 }
 
-/// How a packet came.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
-    /// One that was put comes back.
-    Returned,
-    /// One that was put was dropped.
-    Dropped,
-    /// One emitted in consequence of the one before.
-    Emitted,
-    /// One injected.
-    Injected,
-}
-
-/// What a function gave.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Given {
-    /// How it came.
-    pub way: Way,
-    /// Output by which it leaves.
-    pub output: u32,
-    /// Its bytes; none when it was dropped.
-    pub bytes: Vec<u8>,
-}
-
 enum Who {
     Thread(Option<JoinHandle<Result<(), RunError>>>),
     Process(Child),
@@ -292,6 +272,7 @@ pub struct Trial {
     parts: Parts,
     who: Who,
     taken: Vec<Given>,
+    own: Own,
 }
 
 impl Trial {
@@ -315,8 +296,16 @@ impl Trial {
     /// # Errors
     /// When the ring is full or the packet is too long.
     pub fn put(&mut self, mark: Mark, bytes: &[u8]) -> Result<(), TrialError> {
-        self.master.put(mark, bytes)?;
+        // What a stream's function gives back has a head of its own, which is always read.
+        let asked = if self.parts.hello.stream == 0 { mark.keeping() } else { mark };
+        let slot = self.master.put(asked, bytes)?;
+        self.own.put(slot, bytes);
         Ok(())
+    }
+
+    /// Packets so far that the function left as they were: of those, a host takes no bytes back.
+    pub fn kept(&self) -> u64 {
+        self.own.kept
     }
 
     /// Puts the news that a session has ended; it comes back as [`Way::Dropped`].
@@ -343,8 +332,8 @@ impl Trial {
     /// # Errors
     /// When the function broke the protocol.
     pub fn poll(&mut self) -> Result<Vec<Given>, TrialError> {
-        let taken = &mut self.taken;
-        let mut take = |token: Token<'_, Mapped>| taken.push(given(&token));
+        let (taken, own) = (&mut self.taken, &mut self.own);
+        let mut take = |token: Token<'_, Mapped>| taken.push(own.given(&token));
         self.master.poll(0, u32::MAX, &mut take)?;
         self.master.poll_injected(u32::MAX, &mut take)?;
         Ok(std::mem::take(&mut self.taken))
@@ -480,16 +469,4 @@ fn receive(socket: &Socket) -> Result<Message, TrialError> {
         }
         std::thread::sleep(Duration::from_micros(50));
     }
-}
-
-fn given(token: &Token<'_, Mapped>) -> Given {
-    let way = match token.origin {
-        Origin::Slot(_) => Way::Returned,
-        Origin::Dropped(_) => Way::Dropped,
-        Origin::Aux(_) => Way::Emitted,
-        Origin::Injected => Way::Injected,
-    };
-    let mut bytes = vec![0; token.len() as usize];
-    token.copy_to(&mut bytes);
-    Given { way, output: token.output, bytes }
 }

@@ -54,6 +54,62 @@ fn what_is_not_looked_at_goes_on_unchanged() {
     let packets: Vec<&[u8]> = packets.iter().map(Vec::as_slice).collect();
     let given = trial.exchange(&packets).unwrap();
     assert!(given.iter().map(|g| g.bytes.as_slice()).eq(packets));
+    assert_eq!(trial.kept(), 3000);
+    trial.finish().unwrap();
+}
+
+/// A host takes back only what was changed: each way to change a packet must tell it.
+#[test]
+fn whoever_may_have_changed_a_packet_says_so() {
+    let config = Config { outputs: 2, scratch_len: 8, ..Config::DEFAULT };
+    let setup = Setup { sessions: 4, ..TWO };
+    let mut trial = setup
+        .thread(config, |_| {
+            Ok(|batch: &mut Batch<'_>| {
+                batch.each(|packet| {
+                    let number = packet.bytes()[0];
+                    match number {
+                        0 => assert!(packet.scratch::<u64>().is_some() && packet.len() == 60),
+                        1 => packet.bytes_mut()[1] = 101,
+                        2 => packet.push(1).unwrap()[0] = 2,
+                        3 => assert!(packet.pull(1)),
+                        4 => packet.extend(1).unwrap()[0] = 4,
+                        5 => assert!(packet.truncate(59)),
+                        6 => packet.bytes_and_scratch::<u64>().0[1] = 106,
+                        7 => {
+                            let start = packet.start();
+                            packet.frame_mut()[start + 1] = 107;
+                        }
+                        8 => {
+                            let start = packet.start();
+                            assert!(packet.set_span(start + 1, 8));
+                        }
+                        _ => packet.emit_copy(1).unwrap(),
+                    }
+                    Verdict::Next(u8::from(number == 0))
+                });
+            })
+        })
+        .unwrap();
+    let packets: Vec<[u8; 60]> = (0..10).map(|number| [number; 60]).collect();
+    let marked: Vec<_> = packets.iter().map(|packet| (Mark::of(0, 0, 1), &packet[..])).collect();
+    let given = trial.exchange_marked(&marked).unwrap();
+    let changed = |number: u8| {
+        let mut bytes = vec![number; 60];
+        match number {
+            1 | 6 | 7 => bytes[1] = 100 + number,
+            2 | 4 => bytes.push(number),
+            3 | 5 => bytes.truncate(59),
+            8 => bytes.truncate(8),
+            _ => {}
+        }
+        returned(u32::from(number == 0), &bytes)
+    };
+    let mut expected: Vec<Given> = (0..10).map(changed).collect();
+    expected.push(emitted(1, &[9; 60]));
+    assert_eq!(given, expected);
+    // The first, and the one of which a copy was sent.
+    assert_eq!(trial.kept(), 2);
     trial.finish().unwrap();
 }
 

@@ -34,9 +34,9 @@ pub fn neighbour() -> Result<(), Box<dyn std::error::Error>> {
         let link = &mut host.links[0];
         let waiting = link.worker.waiting();
         for _ in 0..waiting {
-            let head = link.worker.head(0);
-            let start = usize::from(head.start);
-            mark(&mut link.worker.frame(0, &head)[start..][..usize::from(head.len)]);
+            let mut head = link.worker.head(0);
+            let (start, len) = (usize::from(head.start), usize::from(head.len));
+            mark(&mut link.worker.frame_mut(0, &mut head)[start..][..len]);
             link.worker.advance(1);
         }
         link.flush();
@@ -94,7 +94,7 @@ fn play_by_the_rules(worker: &mut Worker<Mapped>, dice: &mut Dice) {
             head.start = dice.below(frame_len - 1) as u16;
             head.len = 1 + dice.below(frame_len - u32::from(head.start)) as u16;
         }
-        3 => worker.frame(0, &head).fill(dice.bits() as u8),
+        3 => worker.frame_mut(0, &mut head).fill(dice.bits() as u8),
         4 => {
             for _ in 0..dice.below(4) {
                 let _ = worker.emit(Outgoing { output: 0, fcb: 0 }, [&[9; 70], &[]]);

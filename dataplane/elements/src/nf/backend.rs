@@ -35,6 +35,10 @@ pub(super) trait Function: Send + Sync {
     /// Sets the threshold after which it hands packets back, of the present generation.
     fn set_worker_threshold(&self, threshold: u32);
 
+    /// Packets begin to wait for it: whether it has a processor counts from now on. Once in HANG at
+    /// most for each thread.
+    fn watch(&self);
+
     /// The function has had a packet for too long: it is ended, and started again as configured.
     fn report_hang(&self, generation: u32);
 

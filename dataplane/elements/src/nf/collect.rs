@@ -51,14 +51,15 @@ impl Link {
     ) -> Result<u32, PeerFault> {
         let entered = self.end.storage.layout().shape.headroom;
         let Link { master, parked, .. } = self;
-        let mut unpark = |slot: u32| parked.get_mut(slot as usize).and_then(Option::take);
         master.poll(cx.now() as u64, limit, |token| match token.origin {
             Origin::Slot(slot) => {
-                if let Some(packet) = unpark(slot) {
-                    outlet.take_back(cx, packet, &Came { token: &token, entered, frames: None });
+                let is_kept = token.is_kept && parked.holds(slot);
+                if let Some(packet) = parked.take(slot) {
+                    let came = Came { token: &token, entered, frames: None, is_kept };
+                    outlet.take_back(cx, packet, &came);
                 }
             }
-            Origin::Dropped(slot) => outlet.end(unpark(slot)),
+            Origin::Dropped(slot) => outlet.end(parked.take(slot)),
             Origin::Aux(_) | Origin::Injected => outlet.take_new(cx, &token),
         })
     }
@@ -73,7 +74,6 @@ impl Link {
     ) -> Result<u32, PeerFault> {
         let headroom = self.end.storage.layout().shape.headroom;
         let Link { master, parked, marks, frames, news, .. } = self;
-        let mut unpark = |slot: u32| parked.get_mut(slot as usize).and_then(Option::take);
         master.poll(cx.now() as u64, limit, |token| match token.origin {
             Origin::Slot(slot) | Origin::Dropped(slot) if news.released(slot).is_some() => {
                 // However it came back, and whatever it says.
@@ -86,9 +86,10 @@ impl Link {
                 }
             }
             Origin::Slot(slot) | Origin::Dropped(slot) if !marks.is_empty() => {
-                let streams = entries.as_mut().zip(unpark(slot));
+                let streams = entries.as_mut().zip(parked.take(slot));
                 if let Some((entries, packet)) = streams {
-                    let came = Came { token: &token, entered: headroom, frames: None };
+                    let came =
+                        Came { token: &token, entered: headroom, frames: None, is_kept: false };
                     outlet.take_back_stream(cx, entries, (marks[slot as usize], packet), &came);
                 }
             }
@@ -96,8 +97,10 @@ impl Link {
                 let framed =
                     frames.as_ref().map(|(frames, of_slot)| (frames, of_slot[slot as usize]));
                 let entered = framed.map_or(headroom, |(_, framed)| framed.start);
-                let stays = unpark(slot).is_none_or(|packet| {
-                    let came = Came { token: &token, entered, frames: framed.map(|of| of.0) };
+                let is_kept = token.is_kept && parked.holds(slot);
+                let stays = parked.take(slot).is_none_or(|packet| {
+                    let frames = framed.map(|of| of.0);
+                    let came = Came { token: &token, entered, frames, is_kept };
                     outlet.take_back(cx, packet, &came)
                 });
                 if let Some((frames, Framed { frame, .. })) = framed
@@ -107,7 +110,7 @@ impl Link {
                 }
             }
             Origin::Dropped(slot) => {
-                outlet.end(unpark(slot));
+                outlet.end(parked.take(slot));
                 if let Some((frames, of_slot)) = frames {
                     frames.with(|free| free.push(of_slot[slot as usize].frame));
                 }

@@ -2,7 +2,8 @@
 //! the function writes counts, its heartbeat least of all.
 //!
 //! Not counted is the time in which it cannot give back: while this thread takes nothing because
-//! what lies downstream is full, and while the thread itself was late.
+//! what lies downstream is full, and while the thread itself was late. Whether the function had a
+//! processor to work with, its supervisor judges.
 
 use thruway_element::Cx;
 
@@ -72,6 +73,9 @@ impl Nf {
 
     fn look_for_hang_at(&mut self, cx: &mut Cx<'_>, at: i64) {
         self.hang.due = Some(at);
+        if let Some(state) = &self.running {
+            state.function.watch();
+        }
         cx.set_timer(HANG_TIMER, at);
     }
 

@@ -3,14 +3,15 @@
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use thruway_exchange::{LinkFigures, Mapped, Mark, Master, Refusal, Storage, Token, Tuning};
-use thruway_packet::Packet;
+use thruway_exchange::{LinkFigures, Mapped, Mark, Master, Put, Refusal, Storage, Token, Tuning};
+use thruway_packet::{CARRIED_WORDS, Packet, carried_bytes};
 
 use super::backend::HostEnd;
 use super::carried::ROOM_LEN;
 use super::framed::{Framed, Frames, Unput, put_framed};
 use super::nf::Lost;
 use super::outlet::Outlet;
+use super::parked::Parked;
 use super::sessions::Entries;
 
 /// A token that came back, for whoever takes it on.
@@ -20,6 +21,9 @@ pub(super) struct Came<'a, 's> {
     pub entered: u32,
     /// Where its frame came from, if it is one of a group.
     pub frames: Option<&'a Arc<Frames>>,
+    /// Whether the parked packet is what the function gives back: it says that it kept it, and the
+    /// packet's own frame holds what was put.
+    pub is_kept: bool,
 }
 
 /// Why a packet does not go to the function now.
@@ -27,6 +31,8 @@ pub(super) struct Came<'a, 's> {
 pub(super) enum Refused {
     /// All slots are in use: later it may.
     Full,
+    /// It does not go with a batch, but may by itself.
+    Alone,
     /// It never goes.
     Never(Lost),
 }
@@ -50,12 +56,50 @@ impl AsRef<[u8]> for Bytes {
     }
 }
 
+/// A packet with what is known of it, and the bytes that stand before it.
+struct Known {
+    words: [u64; CARRIED_WORDS],
+    /// It begins earlier than it does, until it is [`whole`](Self::whole).
+    packet: Packet,
+}
+
+impl Known {
+    /// Gives a packet back before which there are not that many bytes.
+    #[inline]
+    fn of(mut packet: Packet) -> Result<Known, Packet> {
+        let words = packet.carried();
+        match packet.unpull(ROOM_LEN) {
+            true => Ok(Known { words, packet }),
+            false => Err(packet),
+        }
+    }
+
+    #[inline]
+    fn whole(mut self) -> Packet {
+        // Just given back.
+        let _ = self.packet.pull(ROOM_LEN);
+        self.packet
+    }
+}
+
+impl Put<CARRIED_WORDS> for Known {
+    #[inline]
+    fn words(&self) -> [u64; CARRIED_WORDS] {
+        self.words
+    }
+
+    #[inline]
+    fn bytes(&self) -> &[u8] {
+        self.packet.data()
+    }
+}
+
 /// One generation's end for one thread.
 pub(super) struct Link {
     pub(super) master: Master<Mapped>,
     pub(super) end: HostEnd,
-    /// Packets whose slots the function has, by slot.
-    pub(super) parked: Box<[Option<Packet>]>,
+    /// Packets whose slots the function has.
+    pub(super) parked: Parked,
     /// Of a function of streams: their marks.
     pub(super) marks: Box<[Mark]>,
     /// Of a member of a group: where frames come from, and each slot's frame.
@@ -93,7 +137,7 @@ impl News {
     #[inline]
     fn note(&mut self, slot: u32, mark: Mark) {
         if let Some(told) = self.of_slot.get_mut(slot as usize) {
-            *told = if mark.flags == 0 { Told::Nothing } else { Told::New(mark.fcb) };
+            *told = if mark.is_new() { Told::New(mark.fcb) } else { Told::Nothing };
         }
     }
 
@@ -119,7 +163,7 @@ impl Link {
         Link {
             master: Master::new(end.storage.clone(), outputs, tuning),
             end,
-            parked: (0..slots).map(|_| None).collect(),
+            parked: Parked::new(slots),
             marks: Box::default(),
             frames: frames
                 .map(|frames| (frames, vec![Framed::default(); slots].into_boxed_slice())),
@@ -180,12 +224,12 @@ impl Link {
         if !outlet.carries() {
             return self.put_bytes(mark, packet, None);
         }
-        let known = packet.carried();
+        let known = carried_bytes(&packet.carried());
         if !packet.unpull(ROOM_LEN) {
             let packed = outlet.packed(&mut packet);
             return self.put_bytes(mark, packet, packed);
         }
-        let put = self.put_parts(mark, [&known, packet.data()]);
+        let put = self.put_parts(mark.keeping(), [&known, packet.data()]);
         // Just given back.
         let _ = packet.pull(ROOM_LEN);
         self.park(mark, packet, put)
@@ -216,14 +260,36 @@ impl Link {
             }
             Some(Bytes(packet))
         });
-        let left = master.put_all(mark, &mut filled, |slot, packet| {
-            if let Some(place) = parked.get_mut(slot as usize) {
-                *place = Some(packet.0);
-            }
-        });
+        let park = |slot, packet: Bytes| parked.put(slot, packet.0);
+        let left = master.put_all(mark.keeping(), &mut filled, park);
         match (left, empty) {
             (Some((packet, refusal)), _) => Some((packet.0, Refused::from(refusal))),
             (None, Some(packet)) => Some((packet, Refused::Never(Lost::Empty))),
+            (None, None) => None,
+        }
+    }
+
+    /// The same with what is known of each packet.
+    #[inline]
+    pub fn put_all_known(
+        &mut self,
+        mark: Mark,
+        packets: &mut impl Iterator<Item = Packet>,
+    ) -> Option<(Packet, Refused)> {
+        let Link { master, parked, .. } = self;
+        let mut odd = None;
+        let mut known = packets.map_while(|packet| match Known::of(packet) {
+            Ok(known) => Some(known),
+            Err(packet) => {
+                odd = Some(packet);
+                None
+            }
+        });
+        let park = |slot, known: Known| parked.put(slot, known.whole());
+        let left = master.put_all(mark.keeping(), &mut known, park);
+        match (left, odd) {
+            (Some((known, refusal)), _) => Some((known.whole(), Refused::from(refusal))),
+            (None, Some(packet)) => Some((packet, Refused::Alone)),
             (None, None) => None,
         }
     }
@@ -241,9 +307,11 @@ impl Link {
         if bytes.is_empty() {
             return Err((packet, Refused::Never(Lost::Empty)));
         }
+        // What a stream's function gives back has a head of its own, which is always read.
+        let asked = if self.marks.is_empty() { mark.keeping() } else { mark };
         let put = match self.frames {
-            None => self.master.put(mark, bytes).map_err(Unput::from),
-            Some(_) => self.put_parts(mark, [bytes, &[]]),
+            None => self.master.put(asked, bytes).map_err(Unput::from),
+            Some(_) => self.put_parts(asked, [bytes, &[]]),
         };
         self.park(mark, packet, put)
     }
@@ -270,7 +338,7 @@ impl Link {
                 if let Some(to) = self.marks.get_mut(slot as usize) {
                     *to = mark;
                 }
-                self.parked[slot as usize] = Some(packet);
+                self.parked.put(slot, packet);
                 Ok(())
             }
             Err(Unput::Refusal(refusal)) => Err((packet, refusal.into())),
@@ -349,7 +417,7 @@ impl Link {
             of_slot[slot as usize] = framed;
         }
         self.news.note(slot, mark);
-        self.parked[slot as usize] = Some(packet);
+        self.parked.put_elsewhere(slot, packet);
         Ok(framed.is_some())
     }
 
@@ -364,7 +432,7 @@ impl Link {
             if news.released(slot).is_some() {
                 return;
             }
-            if let Some(packet) = parked[slot as usize].take() {
+            if let Some(packet) = parked.take(slot) {
                 lost(marks.get(slot as usize).copied().unwrap_or(Mark::NONE), packet);
             }
             if let Some((frames, of_slot)) = frames {

@@ -16,6 +16,7 @@ mod link;
 mod nf;
 mod opened;
 mod outlet;
+mod parked;
 mod process;
 mod reminders;
 mod replica;

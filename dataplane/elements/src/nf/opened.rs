@@ -6,9 +6,9 @@ use thruway_element::{Cx, Reason, reasons};
 use thruway_exchange::{Control, NoRoom, Outgoing, Storage, Worker};
 use thruway_nf_abi::control::Figure;
 use thruway_nf_abi::{SlotHead, flag};
-use thruway_packet::Packet;
+use thruway_packet::{Batch, Packet};
 
-use super::carried::{PREFIX_LEN, pack, pack_into, packed_len, unpack};
+use super::carried::{Short, is_packed, pack, pack_into, packed_len, unpacked};
 
 reasons! {
     /// Why a packet does not reach the host.
@@ -37,6 +37,8 @@ pub(super) struct Opened {
     results: VecDeque<(u8, Packet)>,
     /// How many of them were put into or beside the slot.
     sent: u32,
+    /// Packets on their way in; empty between calls.
+    coming: Batch,
     /// Room to work in.
     bytes: Vec<u8>,
 }
@@ -59,21 +61,26 @@ impl Opened {
     pub fn open<S: Storage>(&mut self, cx: &mut Cx<'_>, worker: &mut Worker<S>, most: u32) {
         self.count = worker.waiting().min(most.min(Packet::TAGS.into()));
         (self.filled, self.sent) = (0, 0);
+        let mut input = 0;
         for nth in 0..self.count {
             worker.prefetch(nth + Worker::<S>::AHEAD);
             let head = worker.head(nth);
             let frame = worker.frame(nth, &head);
-            let range = usize::from(head.start)..usize::from(head.start) + usize::from(head.len);
-            match packet_of(frame.get(range).unwrap_or_default()) {
+            match packet_of(held(&head, frame)) {
                 Ok(mut packet) => {
                     if self.count > 1 {
                         packet.set_tag(nth as u8 + 1);
                     }
-                    cx.emit(usize::from(head.input), packet);
+                    if head.input != input {
+                        cx.emit_all(usize::from(input), &mut self.coming);
+                        input = head.input;
+                    }
+                    self.coming.push(packet);
                 }
                 Err(why) => cx.count_drops(why, 1),
             }
         }
+        cx.emit_all(usize::from(input), &mut self.coming);
     }
 
     /// Takes a packet that leaves by this output.
@@ -114,7 +121,16 @@ impl Opened {
         };
         while let Some((output, mut packet)) = self.results.pop_front() {
             let sent = if self.sent == 0 {
-                replace(&mut current.head, current.frame, output, &mut packet)
+                current.head.output = output;
+                if is_packed(&mut packet, held(&current.head, current.frame())) {
+                    Ok(())
+                } else {
+                    current.change();
+                    let mut head = current.head;
+                    let done = replace(&mut head, current.frame_mut(), &mut packet);
+                    current.head = head;
+                    done
+                }
             } else {
                 pack(&mut packet, &mut self.bytes);
                 let to = Outgoing { output, fcb: SlotHead::NO_SESSION };
@@ -160,7 +176,8 @@ impl Opened {
     }
 }
 
-/// Puts a packet into the `nth` open slot.
+/// Puts a packet into the `nth` open slot. One that is as it came is there, and the slot stays as
+/// the host put it.
 fn fill<S: Storage>(
     cx: &mut Cx<'_>,
     worker: &mut Worker<S>,
@@ -169,20 +186,28 @@ fn fill<S: Storage>(
     mut packet: Packet,
 ) {
     let mut head = worker.head(nth);
-    let frame = worker.frame(nth, &head);
-    if replace(&mut head, frame, output, &mut packet).is_err() {
+    if is_packed(&mut packet, held(&head, worker.frame(nth, &head))) {
+        if head.output != output {
+            worker.set_head(nth, SlotHead { output, ..head });
+        }
+        return;
+    }
+    head.output = output;
+    let frame = worker.frame_mut(nth, &mut head);
+    if replace(&mut head, frame, &mut packet).is_err() {
         cx.drop(Lost::TooLong, packet);
     }
     worker.set_head(nth, head);
 }
 
+/// The packet in a slot's frame, as its head says.
+fn held<'a>(head: &SlotHead, frame: &'a [u8]) -> &'a [u8] {
+    let start = usize::from(head.start);
+    frame.get(start..start + usize::from(head.len)).unwrap_or_default()
+}
+
 /// Puts a packet into a slot's frame, where the one was that came by it if it fits there.
-fn replace(
-    head: &mut SlotHead,
-    frame: &mut [u8],
-    output: u8,
-    packet: &mut Packet,
-) -> Result<(), NoRoom> {
+fn replace(head: &mut SlotHead, frame: &mut [u8], packet: &mut Packet) -> Result<(), NoRoom> {
     let len = packed_len(packet);
     let start = usize::from(head.start).min(frame.len().saturating_sub(len));
     let Some(to) = frame.get_mut(start..start + len) else {
@@ -190,17 +215,16 @@ fn replace(
         return Err(NoRoom::Length);
     };
     pack_into(packet, to);
-    (head.start, head.len, head.output) = (start as u16, len as u16, output);
+    (head.start, head.len) = (start as u16, len as u16);
     Ok(())
 }
 
 /// The packet in a slot.
 fn packet_of(bytes: &[u8]) -> Result<Packet, Reason> {
-    if bytes.len() < PREFIX_LEN {
-        return Err(Lost::Damaged.into());
+    match unpacked(bytes) {
+        Ok(packet) => packet.ok_or(Reason::NO_MEMORY),
+        Err(Short) => Err(Lost::Damaged.into()),
     }
-    let mut packet = Packet::new(&[]).ok_or(Reason::NO_MEMORY)?;
-    if unpack(bytes, &mut packet) { Ok(packet) } else { Err(Reason::NO_MEMORY) }
 }
 
 #[cfg(test)]
@@ -213,6 +237,7 @@ mod tests {
     use thruway_packet::Batch;
 
     use super::*;
+    use crate::nf::carried::PREFIX_LEN;
     use crate::rig::Rig;
 
     const SHAPE: LinkShape = LinkShape {
@@ -277,7 +302,7 @@ mod tests {
             for byte in all {
                 let mut bytes = Vec::new();
                 pack(&mut Packet::new(&[byte; 20]).unwrap(), &mut bytes);
-                self.master.put(Mark::NONE, &bytes).unwrap();
+                self.master.put(Mark::NONE.keeping(), &bytes).unwrap();
             }
             self.master.publish(&Silent::default(), 0);
             self.rig.run().1.remove(0)
@@ -354,6 +379,36 @@ mod tests {
             wanted.extend(rest.map(|packet| (None, Some(packet))));
             prop_assert_eq!(host.close(), wanted);
         }
+    }
+
+    /// The slots of which the host need not take anything back.
+    fn kept(host: &mut Host) -> Vec<u32> {
+        let mut kept = Vec::new();
+        host.rig.run();
+        let take = |token: thruway_exchange::Token<'_, Mapped>| match token.origin {
+            Origin::Slot(slot) if token.is_kept => kept.push(slot),
+            _ => {}
+        };
+        host.master.poll(0, 64, take).unwrap();
+        kept
+    }
+
+    #[test]
+    fn a_slot_whose_packet_is_as_it_came_stays_as_it_is() {
+        for most in [31, 1] {
+            let mut host = Host::new(most);
+            let mut came = host.put([0]);
+            host.rig.push_at(1, came.drain(..));
+            assert_eq!(kept(&mut host), [0], "whichever output it leaves by");
+        }
+        let mut host = Host::new(31);
+        let mut came = host.put(0..6);
+        came[1].data_mut()[19] = 7;
+        came[2].set_anno_number(thruway_packet::Anno::PAINT, 7);
+        assert!(came[3].pull(1));
+        came.swap(0, 4);
+        host.rig.push_at(0, came.drain(..5));
+        assert_eq!(kept(&mut host), [0, 4]);
     }
 
     #[test]

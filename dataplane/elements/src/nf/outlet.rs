@@ -2,9 +2,9 @@
 
 use thruway_element::{Cx, Reason};
 use thruway_exchange::{Mapped, Mark, Origin, Span, Token};
-use thruway_packet::{Batch, CARRIED_LEN, Packet};
+use thruway_packet::{Batch, CARRIED_WORDS, Packet};
 
-use super::carried::{pack, unpack_from};
+use super::carried::{PREFIX_LEN, pack, unpack_from};
 use super::link::Came;
 use super::nf::Lost;
 use super::replica::Nf;
@@ -26,7 +26,7 @@ pub(super) struct Outlet {
     dropped: Batch,
     parent_dropped: bool,
     /// What is known of the packet that the last token hopped with.
-    hopped: Option<([u8; CARRIED_LEN], u32)>,
+    hopped: Option<([u64; CARRIED_WORDS], u32)>,
     /// Per output: the function that it leads to, if it does so directly.
     hops: Vec<Option<Hop>>,
     /// Packets that left.
@@ -48,7 +48,7 @@ struct Hop {
 
 impl Outlet {
     pub fn new(carries: bool, is_of_packets: bool) -> Outlet {
-        Outlet { carries, may_hop: is_of_packets && !carries, ..Outlet::default() }
+        Outlet { carries, may_hop: is_of_packets, ..Outlet::default() }
     }
 
     /// Whether packets go with what is known of them.
@@ -87,7 +87,8 @@ impl Outlet {
 
     /// Finds the outputs that lead to other functions.
     pub fn find_hops(&mut self, cx: &mut Cx<'_>) {
-        self.hops = (0..cx.outputs()).map(|port| hop(cx, port)).collect();
+        let carries = self.carries;
+        self.hops = (0..cx.outputs()).map(|port| hop(cx, port, carries)).collect();
         if !self.may_hop || self.hops.iter().all(Option::is_none) {
             self.hops.clear();
         }
@@ -120,15 +121,15 @@ impl Outlet {
         (self.parent_dropped, self.hopped) = (false, None);
         let token = came.token;
         let port = token.output as usize;
-        if self.carries {
-            if Outlet::unpack(token, &mut packet) {
-                self.give(cx, port, packet);
-            } else {
-                cx.drop(Lost::Damaged, packet);
-            }
+        if came.is_kept {
+            self.give(cx, port, packet);
             return true;
         }
-        if !reshape(&mut packet, came.entered, token.span()) {
+        if self.carries && token.len() < PREFIX_LEN as u32 {
+            cx.drop(Lost::Damaged, packet);
+            return true;
+        }
+        if !self.carries && !reshape(&mut packet, came.entered, token.span()) {
             cx.drop(Reason::NO_MEMORY, packet);
             return true;
         }
@@ -136,7 +137,12 @@ impl Outlet {
             Ok(went_along) => return !went_along,
             Err(packet) => packet,
         };
-        token.copy_to(packet.data_mut());
+        if !self.carries {
+            token.copy_to(packet.data_mut());
+        } else if !Outlet::unpack(token, &mut packet) {
+            cx.drop(Reason::NO_MEMORY, packet);
+            return true;
+        }
         self.give(cx, port, packet);
         true
     }
@@ -279,12 +285,13 @@ fn reshape(packet: &mut Packet, entered: u32, span: Span) -> bool {
     packet.len() == len || packet.put(len - packet.len())
 }
 
-/// The function that an output leads to, if it takes tokens.
-fn hop(cx: &mut Cx<'_>, port: usize) -> Option<Hop> {
+/// The function that an output leads to, if it takes tokens, with what is known of them or
+/// without.
+fn hop(cx: &mut Cx<'_>, port: usize, carries: bool) -> Option<Hop> {
     let (node, input) = cx.leads_to(port)?;
     let mut takes = false;
     cx.visit(node, &mut |neighbour, _| {
-        takes = neighbour.downcast_ref::<Nf>().is_some_and(Nf::takes_tokens);
+        takes = neighbour.downcast_ref::<Nf>().is_some_and(|nf| nf.takes_tokens(carries));
     });
     let hop = Hop { node, input: input as u8, is_closed: false, is_used: false };
     takes.then_some(hop)

@@ -159,6 +159,10 @@ impl Function for Isolated {
         }
     }
 
+    fn watch(&self) {
+        self.function.watch();
+    }
+
     fn report_hang(&self, generation: u32) {
         self.function.report_hang(generation);
     }

@@ -273,10 +273,11 @@ impl Nf {
     }
 
     /// Whether what another function gives may come from slot to slot. Not where a failure lets
-    /// packets pass unchanged: a packet that comes so is whole in the slot only.
-    pub fn takes_tokens(&self) -> bool {
-        let Settings { on_failure, carry, stream, .. } = &self.settings;
-        *on_failure != OnFailure::Open && !carry && stream.is_none()
+    /// packets pass unchanged: a packet that comes so is whole in the slot only. `carry`: whether
+    /// its bytes have what is known of it in front.
+    pub fn takes_tokens(&self, carry: bool) -> bool {
+        let Settings { on_failure, carry: own, stream, .. } = &self.settings;
+        *on_failure != OnFailure::Open && *own == carry && stream.is_none()
     }
 
     /// Takes a token of another function; see [`Link::put_token`].

@@ -166,7 +166,7 @@ impl Entries {
     /// A packet with this mark was handed over.
     #[inline]
     pub fn put(&mut self, mark: Mark) {
-        if mark.flags != 0
+        if mark.is_new()
             && let Some(entry) = self.entry_of(mark)
         {
             self.told[entry as usize / 64] |= 1 << (entry % 64);

@@ -144,7 +144,7 @@ impl State {
                 self.entries.iter_mut().for_each(|entries| entries.put(mark));
                 None
             }
-            Err((packet, Refused::Full)) => Some(packet),
+            Err((packet, Refused::Full | Refused::Alone)) => Some(packet),
             Err((packet, Refused::Never(why))) => {
                 self.lose(cx, mark, packet, why);
                 None
@@ -152,13 +152,12 @@ impl State {
         }
     }
 
-    /// Whether what is handed over now are packets that go as their bytes, with nothing beside them
-    /// and nothing in front of them.
+    /// Whether what is handed over now are packets that go as their bytes, or those and what is
+    /// known of them, with nothing beside them and nothing in front of them.
     #[inline]
     pub fn is_plain(&self) -> bool {
         self.entries.is_none()
             && self.backlog.is_empty()
-            && !self.outlet.carries()
             && self.link.as_ref().is_some_and(Link::is_plain)
     }
 
@@ -171,10 +170,21 @@ impl State {
         mark: Mark,
         packets: &mut impl Iterator<Item = Packet>,
     ) -> Option<Packet> {
+        let carries = self.outlet.carries();
         loop {
-            match self.link.as_mut()?.put_all(mark, packets)? {
+            let link = self.link.as_mut()?;
+            let left = match carries {
+                true => link.put_all_known(mark, packets)?,
+                false => link.put_all(mark, packets)?,
+            };
+            match left {
                 (packet, Refused::Full) => return Some(packet),
                 (packet, Refused::Never(why)) => self.lose(cx, mark, packet, why),
+                (packet, Refused::Alone) => {
+                    if let Some(packet) = self.put(cx, mark, packet) {
+                        return Some(packet);
+                    }
+                }
             }
         }
     }

@@ -1,12 +1,13 @@
 //! The element over a function that the test itself plays.
 
 mod hop;
+mod kept;
 mod refusals;
 
 use std::sync::{Arc, Mutex};
 
 use thruway_element::{Addresses, Args, Env, HandlerError, Later, Promise, Run, Shared};
-use thruway_exchange::{Arena, Control, Doorbell, Mapped, PeerFault, Storage, WakeLine};
+use thruway_exchange::{Arena, Control, Doorbell, Mapped, PeerFault, Place, Storage, WakeLine};
 use thruway_nf_abi::control::{SIGNED, WAITING};
 use thruway_nf_abi::{LinkShape, Ring, SlotHead, Word, flag};
 use thruway_packet::Packet;
@@ -67,6 +68,8 @@ impl Function for Played {
     fn set_worker_threshold(&self, threshold: u32) {
         self.threshold.store(threshold, Ordering::Relaxed);
     }
+
+    fn watch(&self) {}
 
     fn report_hang(&self, generation: u32) {
         self.hangs.lock().unwrap().push(generation);
@@ -155,10 +158,14 @@ impl Stage {
         let count = end.wrapping_sub(self.done);
         while self.done != end {
             let mut head = self.storage.head(Ring::Primary, self.done);
-            let place = thruway_exchange::Place::Slot(Ring::Primary, self.done);
+            let place = Place::Slot(Ring::Primary, self.done);
             let mut bytes = vec![0; head.len.into()];
             self.storage.copy_out(place, head.start.into(), &mut bytes);
+            let before = bytes.clone();
             with(&mut head, &mut bytes);
+            if bytes != before {
+                head.flags &= !flag::KEPT;
+            }
             head.len = bytes.len() as u16;
             self.storage.copy_in(place, head.start.into(), &bytes);
             self.storage.set_head(Ring::Primary, self.done, head);

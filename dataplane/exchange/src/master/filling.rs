@@ -7,6 +7,27 @@ use crate::fault::Refusal;
 use crate::storage::{Place, Storage};
 use crate::token::Mark;
 
+/// A packet that goes into a slot with so many words in front of its bytes.
+pub trait Put<const WORDS: usize> {
+    /// The words.
+    fn words(&self) -> [u64; WORDS];
+
+    /// The bytes behind them.
+    fn bytes(&self) -> &[u8];
+}
+
+impl<T: AsRef<[u8]>> Put<0> for T {
+    #[inline]
+    fn words(&self) -> [u64; 0] {
+        []
+    }
+
+    #[inline]
+    fn bytes(&self) -> &[u8] {
+        self.as_ref()
+    }
+}
+
 impl<S: Storage> Master<S> {
     /// As [`put`](Self::put) for each of `packets`, until one does not go, with one mark for all.
     /// Each goes on to `park` with the number of its slot. Gives the one that did not go, and why;
@@ -14,19 +35,20 @@ impl<S: Storage> Master<S> {
     ///
     /// PERF: the room, the head and the count are worked out once for the batch.
     #[inline]
-    pub fn put_all<P: AsRef<[u8]>>(
+    pub fn put_all<const WORDS: usize, P: Put<WORDS>>(
         &mut self,
         mark: Mark,
         packets: &mut impl Iterator<Item = P>,
         mut park: impl FnMut(u32, P),
     ) -> Option<(P, Refusal)> {
         let (room, mask, start) = (self.room(), self.mask, self.headroom);
-        let len_max = self.frame_len.saturating_sub(start) as usize;
+        let begin = start + 8 * WORDS as u32;
+        let len_max = self.frame_len.saturating_sub(begin) as usize;
         let first = self.produced;
         let head = self.head_of(mark);
         let mut put = 0;
         let left = packets.find_map(|packet| {
-            let bytes = packet.as_ref();
+            let bytes = packet.bytes();
             if bytes.len() > len_max {
                 return Some((packet, Refusal::TooLong));
             }
@@ -38,9 +60,13 @@ impl<S: Storage> Master<S> {
                 self.storage.prefetch_fill(index.wrapping_add(FILL_AHEAD));
             }
             let slot = index & mask;
-            self.storage.copy_in(Place::Slot(Ring::Primary, slot), start, bytes);
-            let head = SlotHead { len: bytes.len() as u16, ..head };
-            self.storage.set_head(Ring::Primary, slot, head);
+            let place = Place::Slot(Ring::Primary, slot);
+            if WORDS > 0 {
+                self.storage.set_words(place, start, &packet.words());
+            }
+            self.storage.copy_in(place, begin, bytes);
+            let len = (8 * WORDS + bytes.len()) as u16;
+            self.storage.set_head(Ring::Primary, slot, SlotHead { len, ..head });
             park(slot, packet);
             put += 1;
             None

@@ -38,9 +38,9 @@ fn serve(host: &mut Attached) -> bool {
     let link = &mut host.links[0];
     let waiting = link.worker.waiting();
     for _ in 0..waiting {
-        let head = link.worker.head(0);
-        let start = usize::from(head.start);
-        mark(&mut link.worker.frame(0, &head)[start..][..usize::from(head.len)]);
+        let mut head = link.worker.head(0);
+        let (start, len) = (usize::from(head.start), usize::from(head.len));
+        mark(&mut link.worker.frame_mut(0, &mut head)[start..][..len]);
         link.worker.advance(1);
     }
     link.flush();

@@ -194,3 +194,25 @@ fn an_isolated_part_that_is_killed_begins_anew() {
     assert!(before > 0 && counted < left, "{before} before, {counted} of {left} behind");
     driver.interrupt().expect(0);
 }
+
+#[test]
+fn isolated_parts_hand_what_they_changed_from_slot_to_slot() {
+    let frames = super::frames(600);
+    let captures = Captures::new(&frames);
+    let text = format!(
+        "FromDump({}, STOP true) -> a :: Paint(3) -> b :: Counter -> c :: Counter
+            -> p :: PaintSwitch; p[0], p[1], p[2] -> Discard; p[3] -> ToDump({});
+         Isolate(a, b, c, ISOLATION relaxed);
+         DriverManager(wait, wait 300ms, print a/nf.slot_to_slot, print b/nf.slot_to_slot,
+            print c.count, print c/nf.packets_out, stop)",
+        captures.path("in"),
+        captures.path("out")
+    );
+    let done = run(&mut crate::process::click(&["-e", &text])).expect(0);
+    assert!(captures.written("out") == frames, "{done:?}");
+    let numbers: Vec<u64> =
+        done.stdout.lines().map(|line| line.parse().expect("a number")).collect();
+    // The second only counts: what it has is whole in its slot all the same, and goes on there.
+    assert!(numbers[0] > 0 && numbers[1] > 0, "{numbers:?}");
+    assert_eq!(numbers[2..], [600, 600]);
+}

@@ -63,7 +63,7 @@ fn play(part: &str) -> ExitCode {
         "replaces" => return isolated::replace(number),
         "holds" => return isolated::hold_back(),
         "lies-of-streams" => return isolated::lie(number),
-        "counts" => return super::sessions::play(),
+        "counts" => return super::sessions::play(number != 0),
         _ => {}
     }
     let outputs = match part {

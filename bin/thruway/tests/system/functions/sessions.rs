@@ -18,6 +18,8 @@ struct Counts {
     /// Most packets of a session.
     packets_max: Counter,
     without: Counter,
+    /// Whether it takes packets in hand as if it changed them.
+    touches: bool,
 }
 
 impl Function for Counts {
@@ -31,6 +33,9 @@ impl Function for Counts {
                     self.packets_max.set(self.packets_max.get().max(packets));
                 }
                 None => self.without.add(1),
+            }
+            if self.touches {
+                packet.bytes_mut();
             }
             Verdict::Next(0)
         });
@@ -48,8 +53,8 @@ impl Function for Counts {
     }
 }
 
-/// The process that plays "counts".
-pub fn play() -> ExitCode {
+/// The process that plays "counts", or "counts:1", which touches packets.
+pub fn play(touches: bool) -> ExitCode {
     let config = Config { name: "counts", scratch_len: 16, ..Config::DEFAULT };
     thruway_nf::run(&config, |start| {
         Ok(Counts {
@@ -58,6 +63,7 @@ pub fn play() -> ExitCode {
             ended_packets: start.counter("ended-packets"),
             packets_max: start.counter("packets-max"),
             without: start.counter("without"),
+            touches,
         })
     })
 }
@@ -243,8 +249,14 @@ fn sessions_of_two_threads(first: u16, sessions: u64) {
 fn sessions_go_from_slot_to_slot_and_within_a_group() {
     let frames: Vec<Vec<u8>> = (0..600).map(|n: u16| datagram(n % 20, n / 20 % 3 == 2)).collect();
     let captures = Captures::new(&frames);
-    for (more, hops) in [("", true), (", MODE group, GROUP friends", true)] {
-        let nf = format!("Nf({}, SESSION connection, SESSIONS 20{more})", exec("counts"));
+    // What a function only looked at goes on as the host has it.
+    for (part, more, hops) in [
+        ("counts:1", "", true),
+        ("counts:1", ", MODE group, GROUP friends", true),
+        ("counts", "", false),
+        ("counts", ", MODE group, GROUP friends", false),
+    ] {
+        let nf = format!("Nf({}, SESSION connection, SESSIONS 20{more})", exec(part));
         let text = format!(
             "TrustGroup(friends, FRAMES 2048);
              FromDump({}, STOP true) -> FlowClassifier -> a :: {nf} -> b :: {nf} -> ToDump({});
