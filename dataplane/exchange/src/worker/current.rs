@@ -43,7 +43,7 @@ impl<'a, S: Storage> Current<'a, S> {
     }
 
     /// Writes the head back if it was changed. The token is still the first one;
-    /// [`Worker::advance`] gives it back.
+    /// [`Worker::advance`](crate::Worker::advance) gives it back.
     #[inline]
     pub fn close(mut self) {
         if self.aside.has_emitted {
@@ -70,7 +70,7 @@ pub struct Aside<'a, S> {
 }
 
 impl<S: Storage> Aside<'_, S> {
-    /// As [`Worker::emit`].
+    /// As [`Worker::emit`](crate::Worker::emit).
     ///
     /// # Errors
     /// [`NoRoom`]; the packet is not sent.
@@ -87,8 +87,9 @@ impl<S: Storage> Aside<'_, S> {
         own < self.storage.layout().shape.aux_slots
     }
 
-    /// Gives back all slots before the open one. As [`Worker::flush`], true when the Master sleeps
-    /// and its eventfd must be written.
+    /// Gives back all slots before the open one. As
+    /// [`Worker::flush`](crate::Worker::flush), true when the Master sleeps and its eventfd must be
+    /// written.
     #[must_use = "a sleeping Master must be woken"]
     pub fn flush(&mut self) -> bool {
         self.shown.publish(self.storage, self.rings, self.index);
@@ -100,7 +101,7 @@ impl<S: Storage> Aside<'_, S> {
         self.rings.lost = self.rings.lost.saturating_add(1);
     }
 
-    /// As [`Worker::inject`].
+    /// As [`Worker::inject`](crate::Worker::inject).
     ///
     /// # Errors
     /// [`NoRoom`]; the packet is not sent.
