@@ -18,7 +18,7 @@ use thruway_manager::planes::{Supervisor, SupervisorConfig};
 use thruway_manager::store::{ChangeOptions, Store};
 use thruway_manager::{
     ChainName, ChainSpec, CheckError, Checker, ConditionKind, Event, FunctionName, FunctionSpec,
-    FunctionUse, Limits, Manager,
+    FunctionUse, Limits, Manager, graph,
 };
 use thruway_sync::atomic::{AtomicBool, Ordering};
 
@@ -224,6 +224,26 @@ fn versions_of_a_function_follow_one_another_under_traffic() {
     lab.declare("player@1", &lab.file("first"));
     wait_for("the third executable", || (lab.label() == "3").then_some(()));
     assert_eq!(lab.runs(3), pid);
+}
+
+#[test]
+fn the_graph_of_a_chain_that_runs_has_its_counters() {
+    if !privileged("the_graph_of_a_chain_that_runs_has_its_counters") {
+        return;
+    }
+    let (lab, pid) = Lab::with_two_versions();
+    let pause = || std::thread::sleep(Duration::from_millis(300));
+    let flows = under_traffic(&lab.network, (WAIT_MAX, ask), pause);
+    let answered: u64 = flows.iter().map(|flow| flow.answered).sum();
+    let graph = graph::read(lab.manager.planes(), "web").expect("it runs");
+    assert_eq!((graph.pid, graph.swaps), (pid, 0));
+    let nf = graph.elements.iter().position(|one| one.name == "nf").expect("the function");
+    let function = graph.functions.iter().find(|one| one.element == nf).expect("the function");
+    assert_eq!((function.state.as_str(), function.slots), ("running", Some(1024)));
+    assert!(function.packets_in >= answered && answered > 0, "each question: {graph:?}");
+    let into = graph.edges.iter().filter(|edge| edge.to == nf);
+    let carried = into.map(|edge| edge.packets.expect("an only edge")).sum::<u64>();
+    assert_eq!((carried, function.packets_in), (graph.elements[nf].packets, carried), "{graph:?}");
 }
 
 #[test]
