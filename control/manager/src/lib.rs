@@ -14,6 +14,7 @@ pub mod events;
 mod executable;
 pub mod function;
 mod function_use;
+pub mod graph;
 pub mod group;
 mod hashes;
 pub mod host;

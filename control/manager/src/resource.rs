@@ -275,6 +275,17 @@ pub trait DataPlanes: Send + Sync {
     /// [`PlaneError`].
     fn read(&self, chain: &str, handler: &str) -> Result<String, PlaneError>;
 
+    /// Reads handlers of a chain in turn; `None` for each that is refused. Waits as
+    /// [`DataPlanes::read`] does, for all together.
+    ///
+    /// # Errors
+    /// [`PlaneError`], if the data plane does not answer.
+    fn read_each(
+        &self,
+        chain: &str,
+        handlers: &[String],
+    ) -> Result<Vec<Option<String>>, PlaneError>;
+
     /// Writes a handler of a chain. Waits as [`DataPlanes::read`] does.
     ///
     /// # Errors

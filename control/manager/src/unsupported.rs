@@ -62,6 +62,14 @@ impl DataPlanes for Unsupported {
         Err(PlaneError::NotRunning(chain.to_owned()))
     }
 
+    fn read_each(
+        &self,
+        chain: &str,
+        _handlers: &[String],
+    ) -> Result<Vec<Option<String>>, PlaneError> {
+        Err(PlaneError::NotRunning(chain.to_owned()))
+    }
+
     fn write(&self, chain: &str, _handler: &str, _value: &str) -> Result<(), PlaneError> {
         Err(PlaneError::NotRunning(chain.to_owned()))
     }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use thruway_element::{Access, Answer, Handler, HandlerError, Merge, Wires};
-use thruway_lang::{PortRef, Processing};
+use thruway_lang::{EdgeKind, PortRef, Processing};
 
 use crate::control::Control;
 use crate::layout::Layout;
@@ -67,6 +67,7 @@ const GLOBAL: &[(&str, Access)] = &[
     ("config", Access::Read),
     ("flatconfig", Access::Read),
     ("gaps", Access::Read),
+    ("graph", Access::Read),
     ("handlers", Access::Read),
     ("list", Access::Read),
     ("packages", Access::Read),
@@ -110,6 +111,7 @@ pub(crate) fn read_global(
         "requirements" => lines(&mut layout.graph.requirements.iter().map(ToString::to_string)),
         "packages" => String::new(),
         "gaps" => crate::statistics::gaps(layout, control),
+        "graph" => graph(layout),
         "statistics" => crate::statistics::lines(layout, control),
         "swaps" => control.hot_swaps(),
         "threads" => control.stats().len().to_string(),
@@ -199,6 +201,37 @@ fn drops(spec: &thruway_element::Spec, stats: &thruway_element::NodeStats) -> St
     let mut text = String::new();
     for (drop, count) in spec.reasons().zip(&stats.drops) {
         let _ = writeln!(text, "{} {}", count.get(), drop.name);
+    }
+    text
+}
+
+/// The `graph` handler: what is connected to what, for programs that draw it. A line each, its
+/// words separated by tabs:
+///
+/// - `element NAME CLASS THREADS HANDLERS`: threads that have a replica (`0,2-3`), and names of the
+///   class's own handlers that can be read without an effect, separated by commas; `-` for none;
+/// - `edge FROM OUTPUT TO INPUT MODE KIND`: elements by their place among the elements, from 0;
+///   MODE is push or pull, KIND is packet or context.
+fn graph(layout: &Layout) -> String {
+    let or_none = |text: String| if text.is_empty() { "-".to_owned() } else { text };
+    let mut text = String::new();
+    for (decl, threads) in layout.graph.elements.iter().zip(&layout.threads) {
+        let shown = |one: &&Handler| one.access.readable() && !one.private && !one.effect;
+        let names: Vec<&str> = decl.spec.handlers.iter().filter(shown).map(|h| h.name).collect();
+        let (threads, names) = (or_none(ranges(threads)), or_none(names.join(",")));
+        let _ = writeln!(text, "element\t{}\t{}\t{threads}\t{names}", decl.name, decl.class);
+    }
+    for edge in &layout.graph.edges {
+        let output = layout.checked.elements[edge.from.element].outputs.get(edge.from.port);
+        let is_pull = output.is_some_and(|port| port.processing == Processing::Pull);
+        let mode = if is_pull { "pull" } else { "push" };
+        let kind = match edge.kind {
+            EdgeKind::Packet => "packet",
+            EdgeKind::Context => "context",
+        };
+        let (from, to) = (edge.from, edge.to);
+        let _ = write!(text, "edge\t{}\t{}\t{}\t{}", from.element, from.port, to.element, to.port);
+        let _ = writeln!(text, "\t{mode}\t{kind}");
     }
     text
 }

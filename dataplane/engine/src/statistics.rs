@@ -27,7 +27,8 @@ use crate::layout::Layout;
 ///   most, WHEN is worst (since its start) or recent (the last five to ten seconds): OWN
 ///   nanoseconds for what KIND and NAME say, WHOLE with the time in which it waited for a
 ///   processor. 0 where no round took as long as half a millisecond;
-/// - `element NAME CLASS PACKETS BATCHES CYCLES`, over all threads;
+/// - `element NAME CLASS PACKETS BATCHES CYCLES MADE`, over all threads; MADE are packets that it
+///   made besides those that came;
 /// - `drop NAME REASON PACKETS FATE`, after the element, for reasons that occurred: `lost`,
 ///   `diverted` (they left by another output), or `consumed` (they did what they came for).
 pub(crate) fn lines(layout: &Layout, control: &Control) -> String {
@@ -52,7 +53,9 @@ pub(crate) fn lines(layout: &Layout, control: &Control) -> String {
     text += &gaps(layout, control);
     for (node, decl) in layout.graph.elements.iter().enumerate() {
         let replicas = || control.stats().iter().filter_map(|stats: &Arc<Stats>| stats.get(node));
-        let _ = writeln!(text, "element\t{}\t{}\t{}", decl.name, decl.class, counts(replicas()));
+        let made: u64 = replicas().map(|stats| stats.made.get()).sum();
+        let work = counts(replicas());
+        let _ = writeln!(text, "element\t{}\t{}\t{work}\t{made}", decl.name, decl.class);
         for (at, drop) in decl.spec.reasons().enumerate() {
             let sum = |of: fn(&NodeStats) -> &[Counter]| -> u64 {
                 replicas().map(|stats| of(stats).get(at).map_or(0, Counter::get)).sum()

@@ -192,6 +192,30 @@ fn statistics_tell_all_counters_at_once() {
     assert!(clocks.len() == 2 && clocks.iter().all(|clock| clock[2] == "system"), "{told}");
     let element = of("element").into_iter().find(|line| line[1] == "a").unwrap();
     assert_eq!(element[2..5], ["Record", "6", "2"]);
+    assert_eq!((element.len(), element[6]), (7, "0"), "it made none of its own");
+}
+
+#[test]
+fn the_graph_is_told_for_those_who_draw_it() {
+    let _turn = TURN.lock().unwrap();
+    let text = "s :: Source(6, 3) -> a :: Record -> Sink; Either(9) -> p :: Puller -> Sink";
+    let (_, mut router) = run(text, &Options { threads: 2, ..Options::default() });
+    let told = router.read("graph").unwrap();
+    let lines: Vec<Vec<&str>> = told.lines().map(|line| line.split('\t').collect()).collect();
+    let names: Vec<&str> =
+        lines.iter().filter(|line| line[0] == "element").map(|line| line[1]).collect();
+    let list = router.read("list").unwrap();
+    assert_eq!(names, list.lines().skip(1).collect::<Vec<_>>());
+    let at = |name: &str| names.iter().position(|one| *one == name).unwrap().to_string();
+    let edges: Vec<&[&str]> =
+        lines.iter().filter(|line| line[0] == "edge").map(|line| &line[1..]).collect();
+    let (s, a, p) = (at("s"), at("a"), at("p"));
+    assert!(edges.contains(&&[s.as_str(), "0", &a, "0", "push", "packet"][..]), "{told}");
+    assert!(edges.iter().any(|edge| edge[2] == p && edge[4] == "pull"), "{told}");
+    assert_eq!(edges.len(), 4, "{told}");
+    let element = &lines[a.parse::<usize>().unwrap()];
+    assert_eq!(element[2], "Record");
+    assert!(element.len() == 5 && !element[3].is_empty(), "{told}");
 }
 
 #[test]

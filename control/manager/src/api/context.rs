@@ -9,6 +9,7 @@ use tokio::sync::{Semaphore, watch};
 use super::counts::Counts;
 use super::problem::{Kind, Problem};
 use super::rate::Rates;
+use super::recent::Recent;
 use crate::Manager;
 use crate::access::Sha256;
 use crate::audit::Audit;
@@ -54,6 +55,8 @@ pub struct Context {
     pub streams: Arc<Semaphore>,
     /// One permit for each event stream of the network, which so takes none from this host.
     pub remote_streams: Arc<Semaphore>,
+    /// The last graph of each chain.
+    pub graphs: Arc<Recent>,
     /// Becomes true when the program ends.
     pub ending: watch::Receiver<bool>,
     calls: Arc<Semaphore>,
@@ -69,6 +72,7 @@ impl Context {
             audit: None,
             streams: Arc::new(Semaphore::new(STREAMS_MAX)),
             remote_streams: Arc::new(Semaphore::new(STREAMS_MAX)),
+            graphs: Arc::default(),
             ending,
             calls: Arc::new(Semaphore::new(CALLS_MAX)),
         }

@@ -12,7 +12,7 @@ use super::body::Params;
 use super::problem::{Kind, Problem};
 use super::roles::role_of;
 use super::views::NoParams;
-use super::{handlers, history, hosts, log, metrics, resources, stream, tokens, views};
+use super::{graph, handlers, history, hosts, log, metrics, resources, stream, tokens, views};
 use crate::{FunctionSpec, GroupSpec};
 
 #[derive(OpenApi)]
@@ -35,6 +35,7 @@ use crate::{FunctionSpec, GroupSpec};
         handlers::get,
         handlers::put,
         log::get,
+        graph::get,
         hosts::list,
         hosts::get,
         stream::events,
@@ -66,7 +67,9 @@ impl Modify for Kinds {
         let chains = "/v1/chains";
         let of_chains = api.paths.paths.iter().filter(|(path, _)| path.starts_with(chains));
         // Only a chain runs.
-        let only = |path: &str| path.contains("/handlers/") || path.ends_with("/log");
+        let only = |path: &str| {
+            path.contains("/handlers/") || path.ends_with("/log") || path.ends_with("/graph")
+        };
         let all = of_chains.filter(|(path, _)| !only(path));
         let made: Vec<(String, PathItem)> = all
             .flat_map(|(path, item)| {

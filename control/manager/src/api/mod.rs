@@ -7,6 +7,7 @@ mod context;
 mod counts;
 mod documentation;
 mod gate;
+mod graph;
 mod handlers;
 mod history;
 mod hosts;
@@ -17,6 +18,7 @@ mod patient;
 mod problem;
 mod rate;
 mod reader;
+mod recent;
 mod resources;
 mod roles;
 mod server;
@@ -64,6 +66,7 @@ type Operation = (&'static str, String, MethodRouter<Context>);
 fn answers() -> Vec<Operation> {
     let others = [
         ("GET", "/v1/chains/{name}/log", get(log::get)),
+        ("GET", "/v1/chains/{name}/graph", get(graph::get)),
         // Names of elements have slashes: `lan/in.count`.
         ("GET", "/v1/chains/{name}/handlers/{*handler}", get(handlers::get)),
         ("PUT", "/v1/chains/{name}/handlers/{*handler}", put(handlers::put)),

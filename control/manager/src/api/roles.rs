@@ -15,6 +15,7 @@ pub const ROLES: &[(&str, &str, Role)] = &[
     ("GET", "/v1/chains/{name}/diff", View),
     ("GET", "/v1/chains/{name}/generations", View),
     ("GET", "/v1/chains/{name}/generations/{generation}", View),
+    ("GET", "/v1/chains/{name}/graph", View),
     ("GET", "/v1/chains/{name}/handlers/{handler}", View),
     ("PUT", "/v1/chains/{name}/handlers/{handler}", Operate),
     ("GET", "/v1/chains/{name}/log", View),

@@ -295,6 +295,16 @@ pub struct LogParams {
     pub follow: bool,
 }
 
+/// How the graph of a chain is read.
+#[derive(Debug, Clone, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct GraphParams {
+    /// Whether to go on with one each second, as server-sent events.
+    #[serde(default)]
+    pub follow: bool,
+}
+
 /// Parameters of requests that take none.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]

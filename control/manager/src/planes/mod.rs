@@ -283,6 +283,15 @@ impl DataPlanes for Supervisor {
         Remote { socket: &socket, pid }.read(handler)
     }
 
+    fn read_each(
+        &self,
+        chain: &str,
+        handlers: &[String],
+    ) -> std::result::Result<Vec<Option<String>>, PlaneError> {
+        let (pid, socket) = self.address(chain)?;
+        Remote { socket: &socket, pid }.read_each(handlers)
+    }
+
     fn write(
         &self,
         chain: &str,

@@ -56,6 +56,22 @@ impl Remote<'_> {
         answer.map_err(|error| PlaneError::Refused(error.to_string()))
     }
 
+    /// Reads handlers over one connection; `None` for each that is refused.
+    ///
+    /// # Errors
+    /// The data plane does not answer all of it within two seconds.
+    pub(super) fn read_each(self, handlers: &[String]) -> Result<Vec<Option<String>>, PlaneError> {
+        let answers = self.connect(ANSWER_MAX).and_then(|mut client| {
+            let read = |handler: &String| match client.read(handler) {
+                Ok(value) => Ok(Some(value)),
+                Err(error) if error.is::<Refused>() => Ok(None),
+                Err(error) => Err(error),
+            };
+            handlers.iter().map(read).collect()
+        });
+        answers.map_err(|error| PlaneError::Refused(error.to_string()))
+    }
+
     /// Writes a handler.
     ///
     /// # Errors

@@ -4,6 +4,7 @@ mod access;
 mod bounds;
 mod chains;
 mod functions;
+mod graph;
 mod log;
 mod network;
 mod server;
@@ -39,6 +40,10 @@ struct Double {
     written: Mutex<Vec<(String, String, String)>>,
     /// What every chain wrote.
     output: Mutex<Vec<u8>>,
+    /// The handlers `graph` and `statistics` of every chain that runs; none if none does.
+    graph: Mutex<Option<(String, String)>>,
+    /// How often several handlers were asked for at once.
+    looks: Mutex<usize>,
 }
 
 impl Double {
@@ -88,6 +93,25 @@ impl DataPlanes for Double {
             "refused" => Err(PlaneError::Refused("no such handler".to_owned())),
             _ => Ok(format!("{chain} {handler}")),
         }
+    }
+
+    fn read_each(
+        &self,
+        chain: &str,
+        handlers: &[String],
+    ) -> Result<Vec<Option<String>>, PlaneError> {
+        let graph = self.graph.lock().expect("graph");
+        *self.looks.lock().expect("looks") += 1;
+        let (graph, statistics) = graph.as_ref().ok_or(PlaneError::NotRunning(chain.into()))?;
+        let answer = |handler: &String| match handler.as_str() {
+            "graph" => Some(graph.clone()),
+            "statistics" => Some(statistics.clone()),
+            "swaps" => Some("taken 3".to_owned()),
+            "nf.state" => Some("running".to_owned()),
+            "nf.last_error" => None,
+            _ => Some("5".to_owned()),
+        };
+        Ok(handlers.iter().map(answer).collect())
     }
 
     fn write(&self, chain: &str, handler: &str, value: &str) -> Result<(), PlaneError> {

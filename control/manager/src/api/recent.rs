@@ -1,0 +1,35 @@
+//! The last graph of each chain, for all who want it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use tokio::sync::Mutex as AsyncMutex;
+
+use super::problem::Problem;
+
+/// What came of the last look at a chain, and when that was.
+pub type Last = Option<(Instant, Result<Arc<str>, Problem>)>;
+
+/// The last graph of each chain, as JSON: however many read it, its data plane is asked once a
+/// second.
+#[derive(Debug, Default)]
+pub struct Recent {
+    chains: Mutex<BTreeMap<String, Arc<AsyncMutex<Last>>>>,
+}
+
+impl Recent {
+    fn chains(&self) -> MutexGuard<'_, BTreeMap<String, Arc<AsyncMutex<Last>>>> {
+        self.chains.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The last one of a chain; held by whoever asks for the next one.
+    pub(super) fn of(&self, name: &str) -> Arc<AsyncMutex<Last>> {
+        Arc::clone(self.chains().entry(name.to_owned()).or_default())
+    }
+
+    /// Forgets a chain that is not asked for.
+    pub(super) fn forget(&self, name: &str) {
+        self.chains().remove(name);
+    }
+}

@@ -1,0 +1,103 @@
+//! The graph of a chain that runs.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::streams::Stream;
+use crate::{Served, start};
+
+const GRAPH: &str = "element\ts\tInfiniteSource\t0\tcount\n\
+                     element\tq\tQueue\t0\tlength,capacity,highwater_length\n\
+                     element\tnf\tNf\t0\tstate,pid,restarts,packets_in,packets_out,occupancy,last_error\n\
+                     edge\t0\t0\t1\t0\tpush\tpacket\nedge\t1\t0\t2\t0\tpull\tpacket\n";
+
+/// What is reported when the source has made so many packets.
+fn statistics(packets: u64) -> String {
+    format!(
+        "time\t77\t{packets}000\nthread\t0\t5\t{packets}\t1\t1\t1\n\
+         element\ts\tInfiniteSource\t{packets}\t1\t10\t0\nelement\tq\tQueue\t{packets}\t1\t9\t0\n\
+         drop\tq\tqueue-full\t2\tlost\nelement\tnf\tNf\t4\t1\t8\t0\n"
+    )
+}
+
+fn report(served: &Served, packets: u64) {
+    let handlers = (GRAPH.to_owned(), statistics(packets));
+    *served.planes.graph.lock().expect("graph") = Some(handlers);
+}
+
+#[tokio::test]
+async fn a_graph_has_its_counters() {
+    let served = start();
+    assert_eq!(served.get("/v1/chains/web/graph").await.0, 404);
+    served.put("/v1/chains/web", r#"{"configuration":"a"}"#).await;
+    let (status, problem) = served.get("/v1/chains/web/graph").await;
+    assert_eq!((status, &problem["title"]), (409, &json!("Conflict")), "it does not run");
+    // Who looks again at once gets what was found.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    report(&served, 9);
+    let (status, graph) = served.get("/v1/chains/web/graph").await;
+    assert_eq!(status, 200, "{graph}");
+    assert_eq!(
+        (&graph["time_us"], &graph["swaps"], &graph["pid"]),
+        (&json!(9), &json!(3), &json!(7))
+    );
+    let carried: Vec<_> =
+        graph["edges"].as_array().expect("edges").iter().map(|edge| &edge["packets"]).collect();
+    assert_eq!(carried, [9, 4]);
+    let queue = json!({"element": 1, "length": 5, "capacity": 5, "highwater": 5});
+    assert_eq!(graph["queues"], json!([queue]));
+    let function = &graph["functions"][0];
+    assert_eq!((&function["state"], &function["slots"]), (&json!("running"), &json!(5)));
+    assert_eq!(function["last_error"], "");
+    let drop = json!({"reason": "queue-full", "packets": 2, "fate": "lost"});
+    assert_eq!(graph["elements"][1]["drops"], json!([drop]));
+    assert_eq!(served.get("/v1/chains/web/graph?folow=true").await.1["suggestion"], "follow");
+}
+
+#[tokio::test]
+async fn many_readers_cost_the_data_plane_no_more_than_one() {
+    let served = start();
+    served.put("/v1/chains/web", r#"{"configuration":"a"}"#).await;
+    report(&served, 1);
+    let target = "/v1/chains/web/graph?follow=true";
+    let mut streams = Vec::new();
+    for _ in 0..10 {
+        streams.push(Stream::open(&served, target, None).await);
+    }
+    for stream in &mut streams {
+        assert_eq!(stream.next().await.expect("a graph").1["time_us"], 1);
+    }
+    report(&served, 2);
+    for stream in &mut streams {
+        let mut next = stream.next().await.expect("a graph");
+        while next.1["time_us"] == 1 {
+            next = stream.next().await.expect("a graph");
+        }
+        assert_eq!(next.1["time_us"], 2);
+    }
+    let looks = *served.planes.looks.lock().expect("looks");
+    assert!(looks <= 8, "two questions a second, not {looks}");
+
+    // A data plane that ends is reported, and one that begins again is read on.
+    *served.planes.graph.lock().expect("graph") = None;
+    let stream = &mut streams[0];
+    while stream.next().await.expect("an event").0 != "problem" {}
+    report(&served, 3);
+    while stream.next().await.expect("an event").1["time_us"] != 3 {}
+    served.delete("/v1/chains/web").await;
+    while stream.next().await.is_some() {}
+}
+
+#[tokio::test]
+async fn a_data_plane_that_reports_no_graph_is_named_as_such() {
+    let served = start();
+    served.put("/v1/chains/web", r#"{"configuration":"a"}"#).await;
+    let handlers = ("edge\t5\t0\t1\t0\tpush\tpacket".to_owned(), String::new());
+    *served.planes.graph.lock().expect("graph") = Some(handlers);
+    let (status, problem) = served.get("/v1/chains/web/graph").await;
+    assert_eq!(
+        (status, &problem["detail"]),
+        (502, &json!("an edge of its graph is of no element"))
+    );
+}
