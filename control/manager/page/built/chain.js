@@ -55,7 +55,12 @@ export class ChainPage extends Component {
                 return;
             }
             const graph = JSON.parse(message.data);
-            this.setState({ live: between(this.state.live?.graph ?? null, graph), stale: "" });
+            const before = this.state.live?.graph ?? null;
+            this.setState({ stale: "" });
+            // Several readers share what the manager reads, so one may get the same graph again.
+            if (before?.time_us === graph.time_us && before.pid === graph.pid)
+                return;
+            this.setState({ live: between(before, graph) });
         };
         this.failed = (error) => this.setState({ problem: reason(error) });
         this.select = async (selected) => {
@@ -159,10 +164,10 @@ export class ChainPage extends Component {
         return (h("div", { class: "buttons" },
             h("button", { id: "stop", onClick: this.stopOrStart }, chain.stopped ? "Start…" : "Stop…"),
             h("button", { id: "change", onClick: () => this.setState({ isChanging: true }) }, "Change\u2026"),
-            h("form", { class: "inline", onSubmit: this.rollback },
+            earlier.length > 0 && (h("form", { class: "inline", onSubmit: this.rollback },
                 h("label", { for: "generation" }, "Generation"),
-                h("select", { id: "generation", disabled: earlier.length === 0 }, earlier.map((one) => (h("option", { value: one.generation }, `${one.generation}, ${moment(one.time)}, ${one.author}`)))),
-                h("button", { id: "rollback", type: "submit", disabled: earlier.length === 0 }, "Roll back\u2026")),
+                h("select", { id: "generation" }, earlier.map((one) => (h("option", { value: one.generation }, `${one.generation}, ${moment(one.time)}, ${one.author}`)))),
+                h("button", { id: "rollback", type: "submit" }, "Roll back\u2026"))),
             h("button", { id: "delete", class: "danger", onClick: this.remove }, "Delete\u2026")));
     }
     detail(live) {

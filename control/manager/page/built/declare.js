@@ -87,12 +87,14 @@ export class Declare extends Component {
             const value = event.target.value;
             this.setState({ [id]: value });
         };
-        const shared = { id, value: this.state[id], onInput: change, spellcheck: false };
-        const described = { ...shared, "aria-describedby": `${id}-hint`, autocomplete: "off" };
+        // Tables of the page have names like these, too.
+        const field = `field-${id}`;
+        const shared = { id: field, value: this.state[id], onInput: change, spellcheck: false };
+        const described = { ...shared, "aria-describedby": `${field}-hint`, autocomplete: "off" };
         return (h("div", { class: "field" },
-            h("label", { for: id }, label),
+            h("label", { for: field }, label),
             rows > 1 ? h("textarea", { rows: rows, ...described }) : h("input", { ...described }),
-            h("p", { class: "hint", id: `${id}-hint` }, hint)));
+            h("p", { class: "hint", id: `${field}-hint` }, hint)));
     }
     render() {
         const { chain, close } = this.props;

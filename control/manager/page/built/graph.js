@@ -5,11 +5,13 @@ import { Component, h } from "./preact.js";
 const NAME_LENGTH_MAX = 24;
 const FILL_WIDTH = 64;
 const ZOOM_STEP = 1.5;
-const ZOOM_MAX = 12;
+const ZOOM_MAX = 4;
+/** Smallest scale at which texts can still be read. */
+const SCALE_MIN = 0.6;
 export class GraphView extends Component {
     constructor() {
         super(...arguments);
-        this.state = { zoom: 1 };
+        this.state = { zoom: 1, isWhole: false };
         this.made = null;
     }
     /** The layout, made anew where the graph is another one. */
@@ -25,7 +27,7 @@ export class GraphView extends Component {
     }
     zoom(factor) {
         const zoom = this.state.zoom * factor;
-        this.setState({ zoom: Math.min(Math.max(zoom, 1), ZOOM_MAX) });
+        this.setState({ zoom: Math.min(Math.max(zoom, 1 / ZOOM_MAX), ZOOM_MAX), isWhole: false });
     }
     go(name) {
         this.props.select(name);
@@ -52,13 +54,18 @@ export class GraphView extends Component {
         const found = graph.elements.findIndex((one) => one.name === selected);
         const entry = found < 0 ? 0 : found;
         const box = `0 0 ${Math.ceil(made.width)} ${Math.ceil(made.height)}`;
-        const percent = `${100 * this.state.zoom}%`;
-        const size = { width: percent, maxWidth: `${made.width * this.state.zoom}px` };
+        const { zoom, isWhole } = this.state;
+        const least = isWhole ? 0 : made.width * zoom * SCALE_MIN;
+        const size = {
+            width: `${100 * zoom}%`,
+            minWidth: `${least}px`,
+            maxWidth: `${made.width * zoom}px`,
+        };
         return (h("div", null,
             h("div", { class: "buttons", role: "group", "aria-label": "Size of the graph" },
                 h("button", { onClick: () => this.zoom(ZOOM_STEP) }, "Larger"),
                 h("button", { onClick: () => this.zoom(1 / ZOOM_STEP) }, "Smaller"),
-                h("button", { onClick: () => this.setState({ zoom: 1 }) }, "Fit"),
+                h("button", { onClick: () => this.setState({ zoom: 1, isWhole: true }) }, "Fit"),
                 h("span", { class: "hint" }, "Arrow keys go along connections. The tables below have all of it.")),
             h("div", { class: "drawing" },
                 h("svg", { viewBox: box, style: size, role: "group", "aria-label": "Elements and connections" },
@@ -159,14 +166,23 @@ function edgeOf(live, made, at) {
     const fill = live.fills[at] ?? null;
     return (h("g", { key: `edge-${at}`, class: classes.join(" "), "aria-hidden": "true" },
         h("path", { d: curve(points), "marker-end": "url(#arrow)" }),
-        h("text", { x: x + 6, y: fill === null ? y + 4 : y - 3 }, rate(packets)),
-        fill !== null && fillOf(fill, x, y)));
+        h("text", { x: x + 6, y: y + 4 }, rate(packets)),
+        fill !== null && fillOf(fill, edge.is_pull ? below(points[0]) : above(points))));
+}
+/** Beside where a link begins: what a queue holds. */
+function below(begin) {
+    return { x: begin.x + 8, y: begin.y + 6 };
+}
+/** Beside where a link ends: what waits for a function. */
+function above(points) {
+    const end = points[points.length - 1];
+    return { x: end.x + 10, y: end.y - 14 };
 }
 /** A bar: how full a queue or a ring is. */
-function fillOf(fill, x, y) {
+function fillOf(fill, { x, y }) {
     const share = fill.size > 0 ? Math.min(fill.used / fill.size, 1) : 0;
     const kind = share >= 0.9 ? "full" : share >= 0.5 ? "half" : "";
-    return (h("g", { class: `fill ${kind}`, transform: `translate(${x + 6} ${y + 2})` },
+    return (h("g", { class: `fill ${kind}`, transform: `translate(${x} ${y})` },
         h("rect", { width: FILL_WIDTH, height: "6", rx: "2" }),
         h("rect", { class: "used", width: FILL_WIDTH * share, height: "6", rx: "2" }),
         h("text", { x: FILL_WIDTH + 5, y: "7" }, `${fill.used}/${fill.size}`)));

@@ -8,8 +8,8 @@ export function Table(props) {
         return null;
     return (h("section", { class: "card", "aria-labelledby": `${props.id}-title` },
         h("h2", { id: `${props.id}-title` }, props.title),
-        h("div", { class: "scroll" },
-            h("table", { id: props.id },
+        h("div", { class: "scroll", tabindex: 0, role: "group", "aria-labelledby": `${props.id}-title` },
+            h("table", { id: props.id, "aria-labelledby": `${props.id}-title` },
                 h("thead", null,
                     h("tr", null, props.head.map((word) => (h("th", { scope: "col" }, word))))),
                 h("tbody", null, props.rows.map((row) => (h("tr", null, row.map((cell, at) => (at === 0 ? h("th", { scope: "row" }, cell) : h("td", null, cell)))))))))));
@@ -78,7 +78,7 @@ export function Threads(props) {
         const busy = live.busy[at] ?? null;
         return [
             String(at),
-            busy === null ? "" : h("meter", { class: "busy", min: 0, max: 1, value: Math.max(0, busy) }),
+            busy === null ? "" : h("meter", { min: 0, max: 1, value: Math.max(0, busy), "aria-label": `thread ${at} busy` }),
             busy === null ? "" : percent(busy),
             rate(live.received[at] ?? null),
         ];

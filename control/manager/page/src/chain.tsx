@@ -101,7 +101,11 @@ export class ChainPage extends Component<Props, State> {
       return;
     }
     const graph = JSON.parse(message.data) as Graph;
-    this.setState({ live: between(this.state.live?.graph ?? null, graph), stale: "" });
+    const before = this.state.live?.graph ?? null;
+    this.setState({ stale: "" });
+    // Several readers share what the manager reads, so one may get the same graph again.
+    if (before?.time_us === graph.time_us && before.pid === graph.pid) return;
+    this.setState({ live: between(before, graph) });
   };
 
   private failed = (error: unknown): void => this.setState({ problem: reason(error) });
@@ -197,19 +201,21 @@ export class ChainPage extends Component<Props, State> {
         <button id="change" onClick={() => this.setState({ isChanging: true })}>
           Change…
         </button>
-        <form class="inline" onSubmit={this.rollback}>
-          <label for="generation">Generation</label>
-          <select id="generation" disabled={earlier.length === 0}>
-            {earlier.map((one) => (
-              <option value={one.generation}>
-                {`${one.generation}, ${moment(one.time)}, ${one.author}`}
-              </option>
-            ))}
-          </select>
-          <button id="rollback" type="submit" disabled={earlier.length === 0}>
-            Roll back…
-          </button>
-        </form>
+        {earlier.length > 0 && (
+          <form class="inline" onSubmit={this.rollback}>
+            <label for="generation">Generation</label>
+            <select id="generation">
+              {earlier.map((one) => (
+                <option value={one.generation}>
+                  {`${one.generation}, ${moment(one.time)}, ${one.author}`}
+                </option>
+              ))}
+            </select>
+            <button id="rollback" type="submit">
+              Roll back…
+            </button>
+          </form>
+        )}
         <button id="delete" class="danger" onClick={this.remove}>
           Delete…
         </button>

@@ -106,13 +106,15 @@ export class Declare extends Component<Props, State> {
       const value = (event.target as HTMLInputElement).value;
       this.setState({ [id]: value } as Partial<State>);
     };
-    const shared = { id, value: this.state[id], onInput: change, spellcheck: false };
-    const described = { ...shared, "aria-describedby": `${id}-hint`, autocomplete: "off" };
+    // Tables of the page have names like these, too.
+    const field = `field-${id}`;
+    const shared = { id: field, value: this.state[id], onInput: change, spellcheck: false };
+    const described = { ...shared, "aria-describedby": `${field}-hint`, autocomplete: "off" };
     return (
       <div class="field">
-        <label for={id}>{label}</label>
+        <label for={field}>{label}</label>
         {rows > 1 ? <textarea rows={rows} {...described} /> : <input {...described} />}
-        <p class="hint" id={`${id}-hint`}>
+        <p class="hint" id={`${field}-hint`}>
           {hint}
         </p>
       </div>

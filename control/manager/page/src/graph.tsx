@@ -11,18 +11,22 @@ interface Props {
   select: (name: string) => void;
 }
 
-/** How much larger than it fits; 1 fits. */
 interface State {
+  /** How much larger than it would be by itself. */
   zoom: number;
+  /** Whether it is as small as it must be for its whole width to be seen. */
+  isWhole: boolean;
 }
 
 const NAME_LENGTH_MAX = 24;
 const FILL_WIDTH = 64;
 const ZOOM_STEP = 1.5;
-const ZOOM_MAX = 12;
+const ZOOM_MAX = 4;
+/** Smallest scale at which texts can still be read. */
+const SCALE_MIN = 0.6;
 
 export class GraphView extends Component<Props, State> {
-  state = { zoom: 1 };
+  state = { zoom: 1, isWhole: false };
   private made: { key: string; layout: Layout } | null = null;
 
   /** The layout, made anew where the graph is another one. */
@@ -39,7 +43,7 @@ export class GraphView extends Component<Props, State> {
 
   private zoom(factor: number): void {
     const zoom = this.state.zoom * factor;
-    this.setState({ zoom: Math.min(Math.max(zoom, 1), ZOOM_MAX) });
+    this.setState({ zoom: Math.min(Math.max(zoom, 1 / ZOOM_MAX), ZOOM_MAX), isWhole: false });
   }
 
   private go(name: string): void {
@@ -66,14 +70,19 @@ export class GraphView extends Component<Props, State> {
     const found = graph.elements.findIndex((one) => one.name === selected);
     const entry = found < 0 ? 0 : found;
     const box = `0 0 ${Math.ceil(made.width)} ${Math.ceil(made.height)}`;
-    const percent = `${100 * this.state.zoom}%`;
-    const size = { width: percent, maxWidth: `${made.width * this.state.zoom}px` };
+    const { zoom, isWhole } = this.state;
+    const least = isWhole ? 0 : made.width * zoom * SCALE_MIN;
+    const size = {
+      width: `${100 * zoom}%`,
+      minWidth: `${least}px`,
+      maxWidth: `${made.width * zoom}px`,
+    };
     return (
       <div>
         <div class="buttons" role="group" aria-label="Size of the graph">
           <button onClick={() => this.zoom(ZOOM_STEP)}>Larger</button>
           <button onClick={() => this.zoom(1 / ZOOM_STEP)}>Smaller</button>
-          <button onClick={() => this.setState({ zoom: 1 })}>Fit</button>
+          <button onClick={() => this.setState({ zoom: 1, isWhole: true })}>Fit</button>
           <span class="hint">Arrow keys go along connections. The tables below have all of it.</span>
         </div>
         <div class="drawing">
@@ -244,20 +253,31 @@ function edgeOf(live: Live, made: Layout, at: number) {
   return (
     <g key={`edge-${at}`} class={classes.join(" ")} aria-hidden="true">
       <path d={curve(points)} marker-end="url(#arrow)" />
-      <text x={x + 6} y={fill === null ? y + 4 : y - 3}>
+      <text x={x + 6} y={y + 4}>
         {rate(packets)}
       </text>
-      {fill !== null && fillOf(fill, x, y)}
+      {fill !== null && fillOf(fill, edge.is_pull ? below(points[0]!) : above(points))}
     </g>
   );
 }
 
+/** Beside where a link begins: what a queue holds. */
+function below(begin: Point): Point {
+  return { x: begin.x + 8, y: begin.y + 6 };
+}
+
+/** Beside where a link ends: what waits for a function. */
+function above(points: Point[]): Point {
+  const end = points[points.length - 1]!;
+  return { x: end.x + 10, y: end.y - 14 };
+}
+
 /** A bar: how full a queue or a ring is. */
-function fillOf(fill: Fill, x: number, y: number) {
+function fillOf(fill: Fill, { x, y }: Point) {
   const share = fill.size > 0 ? Math.min(fill.used / fill.size, 1) : 0;
   const kind = share >= 0.9 ? "full" : share >= 0.5 ? "half" : "";
   return (
-    <g class={`fill ${kind}`} transform={`translate(${x + 6} ${y + 2})`}>
+    <g class={`fill ${kind}`} transform={`translate(${x} ${y})`}>
       <rect width={FILL_WIDTH} height="6" rx="2" />
       <rect class="used" width={FILL_WIDTH * share} height="6" rx="2" />
       <text x={FILL_WIDTH + 5} y="7">{`${fill.used}/${fill.size}`}</text>

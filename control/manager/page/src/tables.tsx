@@ -11,8 +11,8 @@ export function Table(props: { title: string; id: string; head: string[]; rows: 
   return (
     <section class="card" aria-labelledby={`${props.id}-title`}>
       <h2 id={`${props.id}-title`}>{props.title}</h2>
-      <div class="scroll">
-        <table id={props.id}>
+      <div class="scroll" tabindex={0} role="group" aria-labelledby={`${props.id}-title`}>
+        <table id={props.id} aria-labelledby={`${props.id}-title`}>
           <thead>
             <tr>
               {props.head.map((word) => (
@@ -113,7 +113,7 @@ export function Threads(props: { live: Live }) {
     const busy = live.busy[at] ?? null;
     return [
       String(at),
-      busy === null ? "" : <meter class="busy" min={0} max={1} value={Math.max(0, busy)} />,
+      busy === null ? "" : <meter min={0} max={1} value={Math.max(0, busy)} aria-label={`thread ${at} busy`} />,
       busy === null ? "" : percent(busy),
       rate(live.received[at] ?? null),
     ];
