@@ -1,5 +1,5 @@
 // One chain: its state, its graph with live rates, its functions, and what may be done to it.
-import { call, path, reason, Refusal } from "./api.js";
+import { call, path, reason, Refusal, } from "./api.js";
 import { Declare } from "./declare.js";
 import { Confirmation } from "./dialog.js";
 import { moment } from "./format.js";
@@ -11,6 +11,8 @@ import { follow } from "./stream.js";
 import { Drops, Elements, Events, Functions, Queues, Threads } from "./tables.js";
 const EVENTS_MAX = 100;
 const LOOK_MS = 300;
+/** Status of a problem: the chain does not run. */
+const NOT_RUNNING = 409;
 export class ChainPage extends Component {
     constructor() {
         super(...arguments);
@@ -51,7 +53,10 @@ export class ChainPage extends Component {
         };
         this.graph = (message) => {
             if (message.type === "problem") {
-                this.setState({ stale: JSON.parse(message.data).detail });
+                const { status, detail } = JSON.parse(message.data);
+                // Of what does not run any more, the last numbers would look like those of what runs next.
+                const live = status === NOT_RUNNING ? null : this.state.live;
+                this.setState({ live, stale: detail });
                 return;
             }
             const graph = JSON.parse(message.data);
@@ -184,7 +189,7 @@ export class ChainPage extends Component {
     }
     running(live) {
         const shared = { live, selected: this.state.selected, select: this.select };
-        return (h("div", null,
+        return (h("div", { class: this.state.stale === "" ? "" : "old" },
             h("section", { class: "card", "aria-labelledby": "graph-title" },
                 h("h2", { id: "graph-title" }, "Graph"),
                 h(GraphView, { ...shared }),

@@ -66,7 +66,7 @@ export class GraphView extends Component {
                 h("button", { onClick: () => this.zoom(ZOOM_STEP) }, "Larger"),
                 h("button", { onClick: () => this.zoom(1 / ZOOM_STEP) }, "Smaller"),
                 h("button", { onClick: () => this.setState({ zoom: 1, isWhole: true }) }, "Fit"),
-                h("span", { class: "hint" }, "Arrow keys go along connections. The tables below have all of it.")),
+                h("span", { class: "hint" }, "Arrow keys go along connections. One has no rate where the elements' counters do not determine it.")),
             h("div", { class: "drawing" },
                 h("svg", { viewBox: box, style: size, role: "group", "aria-label": "Elements and connections" },
                     h("defs", null,

@@ -45,12 +45,12 @@ export class Sessions extends Component {
                 count(sessions.refused),
                 " packets without room"),
             h("div", { class: "buttons" },
-                h("button", { onClick: this.list }, "List sessions")),
+                h("button", { id: "list-sessions", onClick: this.list }, "List sessions")),
             problem !== "" && (h("p", { class: "problem", role: "alert" }, problem)),
             lines !== null && (h("div", null,
                 h("p", null, lines.length > LINES_MAX
                     ? `The first ${LINES_MAX} sessions; thruway ctl flows lists all:`
                     : `${lines.length} sessions:`),
-                h("pre", { class: "lines", tabindex: 0, "aria-label": "Sessions" }, lines.slice(0, LINES_MAX).join("\n"))))));
+                h("pre", { class: "lines", id: "session-list", tabindex: 0, "aria-label": "Sessions" }, lines.slice(0, LINES_MAX).join("\n"))))));
     }
 }

@@ -1,6 +1,16 @@
 // One chain: its state, its graph with live rates, its functions, and what may be done to it.
 
-import { call, Chain, Change, Generation, ManagerEvent, path, reason, Refusal } from "./api.js";
+import {
+  call,
+  Chain,
+  Change,
+  Generation,
+  ManagerEvent,
+  path,
+  Problem,
+  reason,
+  Refusal,
+} from "./api.js";
 import { Declare } from "./declare.js";
 import { Asked, Confirmation } from "./dialog.js";
 import { moment } from "./format.js";
@@ -33,6 +43,8 @@ interface State {
 
 const EVENTS_MAX = 100;
 const LOOK_MS = 300;
+/** Status of a problem: the chain does not run. */
+const NOT_RUNNING = 409;
 
 export class ChainPage extends Component<Props, State> {
   state: State = {
@@ -97,7 +109,10 @@ export class ChainPage extends Component<Props, State> {
 
   private graph = (message: Message): void => {
     if (message.type === "problem") {
-      this.setState({ stale: (JSON.parse(message.data) as { detail: string }).detail });
+      const { status, detail } = JSON.parse(message.data) as Problem;
+      // Of what does not run any more, the last numbers would look like those of what runs next.
+      const live = status === NOT_RUNNING ? null : this.state.live;
+      this.setState({ live, stale: detail });
       return;
     }
     const graph = JSON.parse(message.data) as Graph;
@@ -240,7 +255,7 @@ export class ChainPage extends Component<Props, State> {
   private running(live: Live) {
     const shared = { live, selected: this.state.selected, select: this.select };
     return (
-      <div>
+      <div class={this.state.stale === "" ? "" : "old"}>
         <section class="card" aria-labelledby="graph-title">
           <h2 id="graph-title">Graph</h2>
           <GraphView {...shared} />

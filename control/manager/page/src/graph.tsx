@@ -83,7 +83,8 @@ export class GraphView extends Component<Props, State> {
           <button onClick={() => this.zoom(ZOOM_STEP)}>Larger</button>
           <button onClick={() => this.zoom(1 / ZOOM_STEP)}>Smaller</button>
           <button onClick={() => this.setState({ zoom: 1, isWhole: true })}>Fit</button>
-          <span class="hint">Arrow keys go along connections. The tables below have all of it.</span>
+          <span class="hint">Arrow keys go along connections. One has no rate where the elements' counters do not
+            determine it.</span>
         </div>
         <div class="drawing">
           <svg viewBox={box} style={size} role="group" aria-label="Elements and connections">

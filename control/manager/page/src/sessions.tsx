@@ -48,7 +48,7 @@ export class Sessions extends Component<Props, State> {
           timed out, {count(sessions.closed)} closed, {count(sessions.refused)} packets without room
         </p>
         <div class="buttons">
-          <button onClick={this.list}>List sessions</button>
+          <button id="list-sessions" onClick={this.list}>List sessions</button>
         </div>
         {problem !== "" && (
           <p class="problem" role="alert">
@@ -62,7 +62,7 @@ export class Sessions extends Component<Props, State> {
                 ? `The first ${LINES_MAX} sessions; thruway ctl flows lists all:`
                 : `${lines.length} sessions:`}
             </p>
-            <pre class="lines" tabindex={0} aria-label="Sessions">
+            <pre class="lines" id="session-list" tabindex={0} aria-label="Sessions">
               {lines.slice(0, LINES_MAX).join("\n")}
             </pre>
           </div>

@@ -12,21 +12,19 @@ use super::problem::{Kind, Problem};
 /// The browser says that it is one (Fetch Metadata), or it reached the Unix socket by the name of
 /// another site (DNS rebinding), which is how such a page would seem to be this one's.
 pub(super) fn check(headers: &HeaderMap, peer: Option<Peer>) -> Result<(), Problem> {
-    let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
-    if let Some(site) = text("sec-fetch-site")
-        && !["same-origin", "none"].contains(&site)
-    {
+    let all = |name: &str, is_good: fn(&str) -> bool| {
+        headers.get_all(name).iter().all(|value| value.to_str().is_ok_and(is_good))
+    };
+    if !all("sec-fetch-site", |site| ["same-origin", "none"].contains(&site)) {
         let detail =
             "the page of another site may not call the manager; use the manager's own page";
         return Err(Problem::new(Kind::Forbidden, detail).field("Sec-Fetch-Site"));
     }
-    match (peer, text(header::HOST.as_str())) {
-        (Some(Peer::Local { .. }), Some(host)) if !is_of_this_host(host) => {
-            let detail = "the Unix socket is for this host: call it localhost";
-            Err(Problem::new(Kind::Forbidden, detail).field("Host"))
-        }
-        _ => Ok(()),
+    if matches!(peer, Some(Peer::Local { .. })) && !all(header::HOST.as_str(), is_of_this_host) {
+        let detail = "the Unix socket is for this host: call it localhost";
+        return Err(Problem::new(Kind::Forbidden, detail).field("Host"));
     }
+    Ok(())
 }
 
 /// Whether a `Host` cannot be the name of a site: a single word, or a loopback address.
