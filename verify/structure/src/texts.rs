@@ -8,7 +8,14 @@ const EXEMPT: &[&str] = &["LICENSE-APACHE", "Cargo.lock"];
 
 /// Names that look like places elsewhere and are none: an XML name space, this host, a place that
 /// the user names.
-const NAMES: &[&str] = &["www.w3.org/2000/svg", "localhost:", "HOST:PORT", "HOST[:PORT]"];
+const NAMES: &[&str] = &[
+    "www.w3.org/2000/svg",
+    "www.w3.org/1998/Math/MathML",
+    "www.w3.org/1999/xhtml",
+    "localhost:",
+    "HOST:PORT",
+    "HOST[:PORT]",
+];
 
 /// Schemes of addresses, without `://` so that this file does not find itself.
 const SCHEMES: &[&str] = &["http", "https", "ftp", "git", "ssh"];

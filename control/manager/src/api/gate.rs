@@ -11,6 +11,7 @@ use axum::response::{IntoResponse as _, Response};
 use super::context::{Context, Peer, REQUEST_TIME_MAX};
 use super::problem::{Kind, Problem};
 use super::rate::{BURST, RATE};
+use super::sites;
 use crate::access::{Caller, Role};
 use crate::audit::Call;
 
@@ -82,17 +83,13 @@ fn admit(
     headers: &HeaderMap,
     now: SystemTime,
 ) -> Result<Caller, Problem> {
-    let (address, certificate) = match peer {
+    sites::check(headers, peer)?;
+    let certificate = match peer {
         None => return Err(Problem::new(Kind::Internal, "the connection has no peer")),
         Some(Peer::Local { uid }) => return Ok(Caller::Local { uid }),
-        Some(Peer::Remote { address, certificate }) => (address, certificate),
+        Some(Peer::Remote { certificate, .. }) => certificate,
     };
-    if !context.rates.take(address) {
-        let detail = format!(
-            "{address} calls too often: {RATE} calls a second are taken, {BURST} at once; wait"
-        );
-        return Err(Problem::new(Kind::TooOften, detail));
-    }
+    not_too_often(context, peer)?;
     let registry = context.manager.access();
     match (bearer(headers)?, certificate) {
         (Some(token), _) => Ok(registry.admit_token(token, now)?),
@@ -102,6 +99,19 @@ fn admit(
                           `thruway token create` on the manager's host makes a token";
             Err(Problem::new(Kind::Unauthorized, detail))
         }
+    }
+}
+
+/// Refuses a peer on the network that calls too often.
+pub(super) fn not_too_often(context: &Context, peer: Option<Peer>) -> Result<(), Problem> {
+    match peer {
+        Some(Peer::Remote { address, .. }) if !context.rates.take(address) => {
+            let detail = format!(
+                "{address} calls too often: {RATE} calls a second are taken, {BURST} at once; wait"
+            );
+            Err(Problem::new(Kind::TooOften, detail))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -14,6 +14,7 @@ mod hosts;
 mod log;
 mod metrics;
 mod network;
+mod page;
 mod patient;
 mod problem;
 mod rate;
@@ -22,6 +23,7 @@ mod recent;
 mod resources;
 mod roles;
 mod server;
+mod sites;
 mod socket;
 mod stream;
 mod tokens;
@@ -56,6 +58,8 @@ pub fn router(context: Context) -> Router {
         .fallback(documentation::not_found)
         .method_not_allowed_fallback(documentation::no_method)
         .layer(from_fn_with_state(context.clone(), gate::gate))
+        // Behind the gate's layer, which so is not before it.
+        .merge(page::router(&context))
         .with_state(context)
 }
 

@@ -7,6 +7,7 @@ mod functions;
 mod graph;
 mod log;
 mod network;
+mod page;
 mod server;
 mod streams;
 mod uses;

@@ -104,7 +104,7 @@ impl Network {
     }
 
     /// What curl prints: the body, a space and the status; or its error.
-    async fn curl(&self, args: &[&str], target: &str) -> (String, String) {
+    pub async fn curl(&self, args: &[&str], target: &str) -> (String, String) {
         let mut curl = Command::new("curl");
         let url = format!("https://{}{target}", self.address);
         curl.args(["-sS", "-m", "30", "-w", " %{http_code}", "--cacert"]);

@@ -41,7 +41,7 @@ const CABLE: &str = "
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// Takes every chain: what a data plane refuses is to be seen.
-struct Trusting;
+pub struct Trusting;
 
 impl Checker for Trusting {
     fn check(&self, _name: &ChainName, _spec: &ChainSpec) -> Result<String, CheckError> {
@@ -175,14 +175,14 @@ fn web() -> ChainName {
 
 /// Datagrams of one flow.
 #[derive(Debug)]
-struct Flow {
-    answered: u64,
-    lost: u64,
+pub struct Flow {
+    pub answered: u64,
+    pub lost: u64,
 }
 
 /// Sends numbered datagrams until it is over, each after the answer to the one before, or when none
 /// came.
-fn ask(socket: &UdpSocket, over: &AtomicBool) -> Flow {
+pub fn ask(socket: &UdpSocket, over: &AtomicBool) -> Flow {
     let mut flow = Flow { answered: 0, lost: 0 };
     while !over.load(Ordering::Acquire) {
         let number = (flow.answered + flow.lost).to_be_bytes();

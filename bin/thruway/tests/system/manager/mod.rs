@@ -1,7 +1,9 @@
 //! Chains that a manager keeps: its death costs no packet, and what it left is adopted.
 
+mod browser;
 mod functions;
 mod keeper;
+mod page;
 mod storm;
 mod swap;
 

@@ -1,0 +1,226 @@
+// One chain: its state, its graph with live rates, its functions, and what may be done to it.
+import { call, path, reason, Refusal, } from "./api.js";
+import { Declare } from "./declare.js";
+import { Confirmation } from "./dialog.js";
+import { moment } from "./format.js";
+import { GraphView } from "./graph.js";
+import { Component, h } from "./preact.js";
+import { between } from "./rates.js";
+import { Sessions } from "./sessions.js";
+import { follow } from "./stream.js";
+import { Drops, Elements, Events, Functions, Queues, Threads } from "./tables.js";
+const EVENTS_MAX = 100;
+const LOOK_MS = 300;
+/** Status of a problem: the chain does not run. */
+const NOT_RUNNING = 409;
+export class ChainPage extends Component {
+    constructor() {
+        super(...arguments);
+        this.state = {
+            chain: null,
+            generations: [],
+            live: null,
+            stale: "",
+            events: [],
+            selected: null,
+            configuration: "",
+            problem: "",
+            asked: null,
+            isChanging: false,
+        };
+        this.stops = [];
+        this.timer = 0;
+        this.look = async () => {
+            this.timer = 0;
+            try {
+                const chain = await call("GET", this.target);
+                const page = await call("GET", `${this.target}/generations`);
+                this.setState({ chain, generations: page.items });
+            }
+            catch (error) {
+                if (error instanceof Refusal && error.status === 401)
+                    this.props.refused(error);
+                this.failed(error);
+            }
+        };
+        this.event = (message) => {
+            if (message.type !== "")
+                return;
+            const event = JSON.parse(message.data);
+            this.setState({ events: [...this.state.events, event].slice(-EVENTS_MAX) });
+            if (this.timer === 0)
+                this.timer = window.setTimeout(this.look, LOOK_MS);
+        };
+        this.graph = (message) => {
+            if (message.type === "problem") {
+                const { status, detail } = JSON.parse(message.data);
+                // Of what does not run any more, the last numbers would look like those of what runs next.
+                const live = status === NOT_RUNNING ? null : this.state.live;
+                this.setState({ live, stale: detail });
+                return;
+            }
+            const graph = JSON.parse(message.data);
+            const before = this.state.live?.graph ?? null;
+            this.setState({ stale: "" });
+            // Several readers share what the manager reads, so one may get the same graph again.
+            if (before?.time_us === graph.time_us && before.pid === graph.pid)
+                return;
+            this.setState({ live: between(before, graph) });
+        };
+        this.failed = (error) => this.setState({ problem: reason(error) });
+        this.select = async (selected) => {
+            this.setState({ selected, configuration: "" });
+            try {
+                const target = path("chains", this.props.name, "handlers", `${selected}.config`);
+                const { value } = await call("GET", target);
+                if (this.state.selected === selected)
+                    this.setState({ configuration: value });
+            }
+            catch (error) {
+                this.failed(error);
+            }
+        };
+        /** Asks what a change would do, shows it, and makes it when that is confirmed. */
+        this.ask = async (words, [method, target, body], then = () => { }) => {
+            const { chain } = this.state;
+            if (chain === null)
+                return;
+            this.setState({ problem: "" });
+            const only = { "If-Match": `"${chain.generation}"` };
+            try {
+                const change = await call(method, `${target}?dry_run=true`, body, only);
+                const make = async () => {
+                    await call(method, target, body, only);
+                    then();
+                    await this.look();
+                };
+                this.setState({ asked: { ...words, change, make } });
+            }
+            catch (error) {
+                this.failed(error);
+            }
+        };
+        this.stopOrStart = () => {
+            const { chain } = this.state;
+            if (chain?.spec === undefined)
+                return;
+            const action = chain.stopped ? "Start" : "Stop";
+            const text = chain.stopped
+                ? "The manager starts its data plane."
+                : "Its data plane ends, and its sessions with it. It stays declared.";
+            const spec = { ...chain.spec, stopped: !chain.stopped };
+            void this.ask({ title: `${action} ${chain.name}`, text, action }, ["PUT", this.target, spec]);
+        };
+        this.rollback = (event) => {
+            event.preventDefault();
+            const { chain } = this.state;
+            const chosen = document.getElementById("generation");
+            if (chain === null || chosen === null || chosen.value === "")
+                return;
+            const to = Number(chosen.value);
+            const title = `Roll ${chain.name} back`;
+            const text = `Generation ${to} is declared again, as a new one.`;
+            const target = `${this.target}/rollback`;
+            void this.ask({ title, text, action: "Roll back" }, ["POST", target, { to }]);
+        };
+        this.remove = () => {
+            const { name } = this.props;
+            const text = "Its data plane ends. Its history stays, and a rollback brings it back.";
+            const words = { title: `Delete ${name}`, text, action: "Delete" };
+            void this.ask(words, ["DELETE", this.target, undefined], this.props.back);
+        };
+    }
+    get target() {
+        return path("chains", this.props.name);
+    }
+    componentDidMount() {
+        void this.look();
+        const chain = encodeURIComponent(this.props.name);
+        this.stops = [
+            follow(`/v1/events?chain=${chain}`, {
+                message: this.event,
+                broken: () => { },
+                ended: this.props.refused,
+            }),
+            follow(`${this.target}/graph?follow=true`, {
+                message: this.graph,
+                broken: (stale) => this.setState({ stale }),
+                ended: this.props.refused,
+            }),
+        ];
+    }
+    componentWillUnmount() {
+        this.stops.forEach((stop) => stop());
+        window.clearTimeout(this.timer);
+    }
+    conditions(chain) {
+        return (h("ul", { class: "conditions" }, (chain.status?.conditions ?? []).map((one) => (h("li", null,
+            h("span", { class: one.holds ? "good" : "bad" },
+                one.holds ? "✓" : "✗",
+                " ",
+                one.kind,
+                ": ",
+                one.reason),
+            " ",
+            h("span", { class: "dim" }, one.message))))));
+    }
+    actions(chain) {
+        const earlier = this.state.generations.filter((one) => one.generation !== chain.generation && !one.deleted);
+        return (h("div", { class: "buttons" },
+            h("button", { id: "stop", onClick: this.stopOrStart }, chain.stopped ? "Start…" : "Stop…"),
+            h("button", { id: "change", onClick: () => this.setState({ isChanging: true }) }, "Change\u2026"),
+            earlier.length > 0 && (h("form", { class: "inline", onSubmit: this.rollback },
+                h("label", { for: "generation" }, "Generation"),
+                h("select", { id: "generation" }, earlier.map((one) => (h("option", { value: one.generation }, `${one.generation}, ${moment(one.time)}, ${one.author}`)))),
+                h("button", { id: "rollback", type: "submit" }, "Roll back\u2026"))),
+            h("button", { id: "delete", class: "danger", onClick: this.remove }, "Delete\u2026")));
+    }
+    detail(live) {
+        const { selected, configuration } = this.state;
+        const element = live.graph.elements.find((one) => one.name === selected);
+        if (element === undefined)
+            return null;
+        return (h("section", { class: "detail", "aria-live": "polite", "aria-label": "Selected element" },
+            h("h3", null,
+                element.name,
+                " :: ",
+                element.class),
+            configuration !== "" && h("pre", { class: "lines" }, configuration)));
+    }
+    running(live) {
+        const shared = { live, selected: this.state.selected, select: this.select };
+        return (h("div", { class: this.state.stale === "" ? "" : "old" },
+            h("section", { class: "card", "aria-labelledby": "graph-title" },
+                h("h2", { id: "graph-title" }, "Graph"),
+                h(GraphView, { ...shared }),
+                this.detail(live)),
+            h(Functions, { live: live }),
+            h(Drops, { live: live }),
+            h(Queues, { live: live }),
+            h(Sessions, { chain: this.props.name, live: live }),
+            h(Threads, { live: live }),
+            h(Elements, { ...shared })));
+    }
+    render() {
+        const { chain, live, stale, problem, asked, isChanging, events } = this.state;
+        return (h("div", null,
+            h("p", null,
+                h("a", { href: "#/" }, "All chains")),
+            h("h1", { id: "title", tabindex: -1 },
+                this.props.name,
+                chain !== null && h("span", { class: "dim" },
+                    " generation ",
+                    chain.generation)),
+            chain !== null && this.conditions(chain),
+            chain !== null && this.actions(chain),
+            h("p", { class: "problem", role: "alert", id: "problem" }, problem),
+            isChanging && chain !== null && (h(Declare, { chain: chain, done: () => {
+                    this.setState({ isChanging: false });
+                    void this.look();
+                }, close: () => this.setState({ isChanging: false }) })),
+            h("p", { class: "stale", role: "status", id: "stale" }, stale === "" ? "" : `No rates at the moment: ${stale}`),
+            live !== null && !chain?.stopped && this.running(live),
+            h(Events, { events: events }),
+            asked !== null && (h(Confirmation, { asked: asked, close: () => this.setState({ asked: null }), failed: this.failed }))));
+    }
+}
