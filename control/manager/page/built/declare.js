@@ -110,7 +110,7 @@ export class Declare extends Component {
             problem !== "" && (h("pre", { class: "problem", role: "alert", id: "declare-problem" }, problem)),
             h("div", { class: "buttons" },
                 h("button", { class: "main", type: "submit", id: "check" }, "Check\u2026"),
-                h("button", { type: "button", onClick: close }, "Cancel")),
+                h("button", { type: "button", id: "close-form", onClick: close }, "Cancel")),
             asked !== null && (h(Confirmation, { asked: asked, close: () => this.setState({ asked: null }), failed: this.failed }))));
     }
 }

@@ -142,7 +142,7 @@ export class Declare extends Component<Props, State> {
           <button class="main" type="submit" id="check">
             Check…
           </button>
-          <button type="button" onClick={close}>
+          <button type="button" id="close-form" onClick={close}>
             Cancel
           </button>
         </div>

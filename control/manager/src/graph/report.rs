@@ -9,7 +9,7 @@ use super::view::{
 
 /// Elements that are asked for more than their counters, at most: each question takes time of the
 /// threads that move packets.
-const ASKED_MAX: usize = 512;
+const ASKED_MAX: usize = 256;
 
 /// Handlers by which an element is known to store packets.
 const QUEUE: [&str; 3] = ["length", "capacity", "highwater_length"];

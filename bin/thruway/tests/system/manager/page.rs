@@ -138,6 +138,7 @@ fn cable() -> String {
          -> nf :: Nf({}, ON_FAILURE restart, HOLD 10s)\n\
          -> q :: Queue(1000) -> Unqueue -> far;\n\
          w[1] -> outside :: FlowClassifier ~> [1] fw; fw[1] -> near;\n\
+         InfiniteSource(LIMIT 5) -> check :: CheckIPHeader -> Discard;\n\
          Idle -> p :: Print(\"{MARKUP}\") -> Discard;\n",
         exec("passes")
     )
@@ -219,6 +220,10 @@ fn watched(browser: &Browser<'_>) {
         shown.as_u64().filter(|count| *count >= 6)
     });
     println!("{edges} edges show a rate");
+    let drops = browser.text("#drops tbody tr:nth-child(1)");
+    assert!(drops.starts_with("check") && drops.ends_with("lost5"), "{drops}");
+    browser.click("#list-sessions");
+    browser.wait_text("#session-list", |text| text.contains("src=10.4.0.1"));
     let ring = browser.text(".edge .fill text");
     assert!(ring.contains('/'), "how full the function's ring is: {ring:?}");
     browser.picture("running-light");
@@ -289,12 +294,15 @@ fn changes_are_confirmed(browser: &Browser<'_>, server: &Server) {
     browser.click("#confirm");
     browser.wait_text(".conditions", |text| text.contains("Stopped"));
     assert_eq!(server.pid("web"), None);
+    assert_eq!(browser.text("#functions"), "", "nothing runs");
+    a_form_has_what_is_declared(browser);
     // Generation 1 is the one that ran.
     browser.click("#rollback");
     browser.click("#confirm");
     browser.wait_text("#functions", |text| text.contains("running"));
     assert_ne!(server.pid("web"), Some(pid));
-    browser.wait_text("#events", |text| text.contains("Stopped") || text.contains("Started"));
+    assert_eq!(function(browser, 4), "0", "restarts of the new process");
+    browser.wait_text("#events", |text| text.contains("Stopped") && text.contains("RolledBack"));
     browser.picture("after-rollback");
 
     // Who may only look is told so.
@@ -304,6 +312,23 @@ fn changes_are_confirmed(browser: &Browser<'_>, server: &Server) {
     browser.click("#stop");
     let refused = browser.wait_text("#problem", |text| !text.is_empty());
     assert!(refused.contains("needs operate"), "{refused}");
+}
+
+/// A change begins with the chain as it is, and a wrong one is refused in the manager's words.
+fn a_form_has_what_is_declared(browser: &Browser<'_>) {
+    browser.click("#change");
+    let text = "return document.getElementById('field-configuration').value";
+    wait_for("the form", || (browser.script(text) == cable().as_str()).then_some(()));
+    browser.keys("#field-variables", "LAN");
+    browser.click("#check");
+    let problem = browser.wait_text("#declare-problem", |text| !text.is_empty());
+    assert_eq!(problem, "'LAN' is not NAME=VALUE");
+    browser.keys("#field-variables", "=lan0");
+    browser.keys("#field-functions", "f=nosuch@1");
+    browser.click("#check");
+    let problem = browser.wait_text("#declare-problem", |text| text.contains("nosuch@1"));
+    assert!(problem.starts_with("functions.f: "), "{problem}");
+    browser.click("#close-form");
 }
 
 /// The token is nowhere, and nobody else was asked.
@@ -322,7 +347,7 @@ fn nothing_leaves(browser: &Browser<'_>, server: &Server, token: &str) {
     assert!(!kept.as_str().expect("text").contains(secret));
     // A refusal is in the log, too; anything else is a fault of the page.
     let all = browser.complaints();
-    let odd = all.iter().filter(|one| !["401", "403", "409"].iter().any(|code| one.contains(code)));
+    let odd = all.iter().filter(|one| !["401", "403", "422"].iter().any(|code| one.contains(code)));
     assert_eq!(odd.collect::<Vec<_>>(), Vec::<&String>::new());
 }
 
