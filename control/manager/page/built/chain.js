@@ -154,7 +154,7 @@ export class ChainPage extends Component {
         window.clearTimeout(this.timer);
     }
     conditions(chain) {
-        return (h("ul", { class: "conditions" }, (chain.status?.conditions ?? []).map((one) => (h("li", null,
+        return (h("ul", { class: "conditions", "aria-live": "polite" }, (chain.status?.conditions ?? []).map((one) => (h("li", null,
             h("span", { class: one.holds ? "good" : "bad" },
                 one.holds ? "✓" : "✗",
                 " ",

@@ -9,6 +9,12 @@ function named() {
     const found = /^#\/chains\/([a-z0-9-]+)$/.exec(window.location.hash);
     return found?.[1] ?? null;
 }
+/** A new page: its title, and screen readers begin at its heading as soon as it is drawn. */
+function begin() {
+    const chain = named();
+    document.title = chain === null ? "Thruway manager" : `${chain} – Thruway manager`;
+    window.setTimeout(() => document.getElementById("title")?.focus());
+}
 class App extends Component {
     constructor() {
         super(...arguments);
@@ -18,6 +24,7 @@ class App extends Component {
             try {
                 await call("GET", "/v1/chains?limit=1");
                 this.setState({ isIn: true, why: "" });
+                begin();
             }
             catch (error) {
                 const isFirst = token === "" && error instanceof Refusal && error.status === 401;
@@ -31,6 +38,7 @@ class App extends Component {
             }
             useToken("");
             this.setState({ isIn: false, why: refusal.message });
+            begin();
         };
         this.open = (chain) => {
             window.location.hash = chain === null ? "#/" : `#/chains/${chain}`;
@@ -39,8 +47,7 @@ class App extends Component {
     componentDidMount() {
         window.addEventListener("hashchange", () => {
             this.setState({ chain: named() });
-            // A new page: screen readers begin at its heading.
-            document.getElementById("title")?.focus();
+            begin();
         });
         // At a forwarded Unix socket, or with a client certificate, no token is needed.
         void this.enter("");

@@ -191,7 +191,7 @@ export class ChainPage extends Component<Props, State> {
 
   private conditions(chain: Chain) {
     return (
-      <ul class="conditions">
+      <ul class="conditions" aria-live="polite">
         {(chain.status?.conditions ?? []).map((one) => (
           <li>
             <span class={one.holds ? "good" : "bad"}>

@@ -19,14 +19,20 @@ function named(): string | null {
   return found?.[1] ?? null;
 }
 
+/** A new page: its title, and screen readers begin at its heading as soon as it is drawn. */
+function begin(): void {
+  const chain = named();
+  document.title = chain === null ? "Thruway manager" : `${chain} – Thruway manager`;
+  window.setTimeout(() => document.getElementById("title")?.focus());
+}
+
 class App extends Component<unknown, State> {
   state: State = { isIn: null, why: "", chain: named() };
 
   componentDidMount(): void {
     window.addEventListener("hashchange", () => {
       this.setState({ chain: named() });
-      // A new page: screen readers begin at its heading.
-      document.getElementById("title")?.focus();
+      begin();
     });
     // At a forwarded Unix socket, or with a client certificate, no token is needed.
     void this.enter("");
@@ -37,6 +43,7 @@ class App extends Component<unknown, State> {
     try {
       await call("GET", "/v1/chains?limit=1");
       this.setState({ isIn: true, why: "" });
+      begin();
     } catch (error) {
       const isFirst = token === "" && error instanceof Refusal && error.status === 401;
       this.setState({ isIn: false, why: isFirst ? "" : reason(error) });
@@ -50,6 +57,7 @@ class App extends Component<unknown, State> {
     }
     useToken("");
     this.setState({ isIn: false, why: refusal.message });
+    begin();
   };
 
   private open = (chain: string | null): void => {

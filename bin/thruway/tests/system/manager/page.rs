@@ -197,6 +197,9 @@ fn a_chain_is_declared_watched_and_stopped_by_the_page() {
     assert_eq!(server.pid("web"), None, "it was only asked");
     browser.click("#confirm");
     browser.wait_text("#title", |text| text.starts_with("web"));
+    wait_for("the heading, for who hears the page", || {
+        (browser.script("return document.activeElement.id") == "title").then_some(())
+    });
     browser.wait_text("#functions", |text| text.contains("running"));
 
     let flows = under_traffic(&network, (WAIT_MAX, ask), || watched(&browser));
@@ -255,7 +258,7 @@ fn a_text_is_shown_as_text(browser: &Browser<'_>) {
     browser.script(&format!("{button}.find(one => one.textContent === 'p').click()"));
     browser.wait_text(".detail pre", |text| text.contains(MARKUP));
     assert_eq!(browser.script("return document.querySelectorAll('main img').length"), 0);
-    assert_eq!(browser.script("return document.title"), "Thruway manager");
+    assert_eq!(browser.script("return document.title"), "web – Thruway manager");
 }
 
 /// Arrows lead along the graph, and all that can be used has a name for who hears the page.
