@@ -187,6 +187,11 @@ export class ChainPage extends Component {
                 element.class),
             configuration !== "" && h("pre", { class: "lines" }, configuration)));
     }
+    /** Whether a graph is of the process that runs: an earlier one's looks the same. */
+    isOfNow(live) {
+        const { chain } = this.state;
+        return chain !== null && !chain.stopped && chain.status?.pid === live.graph.pid;
+    }
     running(live) {
         const shared = { live, selected: this.state.selected, select: this.select };
         return (h("div", { class: this.state.stale === "" ? "" : "old" },
@@ -219,7 +224,7 @@ export class ChainPage extends Component {
                     void this.look();
                 }, close: () => this.setState({ isChanging: false }) })),
             h("p", { class: "stale", role: "status", id: "stale" }, stale === "" ? "" : `No rates at the moment: ${stale}`),
-            live !== null && !chain?.stopped && this.running(live),
+            live !== null && this.isOfNow(live) && this.running(live),
             h(Events, { events: events }),
             asked !== null && (h(Confirmation, { asked: asked, close: () => this.setState({ asked: null }), failed: this.failed }))));
     }

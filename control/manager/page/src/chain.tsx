@@ -252,6 +252,12 @@ export class ChainPage extends Component<Props, State> {
     );
   }
 
+  /** Whether a graph is of the process that runs: an earlier one's looks the same. */
+  private isOfNow(live: Live): boolean {
+    const { chain } = this.state;
+    return chain !== null && !chain.stopped && chain.status?.pid === live.graph.pid;
+  }
+
   private running(live: Live) {
     const shared = { live, selected: this.state.selected, select: this.select };
     return (
@@ -300,7 +306,7 @@ export class ChainPage extends Component<Props, State> {
         <p class="stale" role="status" id="stale">
           {stale === "" ? "" : `No rates at the moment: ${stale}`}
         </p>
-        {live !== null && !chain?.stopped && this.running(live)}
+        {live !== null && this.isOfNow(live) && this.running(live)}
         <Events events={events} />
         {asked !== null && (
           <Confirmation

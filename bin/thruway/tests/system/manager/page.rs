@@ -183,6 +183,7 @@ fn a_chain_is_declared_watched_and_stopped_by_the_page() {
     enter(&browser, "ann.wrong");
     let refused = browser.wait_text("form .problem", |text| !text.is_empty());
     assert!(refused.contains("token"), "{refused}");
+    browser.picture("login");
     // What the refusal of the first call and of the wrong token leaves in the browser's log.
     let before = browser.complaints();
     assert!(before.iter().all(|one| one.contains("401")), "{before:?}");
@@ -307,6 +308,7 @@ fn changes_are_confirmed(browser: &Browser<'_>, server: &Server) {
     assert_eq!(function(browser, 4), "0", "restarts of the new process");
     browser.wait_text("#events", |text| text.contains("Stopped") && text.contains("RolledBack"));
     browser.picture("after-rollback");
+    the_list_shows_the_chain(browser);
 
     // Who may only look is told so.
     let viewer = server.token("bob", Role::View);
@@ -315,6 +317,17 @@ fn changes_are_confirmed(browser: &Browser<'_>, server: &Server) {
     browser.click("#stop");
     let refused = browser.wait_text("#problem", |text| !text.is_empty());
     assert!(refused.contains("needs operate"), "{refused}");
+}
+
+/// The list of chains, and the way there and back.
+fn the_list_shows_the_chain(browser: &Browser<'_>) {
+    browser.click("a.brand");
+    browser.wait_text("#chains tbody", |text| text.contains("web") && text.contains("ready"));
+    browser.scheme("dark");
+    browser.picture("chains");
+    browser.scheme("light");
+    browser.click("#chains tbody a");
+    browser.wait_text("#title", |text| text.starts_with("web"));
 }
 
 /// A change begins with the chain as it is, and a wrong one is refused in the manager's words.
