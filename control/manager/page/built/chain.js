@@ -4,6 +4,7 @@ import { Declare } from "./declare.js";
 import { Confirmation } from "./dialog.js";
 import { moment } from "./format.js";
 import { GraphView } from "./graph.js";
+import { Lines } from "./lines.js";
 import { Component, h } from "./preact.js";
 import { between } from "./rates.js";
 import { Sessions } from "./sessions.js";
@@ -66,6 +67,9 @@ export class ChainPage extends Component {
             if (before?.time_us === graph.time_us && before.pid === graph.pid)
                 return;
             this.setState({ live: between(before, graph) });
+        };
+        this.log = async () => {
+            return (await call("GET", `${this.target}/log`)).lines;
         };
         this.failed = (error) => this.setState({ problem: reason(error) });
         this.select = async (selected) => {
@@ -226,6 +230,9 @@ export class ChainPage extends Component {
             h("p", { class: "stale", role: "status", id: "stale" }, stale === "" ? "" : `No rates at the moment: ${stale}`),
             live !== null && this.isOfNow(live) && this.running(live),
             h(Events, { events: events }),
+            h("section", { class: "card", "aria-labelledby": "log-title" },
+                h("h2", { id: "log-title" }, "Output of its process"),
+                h(Lines, { id: "log", title: "Output", action: "Show the last lines", fetch: this.log })),
             asked !== null && (h(Confirmation, { asked: asked, close: () => this.setState({ asked: null }), failed: this.failed }))));
     }
 }

@@ -29,6 +29,13 @@ export function between(before, now) {
             return cycles <= 0 || idle === undefined ? null : 1 - (one.idle_cycles - idle) / cycles;
         }),
         received: now.threads.map((one, at) => per(before?.threads[at]?.packets, one.packets)),
+        drops: now.elements.map((one, at) => {
+            return one.drops.map((drop) => {
+                const is = (other) => other.reason === drop.reason && other.fate === drop.fate;
+                // A reason is reported as soon as there is a packet of it.
+                return per(before?.elements[at]?.drops.find(is)?.packets ?? 0, drop.packets);
+            });
+        }),
         lost: now.elements.map((one, at) => {
             const earlier = before?.elements[at];
             return per(earlier === undefined ? null : lost(earlier), lost(one));

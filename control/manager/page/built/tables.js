@@ -65,11 +65,15 @@ export function Queues(props) {
 }
 /** Reasons for which packets did not go on, the most frequent first. */
 export function Drops(props) {
-    const { elements } = props.live.graph;
-    const all = elements.flatMap((one) => one.drops.map((drop) => ({ name: one.name, ...drop })));
+    const { graph, drops } = props.live;
+    const all = graph.elements.flatMap((one, at) => {
+        return one.drops.map((drop, nth) => ({ name: one.name, ...drop, now: drops[at]?.[nth] }));
+    });
     all.sort((a, b) => b.packets - a.packets);
-    const rows = all.map((one) => [one.name, one.reason, one.fate, count(one.packets)]);
-    const head = ["element", "reason", "what became of them", "packets"];
+    const rows = all.map((one) => {
+        return [one.name, one.reason, one.fate, rate(one.now ?? null), count(one.packets)];
+    });
+    const head = ["element", "reason", "what became of them", "rate", "packets"];
     return h(Table, { title: "Packets that did not go on", id: "drops", head: head, rows: rows });
 }
 export function Threads(props) {

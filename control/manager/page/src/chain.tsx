@@ -15,6 +15,7 @@ import { Declare } from "./declare.js";
 import { Asked, Confirmation } from "./dialog.js";
 import { moment } from "./format.js";
 import { GraphView } from "./graph.js";
+import { Lines } from "./lines.js";
 import { Component, h } from "./preact.js";
 import { between, Graph, Live } from "./rates.js";
 import { Sessions } from "./sessions.js";
@@ -121,6 +122,10 @@ export class ChainPage extends Component<Props, State> {
     // Several readers share what the manager reads, so one may get the same graph again.
     if (before?.time_us === graph.time_us && before.pid === graph.pid) return;
     this.setState({ live: between(before, graph) });
+  };
+
+  private log = async (): Promise<string[]> => {
+    return (await call<{ lines: string[] }>("GET", `${this.target}/log`)).lines;
   };
 
   private failed = (error: unknown): void => this.setState({ problem: reason(error) });
@@ -308,6 +313,10 @@ export class ChainPage extends Component<Props, State> {
         </p>
         {live !== null && this.isOfNow(live) && this.running(live)}
         <Events events={events} />
+        <section class="card" aria-labelledby="log-title">
+          <h2 id="log-title">Output of its process</h2>
+          <Lines id="log" title="Output" action="Show the last lines" fetch={this.log} />
+        </section>
         {asked !== null && (
           <Confirmation
             asked={asked}

@@ -1,73 +1,35 @@
 // Sessions: their counts, and a list of the first ones when it is asked for.
 
-import { call, path, reason } from "./api.js";
+import { call, path } from "./api.js";
 import { count } from "./format.js";
-import { Component, h } from "./preact.js";
+import { Lines } from "./lines.js";
+import { h } from "./preact.js";
 import { Live } from "./rates.js";
 
-/** Lines that are shown. */
-const LINES_MAX = 200;
-
-interface Props {
-  chain: string;
-  live: Live;
+/** Lines of a FlowClassifier's first page of sessions. */
+async function flows(chain: string, element: string): Promise<string[]> {
+  const target = path("chains", chain, "handlers", `${element}.flows`);
+  const { value } = await call<{ value: string }>("GET", target);
+  return value.split("\n").filter((line) => line !== "" && !line.startsWith("next "));
 }
 
-interface State {
-  lines: string[] | null;
-  problem: string;
-}
-
-export class Sessions extends Component<Props, State> {
-  state: State = { lines: null, problem: "" };
-
-  private list = async (): Promise<void> => {
-    const { chain, live } = this.props;
-    const { sessions } = live.graph;
-    const element = sessions === null ? undefined : live.graph.elements[sessions.element];
-    if (element === undefined) return;
-    try {
-      const target = path("chains", chain, "handlers", `${element.name}.flows`);
-      const { value } = await call<{ value: string }>("GET", target);
-      const lines = value.split("\n").filter((line) => line !== "" && !line.startsWith("next "));
-      this.setState({ lines, problem: "" });
-    } catch (error) {
-      this.setState({ problem: reason(error) });
-    }
-  };
-
-  render() {
-    const { sessions } = this.props.live.graph;
-    if (sessions === null) return null;
-    const { lines, problem } = this.state;
-    return (
-      <section class="card" aria-labelledby="sessions-title">
-        <h2 id="sessions-title">Sessions</h2>
-        <p id="sessions">
-          {count(sessions.now)} now, {count(sessions.created)} begun, {count(sessions.expired)}{" "}
-          timed out, {count(sessions.closed)} closed, {count(sessions.refused)} packets without room
-        </p>
-        <div class="buttons">
-          <button id="list-sessions" onClick={this.list}>List sessions</button>
-        </div>
-        {problem !== "" && (
-          <p class="problem" role="alert">
-            {problem}
-          </p>
-        )}
-        {lines !== null && (
-          <div>
-            <p>
-              {lines.length > LINES_MAX
-                ? `The first ${LINES_MAX} sessions; thruway ctl flows lists all:`
-                : `${lines.length} sessions:`}
-            </p>
-            <pre class="lines" id="session-list" tabindex={0} aria-label="Sessions">
-              {lines.slice(0, LINES_MAX).join("\n")}
-            </pre>
-          </div>
-        )}
-      </section>
-    );
-  }
+export function Sessions(props: { chain: string; live: Live }) {
+  const { sessions, elements } = props.live.graph;
+  const element = sessions === null ? undefined : elements[sessions.element];
+  if (sessions === null || element === undefined) return null;
+  return (
+    <section class="card" aria-labelledby="sessions-title">
+      <h2 id="sessions-title">Sessions</h2>
+      <p id="sessions">
+        {count(sessions.now)} now, {count(sessions.created)} begun, {count(sessions.expired)} timed
+        out, {count(sessions.closed)} closed, {count(sessions.refused)} packets without room
+      </p>
+      <Lines
+        id="session"
+        title="Sessions"
+        action="List sessions"
+        fetch={() => flows(props.chain, element.name)}
+      />
+    </section>
+  );
 }

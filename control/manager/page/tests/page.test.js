@@ -70,6 +70,9 @@ test("rates are differences of the same configuration", () => {
   assert.deepEqual(live.elements, [200]);
   assert.deepEqual(live.edges, [200, null]);
   assert.deepEqual(live.lost, [20]);
+  assert.deepEqual(live.drops, [[20]]);
+  const first = between(graph(1e6, 0, { elements: [element(0)] }), graph(3e6, 500));
+  assert.deepEqual(first.drops, [[25]]);
   assert.deepEqual(live.busy, [0.75]);
   const others = [{ pid: 2 }, { swaps: 1 }, { time_us: 1e6 }, { elements: [] }];
   for (const more of others) {

@@ -41,6 +41,7 @@ const FILES: &[File] = &[
     script!("format"),
     script!("graph"),
     script!("layout"),
+    script!("lines"),
     script!("login"),
     script!("main"),
     script!("rates"),

@@ -215,6 +215,7 @@ fn packets_come_back_changed_steered_and_in_order() {
     assert_eq!(stage.rig.read("packets_in", "").unwrap(), "3");
     assert_eq!(stage.rig.read("packets_out", "").unwrap(), "3");
     assert_eq!(stage.rig.read("occupancy_max", "").unwrap(), "3");
+    assert_eq!(stage.rig.read("slots", "").unwrap(), "8");
 }
 
 #[test]

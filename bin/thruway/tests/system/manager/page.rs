@@ -225,11 +225,11 @@ fn watched(browser: &Browser<'_>) {
     });
     println!("{edges} edges show a rate");
     let drops = browser.text("#drops tbody tr:nth-child(1)");
-    assert!(drops.starts_with("check") && drops.ends_with("lost5"), "{drops}");
-    browser.click("#list-sessions");
+    assert_eq!(drops, "checkbad-versionlost0/s5");
+    browser.click("#list-session");
     browser.wait_text("#session-list", |text| text.contains("src=10.4.0.1"));
     let ring = browser.text(".edge .fill text");
-    assert!(ring.contains('/'), "how full the function's ring is: {ring:?}");
+    assert!(ring.ends_with("/1024"), "how full the function's ring is: {ring:?}");
     browser.picture("running-light");
     let light = background(browser);
     browser.scheme("dark");
@@ -307,6 +307,9 @@ fn changes_are_confirmed(browser: &Browser<'_>, server: &Server) {
     assert_ne!(server.pid("web"), Some(pid));
     assert_eq!(function(browser, 4), "0", "restarts of the new process");
     browser.wait_text("#events", |text| text.contains("Stopped") && text.contains("RolledBack"));
+    browser.click("#list-log");
+    let output = browser.wait_text("#log-list", |text| !text.is_empty());
+    println!("its process wrote: {output:.200}");
     browser.picture("after-rollback");
     the_list_shows_the_chain(browser);
 
