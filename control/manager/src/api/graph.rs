@@ -64,8 +64,12 @@ async fn read(context: &Context, name: &ChainName) -> Result<Arc<str>, Problem> 
     {
         return known.clone();
     }
+    // Never closed, so there is one in time.
+    let place = Arc::clone(&context.graphs.places).acquire_owned().await;
     let chain = name.clone();
     let found = context.call(move |manager| {
+        // Goes with the call, not with the reader, who may be gone before it is done.
+        let _place = place;
         manager.store().get(&chain)?;
         graph::read(manager.planes(), chain.as_str()).map_err(Problem::from)
     });

@@ -4,18 +4,30 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use tokio::sync::Mutex as AsyncMutex;
+use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 
 use super::problem::Problem;
 
 /// What came of the last look at a chain, and when that was.
 pub type Last = Option<(Instant, Result<Arc<str>, Problem>)>;
 
+/// Data planes that are asked for their graph at a time: fewer than calls are made at a time, so
+/// that those that do not answer hold up no change.
+const READS_MAX: usize = 4;
+
 /// The last graph of each chain, as JSON: however many read it, its data plane is asked once a
 /// second.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Recent {
     chains: Mutex<BTreeMap<String, Arc<AsyncMutex<Last>>>>,
+    /// One permit for each data plane that may be asked.
+    pub(super) places: Arc<Semaphore>,
+}
+
+impl Default for Recent {
+    fn default() -> Recent {
+        Recent { chains: Mutex::default(), places: Arc::new(Semaphore::new(READS_MAX)) }
+    }
 }
 
 impl Recent {

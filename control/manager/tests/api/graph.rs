@@ -1,8 +1,12 @@
 //! The graph of a chain that runs.
 
+use std::sync::Arc;
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
+use hyper::Method;
 use serde_json::json;
+use thruway_manager::client::Content;
 
 use crate::streams::Stream;
 use crate::{Served, start};
@@ -87,6 +91,42 @@ async fn many_readers_cost_the_data_plane_no_more_than_one() {
     while stream.next().await.expect("an event").1["time_us"] != 3 {}
     served.delete("/v1/chains/web").await;
     while stream.next().await.is_some() {}
+}
+
+/// While many data planes do not answer, what an operator declares is taken.
+#[tokio::test]
+async fn mute_data_planes_leave_room_for_changes() {
+    let served = start();
+    let names: Vec<String> = (0..10).map(|number| format!("c{number}")).collect();
+    for name in &names {
+        served.put(&format!("/v1/chains/{name}"), r#"{"configuration":"a"}"#).await;
+    }
+    let planes = Arc::clone(&served.planes);
+    let ((held, holds), (over, ends)) = (channel(), channel::<()>());
+    let mute = std::thread::spawn(move || {
+        let _graph = planes.graph.lock().expect("graph");
+        held.send(()).expect("a test");
+        // Until the test is over, whatever became of it.
+        let _ = ends.recv();
+    });
+    holds.recv().expect("held");
+    let mut readers = Vec::new();
+    for name in &names {
+        let client = served.client.clone();
+        let target = format!("/v1/chains/{name}/graph");
+        readers.push(tokio::spawn(async move {
+            let _ = client.call(Method::GET, &target, Content::default()).await;
+        }));
+    }
+    // They are under way before the change comes.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let changed = served.put("/v1/chains/c0", r#"{"configuration":"b"}"#).await;
+    drop(over);
+    mute.join().expect("it ends");
+    assert_eq!((changed.0, &changed.1["generation"]), (200, &json!(2)));
+    for reader in readers {
+        reader.await.expect("an answer");
+    }
 }
 
 #[tokio::test]
