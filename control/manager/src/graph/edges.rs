@@ -7,7 +7,8 @@ use super::view::{ChainGraph, GraphElement};
 ///
 /// What enters an element is the sum of what its edges carried. So an only edge carried all, and
 /// where all but one are known, that one carried the rest. What leaves by the only output of an
-/// element that stores nothing is what entered or was made there and did not end there.
+/// element that stores nothing is what entered or was made there and did not end there. Packets
+/// that an element holds for a while (a delay, fragments) so count as if they had left.
 pub(super) fn count(graph: &mut ChainGraph) {
     let count = graph.elements.len();
     let (mut into, mut out_of) = (vec![Vec::new(); count], vec![Vec::new(); count]);

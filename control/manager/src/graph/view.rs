@@ -83,7 +83,8 @@ pub struct GraphEdge {
     pub is_pull: bool,
     /// Whether it leads to or from a dispatcher that sorts packets (`~>`).
     pub is_context: bool,
-    /// Packets that it carried; null where the elements' counters do not determine it.
+    /// Packets that it carried, inferred from the elements' counters; null where these do not
+    /// determine it. Packets that an element holds for a while may count as carried.
     pub packets: Option<u64>,
 }
 
