@@ -1,7 +1,7 @@
 //! Processes that end with the bench, and the processor time that they used.
 
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use super::schedstat::Schedstat;
 pub struct Running {
     child: Child,
     name: String,
-    log: std::path::PathBuf,
+    log: PathBuf,
 }
 
 impl Running {
@@ -72,6 +72,19 @@ impl Drop for Running {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// A program that is built with this one and lies beside it.
+///
+/// # Errors
+/// It is not there, with what builds it.
+pub fn beside(name: &str) -> anyhow::Result<PathBuf> {
+    let own = std::env::current_exe().context("cannot find this program")?;
+    let program = own.with_file_name(name);
+    if !program.exists() {
+        bail!("{}: not there; build it: cargo build -p thruway-bench", program.display());
+    }
+    Ok(program)
 }
 
 /// Nanoseconds that the threads of a process ran (the first number of `schedstat`).

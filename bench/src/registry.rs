@@ -1,7 +1,10 @@
 //! The catalog and the benches' own elements.
 
+use thruway::load::{self, Libraries};
 use thruway_element::{Entry, Registry};
 use thruway_elements::CATALOG;
+use thruway_engine::{Options, Router};
+use thruway_lang::{Source, Variables};
 
 use super::{flow, kills, stream, threads};
 
@@ -20,3 +23,16 @@ static ALL: [&[&Entry]; LISTS] = {
 
 /// See the module.
 pub static REGISTRY: Registry = Registry(&ALL);
+
+/// The router of a configuration, initialized; `name` is its text's in errors.
+///
+/// # Errors
+/// What is wrong with the text, with its place.
+pub fn router(name: impl Into<String>, text: String, options: &Options) -> anyhow::Result<Router> {
+    let readable = |failure: load::Failure| anyhow::anyhow!("{}", failure.pretty.render(false));
+    let source = (Source::new(name, text), &REGISTRY);
+    let built = load::build_of(source, &Variables::new(), &Libraries::new(""), options);
+    let (mut router, _) = built.map_err(readable)?;
+    load::initialize(&mut router).map_err(readable)?;
+    Ok(router)
+}

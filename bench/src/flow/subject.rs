@@ -1,13 +1,11 @@
 //! What is measured: a configuration with its sessions open, or the opening of sessions.
 
 use thruway_engine::{Options, Router};
-use thruway_lang::{Source, Variables};
 
 use super::order::Order;
 use crate::case::Subject;
 use crate::measure::Meter;
-use crate::registry::REGISTRY;
-use thruway::load::{self, Libraries};
+use crate::registry;
 
 /// A configuration that packets of so many sessions go through.
 #[derive(Clone, Debug)]
@@ -32,16 +30,8 @@ impl Setting {
 
     /// Built and ready; no packet was sent yet.
     pub fn build(&self) -> anyhow::Result<Running> {
-        let source = Source::new("flow", self.text());
-        let told = |failure: load::Failure| anyhow::anyhow!("{}", failure.pretty.render(false));
-        let (mut router, _) = load::build_of(
-            (source, &REGISTRY),
-            &Variables::new(),
-            &Libraries::new(""),
-            &Options { drain: self.is_isolated, ..Options::default() },
-        )
-        .map_err(told)?;
-        load::initialize(&mut router).map_err(told)?;
+        let options = Options { drain: self.is_isolated, ..Options::default() };
+        let router = registry::router("flow", self.text(), &options)?;
         Ok(Running { router, sessions: self.sessions })
     }
 }

@@ -1,8 +1,6 @@
 //! The configurations.
 
-use std::path::PathBuf;
-
-use anyhow::{Context as _, ensure};
+use crate::child::beside;
 
 /// How the functions of a chain are run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,22 +111,13 @@ impl Chain {
             Mode::Inside => format!("c{nth} :: Counter;\n"),
             Mode::Isolate | Mode::Group => format!("c{nth} :: Counter; Isolate(c{nth}{more});\n"),
             Mode::Nf | Mode::NfGroup => {
-                format!("c{nth} :: Nf(EXEC \"{}\"{more});\n", program()?.display())
+                format!(
+                    "c{nth} :: Nf(EXEC \"{}\"{more});\n",
+                    beside("thruway-bench-count-function")?.display()
+                )
             }
         })
     }
-}
-
-/// The program of a function that counts, which is built beside this one.
-fn program() -> anyhow::Result<PathBuf> {
-    let own = std::env::current_exe().context("cannot find this program")?;
-    let program = own.with_file_name("thruway-bench-count-function");
-    ensure!(
-        program.exists(),
-        "{}: not there; build it: cargo build --release -p thruway-bench",
-        program.display()
-    );
-    Ok(program)
 }
 
 #[cfg(test)]

@@ -24,13 +24,13 @@ struct Run {
 pub fn report(place: &Place, is_quick: bool) -> anyhow::Result<String> {
     let (packets, count) = RUNS[usize::from(is_quick)];
     let mut text = format!(
-        "{:24} {:>7} {:>8} {:>9} {:>9} {:>9} {:>9}\n",
+        "{:28} {:>7} {:>8} {:>9} {:>9} {:>9} {:>9}\n",
         "chain", "Mpps", "host ns", "functions", "woken", "sleeps", "slot"
     );
-    for where_ in [Where::Apart, Where::Together, Where::Anywhere] {
+    for cores_of in [Where::Apart, Where::Together, Where::Anywhere] {
         for mode in Mode::APART {
             for functions in [1, 3] {
-                let chain = Chain { mode, count: functions, len: 60, place: where_ };
+                let chain = Chain { mode, count: functions, len: 60, place: cores_of };
                 let runs = runs(chain, &place.cores, (packets, count))?;
                 text += &line(&chain.name(), &runs);
             }
@@ -59,7 +59,7 @@ fn line(name: &str, runs: &[Run]) -> String {
     let each = |what: fn(&Run) -> u64| {
         median(runs.iter().map(|run| what(run) as f64 / run.packets as f64))
     };
-    let mut text = format!("{name:24} {:>7.2}", 1e3 / each(|run| run.wall_ns));
+    let mut text = format!("{name:28} {:>7.2}", 1e3 / each(|run| run.wall_ns));
     let ns = [each(|run| run.host_ns), each(|run| run.functions.cpu_ns)];
     let counts: [fn(&Run) -> u64; 3] = [
         |run| run.functions.wake_ups,

@@ -1,17 +1,14 @@
 //! A chain that runs from time to time, and what it took of all processes.
 
 use thruway_engine::{Options, Router};
-use thruway_lang::{Source, Variables};
 
 use super::chain::{Chain, Where};
 use crate::case::Subject;
 use crate::machine;
 use crate::measure::Meter;
-use crate::registry::REGISTRY;
-use thruway::load::{self, Libraries};
+use crate::registry;
 
-/// Fewest packets of a run: what the functions took, the kernel tells by the clock's tick of
-/// accounting, and a run begins and ends with sleeps.
+/// Fewest packets of a run: it begins and ends with sleeps, which are not the way's.
 const LEAST: u64 = 100_000;
 
 /// What functions took and did since they were started.
@@ -39,15 +36,8 @@ pub struct Running {
 impl Running {
     /// Starts the functions; no packet is sent yet. `cores`: those that the program may use.
     pub fn start(chain: Chain, cores: &[usize]) -> anyhow::Result<Running> {
-        let told = |failure: load::Failure| anyhow::anyhow!("{}", failure.pretty.render(false));
-        let (mut router, _) = load::build_of(
-            (Source::new("isolated", chain.text(cores)?), &REGISTRY),
-            &Variables::new(),
-            &Libraries::new(""),
-            &Options { drain: true, ..Options::default() },
-        )
-        .map_err(told)?;
-        load::initialize(&mut router).map_err(told)?;
+        let options = Options { drain: true, ..Options::default() };
+        let router = registry::router("isolated", chain.text(cores)?, &options)?;
         let before = machine::allowed();
         let own = match chain.place {
             Where::Anywhere => cores.to_vec(),

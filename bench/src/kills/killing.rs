@@ -1,20 +1,18 @@
 //! The configuration, and who kills.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use rustix::process::{Pid, Signal, kill_process};
 use thruway_engine::{Control, Options as EngineOptions, Router};
-use thruway_lang::{Source, Variables};
 use thruway_sync::atomic::Ordering;
 
 use super::elements::{Change, Ledger};
 use super::waits::Waits;
 use super::{Kill, Options, Results};
-use crate::registry::REGISTRY;
-use thruway::load::{self, Libraries};
+use crate::child::beside;
+use crate::registry;
 
 /// What does not come within this time does not come.
 const SOON: Duration = Duration::from_secs(20);
@@ -50,7 +48,7 @@ pub fn measure(options: &Options) -> anyhow::Result<Results> {
 /// The configuration. While the function is not there packets wait: what is lost is what it had.
 fn text(options: &Options) -> anyhow::Result<String> {
     let Options { rate, sessions, slots, nf, .. } = options;
-    let program = function()?;
+    let program = beside("thruway-bench-kills-function")?;
     let more = nf.as_ref().map_or(String::new(), |more| format!(", {more}"));
     Ok(format!(
         "source :: KillsSource({sessions}, {rate})
@@ -64,16 +62,6 @@ fn text(options: &Options) -> anyhow::Result<String> {
     ))
 }
 
-/// The function's program, which is built beside this one.
-fn function() -> anyhow::Result<PathBuf> {
-    let own = std::env::current_exe().context("cannot find this program")?;
-    let program = own.with_file_name("thruway-bench-kills-function");
-    if !program.exists() {
-        bail!("{}: not there; build it: cargo build -p thruway-bench", program.display());
-    }
-    Ok(program)
-}
-
 fn router(text: &str, ledger: &Arc<Ledger>) -> anyhow::Result<Router> {
     let provided = Arc::clone(ledger);
     let options = EngineOptions {
@@ -81,12 +69,7 @@ fn router(text: &str, ledger: &Arc<Ledger>) -> anyhow::Result<Router> {
         provide: Some(Arc::new(move |shared| Arc::clone(&provided).provide(shared))),
         ..EngineOptions::default()
     };
-    let told = |failure: load::Failure| anyhow::anyhow!("{}", failure.pretty.render(false));
-    let source = (Source::new("kills", text.to_owned()), &REGISTRY);
-    let (mut router, _) =
-        load::build_of(source, &Variables::new(), &Libraries::new(""), &options).map_err(told)?;
-    load::initialize(&mut router).map_err(told)?;
-    Ok(router)
+    registry::router("kills", text.to_owned(), &options)
 }
 
 fn kill_all(options: &Options, control: &Control, ledger: &Ledger) -> anyhow::Result<Results> {

@@ -1,12 +1,10 @@
 //! What is measured: a chain between clients and servers, with its connections open.
 
 use thruway_engine::{Options, Router};
-use thruway_lang::{Source, Variables};
 
 use crate::case::Subject;
 use crate::measure::Meter;
-use crate::registry::REGISTRY;
-use thruway::load::{self, Libraries};
+use crate::registry;
 
 /// How many connections.
 const CONNECTIONS: u32 = 1_000;
@@ -60,16 +58,7 @@ pub struct Connections {
 impl Connections {
     /// Opens all of them.
     pub fn new(setting: &Setting) -> anyhow::Result<Connections> {
-        let source = Source::new("stream", setting.text());
-        let told = |failure: load::Failure| anyhow::anyhow!("{}", failure.pretty.render(false));
-        let (mut router, _) = load::build_of(
-            (source, &REGISTRY),
-            &Variables::new(),
-            &Libraries::new(""),
-            &Options::default(),
-        )
-        .map_err(told)?;
-        load::initialize(&mut router).map_err(told)?;
+        let router = registry::router("stream", setting.text(), &Options::default())?;
         let mut connections = Connections { router };
         // A SYN and an acknowledgement of each.
         connections.send(2 * u64::from(CONNECTIONS), &mut Meter::new())?;

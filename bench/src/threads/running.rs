@@ -5,15 +5,13 @@ use std::time::{Duration, Instant};
 
 use rustix::time::ClockId;
 use thruway_engine::{Options, Router};
-use thruway_lang::{Source, Variables};
 use thruway_packet::cycles;
 
 use super::elements::Ledger;
 use super::placement::Placement;
 use crate::latency::Latencies;
 use crate::measure::read_clock;
-use crate::registry::REGISTRY;
-use thruway::load::{self, Libraries};
+use crate::registry;
 
 /// Before the time that counts: threads start and caches fill.
 const WARM_UP: Duration = Duration::from_millis(5);
@@ -71,12 +69,7 @@ impl Running {
         };
         let text = placement.text();
         let sources = text.matches(":: BenchQueue").count();
-        let told = |failure: load::Failure| anyhow::anyhow!("{}", failure.pretty.render(false));
-        let source = (Source::new(placement.name(), text), &REGISTRY);
-        let (mut router, _) =
-            load::build_of(source, &Variables::new(), &Libraries::new(""), &options)
-                .map_err(told)?;
-        load::initialize(&mut router).map_err(told)?;
+        let router = registry::router(placement.name(), text, &options)?;
         Ok(Running { router, ledger, placement, sources })
     }
 

@@ -250,23 +250,12 @@ impl Link {
         mark: Mark,
         packets: &mut impl Iterator<Item = Packet>,
     ) -> Option<(Packet, Refused)> {
-        let Link { master, parked, .. } = self;
         // A peer's slot always holds some byte: an empty one is a fault of the peer.
-        let mut empty = None;
-        let mut filled = packets.map_while(|packet| {
-            if packet.is_empty() {
-                empty = Some(packet);
-                return None;
-            }
-            Some(Bytes(packet))
-        });
-        let park = |slot, packet: Bytes| parked.put(slot, packet.0);
-        let left = master.put_all(mark.keeping(), &mut filled, park);
-        match (left, empty) {
-            (Some((packet, refusal)), _) => Some((packet.0, Refused::from(refusal))),
-            (None, Some(packet)) => Some((packet, Refused::Never(Lost::Empty))),
-            (None, None) => None,
-        }
+        let made = |packet: Packet| match packet.is_empty() {
+            true => Err((packet, Refused::Never(Lost::Empty))),
+            false => Ok(Bytes(packet)),
+        };
+        self.put_all_as(mark, packets, made, |packet| packet.0)
     }
 
     /// The same with what is known of each packet.
@@ -276,21 +265,32 @@ impl Link {
         mark: Mark,
         packets: &mut impl Iterator<Item = Packet>,
     ) -> Option<(Packet, Refused)> {
+        let made = |packet| Known::of(packet).map_err(|packet| (packet, Refused::Alone));
+        self.put_all_as(mark, packets, made, Known::whole)
+    }
+
+    /// The same of what `made` makes of each packet, of which `whole` gives the packet back.
+    #[inline]
+    fn put_all_as<const WORDS: usize, P: Put<WORDS>>(
+        &mut self,
+        mark: Mark,
+        packets: &mut impl Iterator<Item = Packet>,
+        made: impl Fn(Packet) -> Result<P, (Packet, Refused)>,
+        whole: impl Fn(P) -> Packet,
+    ) -> Option<(Packet, Refused)> {
         let Link { master, parked, .. } = self;
-        let mut odd = None;
-        let mut known = packets.map_while(|packet| match Known::of(packet) {
-            Ok(known) => Some(known),
-            Err(packet) => {
-                odd = Some(packet);
+        let mut unmade = None;
+        let mut all = packets.map_while(|packet| match made(packet) {
+            Ok(put) => Some(put),
+            Err(left) => {
+                unmade = Some(left);
                 None
             }
         });
-        let park = |slot, known: Known| parked.put(slot, known.whole());
-        let left = master.put_all(mark.keeping(), &mut known, park);
-        match (left, odd) {
-            (Some((known, refusal)), _) => Some((known.whole(), Refused::from(refusal))),
-            (None, Some(packet)) => Some((packet, Refused::Alone)),
-            (None, None) => None,
+        let park = |slot, put| parked.put(slot, whole(put));
+        match master.put_all(mark.keeping(), &mut all, park) {
+            Some((put, refusal)) => Some((whole(put), Refused::from(refusal))),
+            None => unmade,
         }
     }
 
