@@ -453,7 +453,10 @@ impl Keeper {
         let is_starved = self.watch.is_starved(now, hang, process.pid());
         if is_starved {
             let function = self.spec.label.as_str();
-            tracing::warn!(function, "isolated function is late: it hardly gets a processor");
+            tracing::warn!(
+                function,
+                "isolated function gets almost no CPU time; not restarting it as hung"
+            );
         }
         is_starved
     }
