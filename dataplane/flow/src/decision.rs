@@ -38,6 +38,36 @@ pub fn next(goto: Goto) -> Next {
     if goto & LEAF == 0 { Next::Step(goto) } else { Next::Leaf(goto as LeafId) }
 }
 
+/// What is decided at a step.
+#[derive(Clone, Debug)]
+pub enum Choice<'a> {
+    /// Whether a condition holds.
+    Test {
+        /// The condition.
+        word: Word,
+        /// Where packets go for which it holds.
+        yes: Goto,
+        /// Where all others go.
+        no: Goto,
+    },
+    /// Which value a masked word has.
+    Switch {
+        /// The word; its bounds mean nothing.
+        word: Word,
+        /// Distinct values, in order, and where their packets go.
+        branches: Vec<(u32, Goto)>,
+        /// Where packets with other values go, and those that are too short.
+        otherwise: Goto,
+    },
+    /// Which of a node's rules is the first that holds.
+    Rules {
+        /// The node: a [`Dispatcher`](crate::chain::Role::Dispatcher) of the plan's chain.
+        node: u32,
+        /// By the rule's output; the last for all other packets.
+        outputs: &'a [Goto],
+    },
+}
+
 /// A rule list that is run as a whole.
 #[derive(Clone, Debug)]
 pub(crate) enum RuleProgram {
@@ -76,7 +106,8 @@ pub(crate) enum Step {
 #[derive(Clone, Debug, Default)]
 pub struct Decision {
     steps: Vec<Step>,
-    programs: Vec<RuleProgram>,
+    /// With the node whose rules they are.
+    programs: Vec<(u32, RuleProgram)>,
     /// Of dense switches by value, of runs by verdict.
     gotos: Vec<Goto>,
     /// Of hashed switches; where no value is, the goto is [`EMPTY`].
@@ -131,7 +162,7 @@ impl Decision {
     }
 
     fn run(&self, program: u32, (first, len): (u32, u32), view: &PacketView<'_>) -> Goto {
-        let verdict = match &self.programs[program as usize] {
+        let verdict = match &self.programs[program as usize].1 {
             RuleProgram::Pattern(program) => program.classify_view(view),
             RuleProgram::Ip(program) => program.classify(view),
         };
@@ -151,8 +182,8 @@ impl Decision {
         &self.steps
     }
 
-    pub(crate) fn add_program(&mut self, program: RuleProgram) -> u32 {
-        self.programs.push(program);
+    pub(crate) fn add_program(&mut self, node: u32, program: RuleProgram) -> u32 {
+        self.programs.push((node, program));
         (self.programs.len() - 1) as u32
     }
 
@@ -208,6 +239,22 @@ impl Decision {
         (branches, switch.otherwise)
     }
 
+    /// What is decided at a step, for whoever makes rules for another device of it; `None` if there
+    /// is no such step.
+    pub fn choice(&self, step: u32) -> Option<Choice<'_>> {
+        Some(match self.steps.get(step as usize)? {
+            Step::Test { word, yes, no } => Choice::Test { word: *word, yes: *yes, no: *no },
+            Step::Switch(switch) => {
+                let (branches, otherwise) = self.branches(switch);
+                Choice::Switch { word: switch.word, branches, otherwise }
+            }
+            Step::Run { program, first, len } => {
+                let node = self.programs.get(*program as usize)?.0;
+                Choice::Rules { node, outputs: self.verdicts(*first, *len) }
+            }
+        })
+    }
+
     /// Where each verdict of a run leads; the last stands for all others.
     pub(crate) fn verdicts(&self, first: u32, len: u32) -> &[Goto] {
         &self.gotos[first as usize..(first + len) as usize]
@@ -242,7 +289,7 @@ impl Decision {
                 (1, branches.into_iter().map(|(_, goto)| goto).chain([otherwise]).collect())
             }
             Step::Run { program, first, len } => {
-                let steps = match &self.programs[*program as usize] {
+                let steps = match &self.programs[*program as usize].1 {
                     RuleProgram::Pattern(program) => {
                         program.steps().iter().map(|(_, steps)| *steps).min().unwrap_or(0)
                     }

@@ -51,6 +51,7 @@ pub mod rules;
 pub mod session;
 pub mod shared_flows;
 pub mod table;
+pub mod tags;
 pub mod tcp;
 pub mod tcp_flags;
 mod tree_build;

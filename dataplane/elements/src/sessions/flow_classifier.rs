@@ -1,5 +1,7 @@
 //! FlowClassifier: where packets meet their sessions.
 
+mod tags;
+
 use std::fmt::Write as _;
 
 use crate::dialect::ignored;
@@ -57,7 +59,12 @@ pub static ENTRY: Entry = Entry::new(
                as well, for the ends to judge, and are counted (stray): whoever cannot see a \
                connection cannot end its session. Of a connection that was not seen to open the \
                numbers are taken as they come, until both sides agree. Sessions that are more than a \
-               connection (pair, source) end by their timeouts OTHER, whatever TCP tells.",
+               connection (pair, source) end by their timeouts OTHER, whatever TCP tells.\n\n\
+               With INPUT tagged a switch in front finds the classes: 'thruway offload' gives it rules \
+               that do the same, drop what nobody behind wants, and put a tag with the class before \
+               the rest. The tag is taken off here. Only tags of the rules that 'tags' names are \
+               trusted, and only for headers that a switch reads as this element does; all other \
+               packets are classified here. Use it where nobody but that switch can send.",
         example: "FromDump(web.pcap, STOP true) -> FlowClassifier ~> FlowDispatcher(-, SESSION connection) -> Discard",
         processing: "h/h",
         speaks_for_threads: true,
@@ -65,8 +72,9 @@ pub static ENTRY: Entry = Entry::new(
         args: &[
             Arg::keyword(
                 "INPUT",
-                Ty::Choice(&["ethernet", "ip", "marked"]),
-                "what packets begin with; marked: the network header is where it is marked",
+                Ty::Choice(&["ethernet", "ip", "marked", "tagged"]),
+                "what packets begin with; marked: the network header is where it is marked; tagged: \
+                 Ethernet, with the tags of a switch",
             )
             .or("ethernet"),
             Arg::keyword("SESSIONS_MAX", Ty::UInt, "most sessions of one sort in one thread")
@@ -123,6 +131,10 @@ pub static ENTRY: Entry = Entry::new(
             Handler::sum("handed", "packets handed to the threads that serve their sessions"),
             Handler::sum("stray", "TCP segments that tell nothing: wrong numbers or checksum"),
             Handler::sum("sessionless", "packets without a session, a line for each reason"),
+            Handler::read("fingerprint", "a number that only the same classes have"),
+            Handler::both("tags", tags::TAGS),
+            Handler::sum("tagged", "packets whose class was that of their tag"),
+            Handler::both("offloaded", tags::OFFLOADED).shared(),
         ],
         cost: &[
             Operation::HeaderParse.once(),
@@ -163,6 +175,7 @@ reasons! {
     enum Bad {
         NoRoom = "no-room": "there is no room for its session",
         Unwanted = "unwanted": "no dispatcher behind sends it anywhere",
+        Offloaded = "unwanted-offloaded": "the same, dropped by the switch in front",
     }
 }
 
@@ -180,11 +193,14 @@ pub(super) struct FlowClassifier {
     classifies: f64,
     /// Bytes of a session's record and of its place in the index, where there are any.
     session: Option<(usize, f64)>,
+    /// Packets that a switch dropped.
+    offloaded: u64,
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     // In the order of the spec's words.
-    let input = [Input::Ethernet, Input::Ip, Input::Marked][args.choice("INPUT")?];
+    let inputs = [Input::Ethernet, Input::Ip, Input::Marked, Input::Tagged];
+    let input = inputs[args.choice("INPUT")?];
     let settings = Settings {
         bounds: bounds(args)?,
         timeouts: timeouts(args)?,
@@ -342,7 +358,7 @@ fn steps(plan: &Plan, node: u32) -> f64 {
 impl FlowClassifier {
     /// One that begins with packets of this kind.
     pub(super) fn new(input: Input, settings: Settings) -> FlowClassifier {
-        FlowClassifier { input, settings, classifies: 0.0, session: None }
+        FlowClassifier { input, settings, classifies: 0.0, session: None, offloaded: 0 }
     }
 }
 
@@ -371,7 +387,7 @@ impl Element for FlowClassifier {
     }
 
     fn read(&mut self, cx: &mut Cx<'_>, name: &str, param: &str) -> Result<String, HandlerError> {
-        let now = cx.now();
+        let (now, node) = (cx.now(), cx.node());
         let Some(flows) = cx.flows() else {
             return Err(HandlerError::refused("the configuration is not running"));
         };
@@ -395,6 +411,10 @@ impl Element for FlowClassifier {
             "refused" => sum(|c| c.refused),
             "handed" => flows.handed(),
             "stray" => flows.stray(),
+            "tagged" => flows.tagged(),
+            "offloaded" => self.offloaded,
+            "fingerprint" => flows.plan().fingerprint(),
+            "tags" => return Ok(tags::read(flows, node)),
             "levels" => {
                 let mut text = String::new();
                 for (at, (now, embryonic, c)) in counts.iter().enumerate() {
@@ -424,5 +444,23 @@ impl Element for FlowClassifier {
             _ => return Err(HandlerError::no_read(name)),
         };
         Ok(number.to_string())
+    }
+
+    fn write(&mut self, cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+        match name {
+            "tags" => tags::write(cx, self.input, value)?,
+            "offloaded" => {
+                let Ok(count) = value.trim().parse::<u32>() else {
+                    let why = format!("'{value}' is no number of packets below 2^32");
+                    return Err(HandlerError::refused(why));
+                };
+                // They came and went in the switch: what comes and what goes stay equal.
+                cx.count_made(count as usize);
+                cx.count_drops(Bad::Offloaded, count as usize);
+                self.offloaded += u64::from(count);
+            }
+            _ => return Err(HandlerError::no_write(name)),
+        }
+        Ok(())
     }
 }

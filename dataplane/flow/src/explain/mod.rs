@@ -46,6 +46,12 @@ impl Plan {
         out
     }
 
+    /// By class: the fewest and the most steps that a packet takes to it; `None` where there is no
+    /// way.
+    pub fn steps_to_classes(&self) -> Vec<Option<(usize, usize)>> {
+        tree::distances(self)
+    }
+
     /// One line for each class: fixed fields as values, PFP for those that are read for the key
     /// ("populated from the packet"), `*` for others.
     fn classes(&self, chain: &Chain) -> String {

@@ -16,6 +16,7 @@ use crate::manager::reader::Key;
 use crate::manager::reply_headers::ReplyHeaders;
 use crate::manager::settings::ticks;
 use crate::manager::shared_records::Begin;
+use crate::manager::tagged::is_as_a_switch_reads_it;
 use crate::manager::work::{Item, forward_flag};
 use crate::plan::{LeafId, LevelId};
 use crate::table::{Found, Refused};
@@ -31,6 +32,9 @@ pub enum Input {
     Ip,
     /// At a network header that is marked; with an Ethernet header if none is.
     Marked,
+    /// With an Ethernet header, behind whose addresses a switch may have put a tag with the class
+    /// ([`tags`](crate::tags)).
+    Tagged,
 }
 
 /// Why a packet goes no further.
@@ -94,8 +98,15 @@ impl Manager {
     /// refused.
     #[inline]
     fn look_up(&mut self, entry: u32, input: Input, at: u16, packet: &mut Packet) -> bool {
+        let tagged = if input == Input::Tagged { self.take_tag(entry, packet) } else { None };
         let (headers, view) = seen(input, packet);
-        let leaf = self.plan.classify(entry, &view);
+        let leaf = match tagged.filter(|_| is_as_a_switch_reads_it(&headers, &view)) {
+            Some(leaf) => {
+                self.tagged += 1;
+                leaf
+            }
+            None => self.plan.classify(entry, &view),
+        };
         let reader = &self.readers[usize::from(leaf)][headers.family as usize];
         let plain = Item {
             at,
@@ -421,8 +432,8 @@ impl Manager {
 /// What a packet is, its headers marked, and what classes look at.
 #[inline]
 fn seen(input: Input, packet: &mut Packet) -> (ParsedHeaders, PacketView<'_>) {
-    if let Some(headers) = headers::parse_common(packet.data()).filter(|_| input == Input::Ethernet)
-    {
+    let is_frame = matches!(input, Input::Ethernet | Input::Tagged);
+    if let Some(headers) = headers::parse_common(packet.data()).filter(|_| is_frame) {
         packet.set_mac_offset(0);
         packet.set_network(USUAL_NETWORK, USUAL_TRANSPORT - USUAL_NETWORK);
         let frame = packet.data();
@@ -430,7 +441,7 @@ fn seen(input: Input, packet: &mut Packet) -> (ParsedHeaders, PacketView<'_>) {
         return (headers, PacketView { frame, network, transport });
     }
     let headers = match input {
-        Input::Ethernet => headers::parse_ethernet(packet),
+        Input::Ethernet | Input::Tagged => headers::parse_ethernet(packet),
         Input::Ip => headers::parse_ip(packet),
         Input::Marked => headers::parse_marked(packet),
     };

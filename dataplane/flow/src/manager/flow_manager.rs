@@ -14,6 +14,7 @@ use crate::manager::thread_set::ThreadSet;
 use crate::manager::work::Work;
 use crate::plan::{Hop, LevelId, Plan, PlanError};
 use crate::table::Load;
+use crate::tags::Generation;
 
 /// A session that has ended, before its record is used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +54,10 @@ pub struct Manager {
     pub(super) entry: u32,
     /// Whether packets of it go to other threads.
     pub(super) is_handing: bool,
+    /// By entry: which tags of a switch stand for classes of this plan.
+    pub(super) trusted: Vec<Option<Generation>>,
+    /// Packets whose class was that of their tag.
+    pub(super) tagged: u64,
     /// The other threads, where packets can be handed to them.
     pub(super) threads: Option<ThreadSet>,
 }
@@ -75,6 +80,7 @@ impl Manager {
         settings: &Settings,
         shared_flows_of: &SharedFlowsByLevel,
     ) -> Result<Manager, PlanError> {
+        let trusted = vec![None; plan.entries.len()];
         let linked: Vec<LevelId> =
             plan.levels.iter().flat_map(|level| level.links.clone()).collect();
         let levels = plan.levels.iter().enumerate().map(|(at, level)| {
@@ -129,6 +135,8 @@ impl Manager {
             now: 0,
             entry: 0,
             is_handing: false,
+            trusted,
+            tagged: 0,
             threads: None,
         })
     }

@@ -52,8 +52,8 @@ const NOTHING: ParsedHeaders = ParsedHeaders {
     ports: [0; 2],
 };
 
-const ETHERTYPE_IPV4: u16 = 0x0800;
-const ETHERTYPE_IPV6: u16 = 0x86dd;
+pub(super) const ETHERTYPE_IPV4: u16 = 0x0800;
+pub(super) const ETHERTYPE_IPV6: u16 = 0x86dd;
 const ETHERTYPES_VLAN: [u16; 3] = [0x8100, 0x88a8, 0x9100];
 /// Most VLAN tags in front of an IP header.
 const TAGS_MAX: usize = 2;
@@ -144,6 +144,7 @@ pub fn parse_ethernet(packet: &mut Packet) -> ParsedHeaders {
             break;
         }
         let Some([_, _, a, b]) = data.get(offset..).and_then(|rest| rest.first_chunk::<4>()) else {
+            packet.set_mac_offset(0);
             packet.clear_network();
             return ParsedHeaders { kind: Kind::Malformed, ..NOTHING };
         };
@@ -276,10 +277,12 @@ fn upper(headers: ParsedHeaders, bytes: &[u8], pseudo: impl FnOnce() -> Sum) -> 
             ParsedHeaders { kind: Kind::Whole, ports, ..headers }
         }
         ip_protocol::UDP => malformed,
-        ip_protocol::ICMP => {
+        // Either is the other version's protocol for nobody: such a packet is no error about a
+        // session.
+        ip_protocol::ICMP if headers.family == Family::V4 => {
             icmp(headers, bytes, is_query4, |icmp_type| matches!(icmp_type, 3 | 4 | 5 | 11 | 12))
         }
-        ip_protocol::ICMPV6 => icmp(
+        ip_protocol::ICMPV6 if headers.family == Family::V6 => icmp(
             headers,
             bytes,
             |icmp_type| matches!(icmp_type, 128 | 129),
@@ -349,8 +352,8 @@ pub fn quoted<'a>(headers: &ParsedHeaders, transport: &'a [u8]) -> Option<Quoted
     let upper = network.get(header_len..)?.first_chunk::<8>()?;
     let word = |at: usize| u16::from_be_bytes([upper[at], upper[at + 1]]);
     let query = match protocol {
-        ip_protocol::ICMP => is_query4(upper[0]),
-        ip_protocol::ICMPV6 => matches!(upper[0], 128 | 129),
+        ip_protocol::ICMP => headers.family == Family::V4 && is_query4(upper[0]),
+        ip_protocol::ICMPV6 => headers.family == Family::V6 && matches!(upper[0], 128 | 129),
         _ => false,
     };
     let ports = match protocol {
@@ -451,9 +454,13 @@ mod tests {
         assert_eq!(kind(0, 47, &UDP), Kind::Unknown);
         assert_eq!(kind(0, 1, &[3, 1, 0, 0, 0, 0, 0, 0]), Kind::Error);
         assert_eq!(kind(0, 1, &[9, 0, 0, 0, 0, 0, 0, 0]), Kind::Unknown);
+        assert_eq!(kind(0, 58, &[1, 1, 0, 0, 0, 0, 0, 0]), Kind::Unknown, "ICMPv6 in IPv4");
         let mut arp = Packet::new(&[[2; 12].as_slice(), &[8, 6], &[0; 28]].concat()).unwrap();
         assert_eq!(parse_ethernet(&mut arp).kind, Kind::NotIp);
         assert_eq!(parse_ethernet(&mut Packet::new(&[0; 13]).unwrap()).kind, Kind::Malformed);
+        let mut cut = Packet::new(&[[2; 12].as_slice(), &[0x81, 0]].concat()).unwrap();
+        assert_eq!(parse_ethernet(&mut cut).kind, Kind::Malformed);
+        assert_eq!(cut.mac(), cut.data(), "its addresses can be looked at");
         let mut lie = frame(&[], 0, 17, &UDP);
         lie.data_mut()[17] = 200;
         assert_eq!(parse_ethernet(&mut lie).kind, Kind::Malformed);

@@ -24,6 +24,7 @@ mod settings;
 mod shared_records;
 mod state;
 mod sweep;
+mod tagged;
 mod takeover;
 mod thread_set;
 mod work;
