@@ -37,7 +37,7 @@ without_services() {
 disable_services() { # PACKAGE...
     local name
     command -v systemctl >/dev/null || return 0
-    for name in nginx haproxy; do
+    for name in nginx haproxy openvswitch-switch; do
         [[ " $* " != *" $name "* ]] || as_root systemctl disable -q $name.service || true
     done
 }

@@ -8,14 +8,14 @@ use clap::{Arg, Args, CommandFactory as _, Parser, Subcommand};
 use thruway_element::nearest;
 use thruway_elements::CATALOG;
 use thruway_engine::{ClockKind, Idle, Placement, named_cores};
-use thruway_lang::{Diagnostics, Source, Variables};
 
-use crate::load::{Libraries, Origin, click_path, plain};
+use crate::config_args::{ConfigArgs, libraries, tell};
+use crate::load::{Origin, plain};
 use crate::log::{self, LogArgs};
 use crate::shell::ShellCommand;
 use crate::{
-    bench, calibrate, check, ctl, doctor, estimate, manager, manual, nf_new, plan, reload, run,
-    tools, top, trace, worker,
+    bench, calibrate, check, ctl, doctor, estimate, manager, manual, nf_new, offload, plan, reload,
+    run, tools, top, trace, worker,
 };
 
 /// Runs chains of network functions written in the Click language.
@@ -48,6 +48,8 @@ enum Command {
     Ctl(ctl::CtlArgs),
     /// Reload the configuration of a running instance (as SIGHUP does), or replace it
     Reload(reload::ReloadArgs),
+    /// Have Open vSwitch classify for a running instance
+    Offload(offload::OffloadArgs),
     /// Watch threads, ports, elements, drops, functions and sessions of a running instance
     Top(top::TopArgs),
     /// Trace packets through the elements of a configuration, with the time of each hop
@@ -104,20 +106,6 @@ enum Command {
     Uncombine,
     /// Replace patterns of elements, as click-xform (`thruway xform --help`)
     Xform,
-}
-
-/// A configuration and its variables.
-#[derive(Args)]
-pub struct ConfigArgs {
-    /// Configuration file, `-` for standard input
-    #[arg(value_name = "FILE")]
-    pub file: Option<String>,
-    /// Configuration text instead of a file
-    #[arg(short = 'e', long, value_name = "TEXT")]
-    pub expression: Option<String>,
-    /// Variables of the configuration: NAME=VALUE
-    #[arg(value_name = "NAME=VALUE")]
-    pub variables: Vec<String>,
 }
 
 /// A clock.
@@ -321,6 +309,7 @@ pub fn main(args: Vec<String>) -> ExitCode {
         Command::Fmt(args) => fmt(&args),
         Command::Ctl(args) => ctl::main(&args),
         Command::Reload(args) => reload::main(&args),
+        Command::Offload(args) => offload::main(&args),
         Command::Top(args) => top::main(&args),
         Command::Trace(args) => trace::main(&args),
         Command::Plan(args) => plan::main(&args),
@@ -400,44 +389,6 @@ fn refuse(mut error: clap::Error, args: &[String]) -> ExitCode {
         false => out!("{text}"),
     }
     ExitCode::from(code)
-}
-
-impl ConfigArgs {
-    /// The configuration file, where there is one that can be read again.
-    pub fn named_file(&self) -> Option<&str> {
-        let file = self.file.as_deref().filter(|file| *file != "-");
-        file.filter(|_| self.expression.is_none())
-    }
-
-    /// The text and the variables.
-    pub fn read(&self) -> anyhow::Result<(Source, Variables)> {
-        let mut words: Vec<&String> = self.variables.iter().collect();
-        let origin = match (&self.expression, &self.file) {
-            (Some(text), file) => {
-                words.extend(file);
-                Origin::Expression(text.clone())
-            }
-            (None, Some(file)) => Origin::File(file.clone()),
-            (None, None) => anyhow::bail!("no configuration; name a file, or give -e TEXT"),
-        };
-        let mut variables = Variables::new();
-        for word in words {
-            if !variables.assign(word) {
-                anyhow::bail!("'{word}' is not of the form NAME=VALUE");
-            }
-        }
-        Ok((origin.read()?, variables.known_only()))
-    }
-}
-
-/// Prints errors and warnings for people.
-pub fn tell(diagnostics: &Diagnostics) {
-    err!("{}", diagnostics.render(log::colour()));
-}
-
-/// The libraries that `require` finds.
-pub fn libraries() -> Libraries {
-    Libraries::new(&click_path())
 }
 
 fn graph(args: &GraphArgs) -> anyhow::Result<ExitCode> {

@@ -1,9 +1,9 @@
 //! The program `thruway` as a library, for its binary and for the benches (`bench/`).
 //!
-//! [`program`] is the program: run, check, graph, elements, fmt, ctl, reload, top, trace, doctor,
-//! bench, estimate, calibrate, plan, completions, man; and, under the name `click`, Click's
-//! userlevel driver; under `click-flatten` and others, its tools. The public modules are what the
-//! benches share with it.
+//! [`program`] is the program: run, check, graph, elements, fmt, ctl, reload, offload, top, trace,
+//! doctor, bench, estimate, calibrate, plan, completions, man; and, under the name `click`,
+//! Click's userlevel driver; under `click-flatten` and others, its tools. The public modules are
+//! what the benches share with it.
 #![forbid(unsafe_code)]
 // `output` has the macros that do not panic.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
@@ -16,6 +16,7 @@ mod calibrate;
 mod check;
 mod cli;
 mod click;
+mod config_args;
 mod ctl;
 mod distress;
 mod doctor;
@@ -29,6 +30,7 @@ mod log;
 mod manager;
 mod manual;
 mod nf_new;
+mod offload;
 mod plan;
 mod reach;
 mod reload;

@@ -13,7 +13,8 @@ use thruway_packet::{DEFAULT_SMALL, Memory};
 use thruway_region::Pages;
 use thruway_sync::atomic::{AtomicBool, Ordering};
 
-use crate::cli::{RunArgs, libraries, tell};
+use crate::cli::RunArgs;
+use crate::config_args::{libraries, tell};
 use crate::distress::no_thread;
 use crate::instance;
 use crate::load::{self, Origin};

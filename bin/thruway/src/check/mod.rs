@@ -7,7 +7,8 @@ use std::process::ExitCode;
 use thruway_engine::{Layout, Options, Router};
 use thruway_lang::{Port, Processing};
 
-use crate::cli::{CheckArgs, libraries, tell};
+use crate::cli::CheckArgs;
+use crate::config_args::{libraries, tell};
 use crate::load;
 use crate::table::Table;
 

@@ -14,7 +14,7 @@ use thruway_model::rehearsal::{Captures, Counts, Rehearsal, RehearsalError, Trac
 use thruway_model::traffic::Description;
 
 use super::{EstimateArgs, live, told};
-use crate::cli::{libraries, tell};
+use crate::config_args::{libraries, tell};
 use crate::{calibrate, load};
 
 /// Runs of `--verify`, and how long each is.

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use clap::Args;
 pub use config::{hardware, of_plan};
 
-use crate::cli::ConfigArgs;
+use crate::config_args::ConfigArgs;
 use crate::load::plain;
 
 /// Arguments of `thruway estimate`.

@@ -9,7 +9,7 @@ use thruway_sync::atomic::{AtomicBool, Ordering};
 
 use super::collect::Collected;
 use super::{TraceArgs, Wanted, name};
-use crate::cli::{ConfigArgs, libraries, tell};
+use crate::config_args::{ConfigArgs, libraries, tell};
 use crate::load;
 use crate::signals::Receiver;
 

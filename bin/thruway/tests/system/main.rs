@@ -34,6 +34,7 @@ mod load;
 mod losses;
 mod manager;
 mod network;
+mod offload;
 mod pages;
 mod plan;
 mod process;

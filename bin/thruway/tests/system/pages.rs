@@ -31,6 +31,7 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("thruway calibrate", "measures for a minute; tests/calibrate.rs runs a short one"),
     ("thruway estimate --verify", "needs a calibrated host and measures"),
     ("thruway estimate examples/nat.click", "needs a calibrated host and the reader's capture"),
+    ("thruway offload apply", "needs a switch: the tests of offload have one"),
     ("thruway estimate --paper mine.toml", "the reader's own models"),
     ("thruway plan examples/plan/plan.toml --host", "the reader's own host"),
     ("thruway plan examples/plan/plan.toml --add-host", "the reader's own host"),

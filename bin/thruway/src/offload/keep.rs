@@ -1,0 +1,174 @@
+//! `thruway offload apply`: rules that are right for as long as the chain runs.
+//!
+//! The order keeps each packet's class right at every moment: the chain trusts no tag of rules that
+//! the switch has not got, new rules have tags that the chain has not trusted before, and a chain
+//! that begins or changes its configuration trusts none. A packet whose tag is not trusted is
+//! classified by the chain.
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+use thruway_client::{Client, shown};
+use thruway_flow::tags::Generation;
+use thruway_offload::Protocol;
+use thruway_offload::ovs::Port;
+use thruway_sync::atomic::{AtomicBool, Ordering};
+
+use super::args::ApplyArgs;
+use super::made::Made;
+use crate::reach::{address, reach};
+use crate::signals::end_flag;
+
+/// How often the switch and the chain are looked at.
+const LOOK: Duration = Duration::from_secs(1);
+/// Bytes of a tag.
+const TAG_LEN: u32 = 4;
+/// How often a wait looks whether it is to end.
+const WAIT: Duration = Duration::from_millis(20);
+
+/// Rules that a switch has, and the chain that they are for.
+struct Kept<'a> {
+    args: &'a ApplyArgs,
+    port: Port,
+    address: String,
+    made: Made,
+    generation: Generation,
+    /// Packets that the switch dropped by these rules, as far as the chain knows.
+    dropped: u64,
+}
+
+/// Runs the command.
+pub(super) fn apply(args: &ApplyArgs) -> anyhow::Result<ExitCode> {
+    let end = end_flag()?;
+    let address = address(args.control.as_deref())?;
+    let made = Made::of(&args.rules, Protocol::OpenVSwitch)?;
+    let generation = Generation::Even;
+    let port = args.port.port()?;
+    let mut kept = Kept { args, port, address, made, generation, dropped: 0 };
+    warn_of_mtu(&args.port.from, &args.port.to);
+    let mut client = reach(&kept.address)?;
+    kept.begin(&mut client)?;
+    if args.once {
+        return Ok(ExitCode::SUCCESS);
+    }
+    while wait(LOOK, &end) {
+        match kept.look() {
+            Ok(true) => {}
+            Ok(false) => {
+                outln!("the chain has ended");
+                break;
+            }
+            Err(error) => errln!("thruway offload: {error:#}"),
+        }
+    }
+    kept.end()
+}
+
+/// Says where the longest packets do not pass, if the switch's ports are interfaces that can be
+/// looked at from here.
+fn warn_of_mtu(from: &str, to: &str) {
+    let mtu = |name: &str| {
+        let text = std::fs::read_to_string(format!("/sys/class/net/{name}/mtu")).ok()?;
+        text.trim().parse::<u32>().ok()
+    };
+    if let (Some(of_from), Some(of_to)) = (mtu(from), mtu(to))
+        && of_to < of_from + TAG_LEN
+    {
+        errln!(
+            "warning: {to} has no room for a tag before the longest packets of {from}, which the \
+             switch drops: ip link set {to} mtu {}, and the same at the chain's end",
+            of_from + TAG_LEN
+        );
+    }
+}
+
+/// Waits; says whether to go on.
+fn wait(time: Duration, end: &AtomicBool) -> bool {
+    let until = Instant::now() + time;
+    while Instant::now() < until && !end.load(Ordering::Relaxed) {
+        std::thread::sleep(WAIT);
+    }
+    !end.load(Ordering::Relaxed)
+}
+
+impl Kept<'_> {
+    fn handler(&self, name: &str) -> String {
+        format!("{}.{name}", self.made.name)
+    }
+
+    /// Gives the switch the rules, and has the chain trust their tags.
+    fn begin(&mut self, client: &mut Client) -> anyhow::Result<()> {
+        let fingerprint = self.made.plan.fingerprint();
+        let found = client.read(&self.handler("fingerprint"));
+        let found = found.with_context(|| format!("the chain has no '{}'", self.made.name))?;
+        if found.trim() != fingerprint.to_string() {
+            bail!(
+                "the chain at {} has other classes than this configuration: give the file and \
+                 variables that it runs",
+                shown(&self.address)
+            );
+        }
+        // Packets may be under way with tags of the rules that the switch has, whoever made them.
+        let trusted = client.read(&self.handler("tags"))?;
+        let used = self.port.generation()?.or_else(|| Generation::parse(trusted.trim()));
+        self.generation = used.map_or(Generation::Even, Generation::other);
+        self.port.apply(&self.made.table, self.generation)?;
+        self.dropped = 0;
+        let trusted = format!("{} {fingerprint}", self.generation.name());
+        if let Err(error) = client.write(&self.handler("tags"), &trusted) {
+            self.port.remove()?;
+            return Err(error.context("the rules are out of the switch again"));
+        }
+        outln!(
+            "{}: {} rules for '{}' (tags: {})",
+            self.args.port.bridge,
+            self.made.table.rules.len(),
+            self.made.name,
+            self.generation.name()
+        );
+        Ok(())
+    }
+
+    /// Tells the chain what the switch dropped, and mends what has changed. Says whether the chain
+    /// runs.
+    fn look(&mut self) -> anyhow::Result<bool> {
+        let Ok(mut client) = reach(&self.address) else { return Ok(false) };
+        let counts = self.port.counts(&self.made.table)?;
+        let dropped = counts.dropped.saturating_sub(self.dropped);
+        if dropped > 0 {
+            let most = dropped.min(u64::from(u32::MAX));
+            client.write(&self.handler("offloaded"), &most.to_string())?;
+            self.dropped += most;
+        }
+        let trusted = client.read(&self.handler("tags"))?;
+        if trusted.trim() != self.generation.name() {
+            outln!("the chain has begun anew or changed");
+            self.made = Made::of(&self.args.rules, Protocol::OpenVSwitch)?;
+            self.begin(&mut client)?;
+        } else if counts.rules < self.made.table.rules.len() {
+            outln!("the switch has lost rules");
+            self.begin(&mut client)?;
+        }
+        Ok(true)
+    }
+
+    /// Takes the rules out, after which no packet gets a tag, and tells the chain.
+    fn end(&mut self) -> anyhow::Result<ExitCode> {
+        let last = self.look_for_the_last_time();
+        self.port.remove()?;
+        if let Ok(mut client) = reach(&self.address) {
+            client.write(&self.handler("tags"), "none")?;
+        }
+        last?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Tells the chain, if it runs, what the switch has dropped since.
+    fn look_for_the_last_time(&mut self) -> anyhow::Result<()> {
+        let Ok(mut client) = reach(&self.address) else { return Ok(()) };
+        let counts = self.port.counts(&self.made.table)?;
+        let dropped = counts.dropped.saturating_sub(self.dropped).min(u64::from(u32::MAX));
+        client.write(&self.handler("offloaded"), &dropped.to_string())
+    }
+}

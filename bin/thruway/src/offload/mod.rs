@@ -1,0 +1,127 @@
+//! `thruway offload`: a switch in front classifies for a chain.
+
+mod args;
+mod keep;
+mod made;
+mod show;
+
+use std::process::ExitCode;
+
+use anyhow::bail;
+use clap::{Args, Subcommand, ValueEnum};
+use thruway_offload::Protocol;
+use thruway_offload::ovs::Port;
+
+use args::{ApplyArgs, PortArgs, RulesArgs};
+use made::Made;
+
+/// Arguments of `thruway offload`.
+#[derive(Args)]
+pub struct OffloadArgs {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Print the rules that a switch would get, and what stays with the host and why
+    Plan(PlanArgs),
+    /// Give Open vSwitch the rules of a running instance, and keep them right until it ends
+    Apply(ApplyArgs),
+    /// Take the rules of a port out of Open vSwitch
+    Remove(RemoveArgs),
+    /// Compare the rules that Open vSwitch has with those of a configuration
+    Verify(VerifyArgs),
+}
+
+#[derive(Args)]
+struct PlanArgs {
+    #[command(flatten)]
+    rules: RulesArgs,
+    /// What the switch speaks
+    #[arg(long, value_name = "PROTOCOL", default_value = "openvswitch")]
+    protocol: ProtocolArg,
+    /// Print each rule, in the notation of ovs-ofctl, from port FROM to port TO
+    #[arg(long)]
+    rules_too: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Args)]
+struct RemoveArgs {
+    /// Bridge of Open vSwitch: a name, or the path of its management socket
+    #[arg(long, value_name = "BRIDGE")]
+    bridge: String,
+    /// Port of the bridge that packets come in by
+    #[arg(long, value_name = "PORT")]
+    from: String,
+}
+
+#[derive(Args)]
+struct VerifyArgs {
+    #[command(flatten)]
+    rules: RulesArgs,
+    #[command(flatten)]
+    port: PortArgs,
+}
+
+/// What a switch speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum ProtocolArg {
+    /// OpenFlow 1.5 with the fields of Open vSwitch
+    Openvswitch,
+    /// OpenFlow 1.5
+    Openflow15,
+    /// OpenFlow 1.3
+    Openflow13,
+}
+
+impl ProtocolArg {
+    fn protocol(self) -> Protocol {
+        match self {
+            ProtocolArg::Openvswitch => Protocol::OpenVSwitch,
+            ProtocolArg::Openflow15 => Protocol::OpenFlow15,
+            ProtocolArg::Openflow13 => Protocol::OpenFlow13,
+        }
+    }
+}
+
+/// Runs the command.
+pub fn main(args: &OffloadArgs) -> anyhow::Result<ExitCode> {
+    match &args.command {
+        Command::Plan(args) => plan(args),
+        Command::Apply(args) => keep::apply(args),
+        Command::Remove(args) => {
+            // Where packets went to does not matter any more.
+            Port::new(&args.bridge, &args.from, &args.from)?.remove()?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Verify(args) => verify(args),
+    }
+}
+
+fn plan(args: &PlanArgs) -> anyhow::Result<ExitCode> {
+    let made = Made::of(&args.rules, args.protocol.protocol())?;
+    match (args.json, args.rules_too) {
+        (true, _) => outln!("{:#}", show::json(&made)),
+        (false, rules) => out!("{}", show::text(&made, rules)?),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn verify(args: &VerifyArgs) -> anyhow::Result<ExitCode> {
+    let made = Made::of(&args.rules, Protocol::OpenVSwitch)?;
+    let differences = args.port.port()?.differences(&made.table)?;
+    if let Some(first) = differences.first() {
+        bail!(
+            "{}: {} rules are not those of '{}' (the first: {first}); run 'thruway offload apply'",
+            args.port.bridge,
+            differences.len(),
+            made.name
+        );
+    }
+    outln!("{}: the {} rules of '{}'", args.port.bridge, made.table.rules.len(), made.name);
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,31 @@
+//! Classification for switches: rules of OpenFlow made of a chain's decision.
+//!
+//! A [`FlowClassifier`](thruway_flow::manager) finds the class of a packet by one decision
+//! structure. [`table()`] makes a prioritised table of it, in the match fields of OpenFlow. A
+//! switch that has the table drops what the chain would drop at once, and tags all other packets
+//! with the number of their class ([`thruway_flow::tags`]; thesis, section 6.2; Metron, NSDI 2018).
+//! The host then reads the tag.
+//!
+//! Nothing but the cost may change. Where a switch cannot decide as the chain does, the rule says
+//! so ([`Verdict::Software`]), and the host classifies exactly those packets, as without a switch.
+//!
+//! - [`mod@table`]: the walk from the decision to rules;
+//! - [`fields`], [`mod@matches`]: what a rule can look at, and what it wants to see there;
+//! - [`words`]: tests of a chain's rules, in those fields;
+//! - [`ofctl`]: rules as `ovs-ofctl` reads them;
+//! - [`ovs`]: the rules of one port of Open vSwitch, put there and taken away.
+#![forbid(unsafe_code)]
+
+pub mod doubt;
+pub mod fields;
+mod guards;
+pub mod matches;
+pub mod ofctl;
+pub mod ovs;
+pub mod table;
+pub mod words;
+
+pub use doubt::Doubt;
+pub use fields::{Field, Protocol};
+pub use matches::Match;
+pub use table::{Rule, Table, Verdict, Wanted, table};
