@@ -31,6 +31,7 @@ mod machine;
 mod measure;
 mod model;
 mod namespace;
+mod offload;
 mod path;
 mod plot;
 mod registry;

@@ -8,10 +8,11 @@ use super::machine::{Machine, allowed};
 use super::measure::Meter;
 use super::row::{Repeat, Row};
 use super::select::wanted;
-use super::{flow, isolated, path, plot, report, stream};
+use super::{flow, isolated, offload, path, plot, report, stream};
 
 /// Every bench.
-const SUITES: &[&Suite] = &[&path::SUITE, &flow::SUITE, &stream::SUITE, &isolated::SUITE];
+const SUITES: &[&Suite] =
+    &[&path::SUITE, &flow::SUITE, &stream::SUITE, &isolated::SUITE, &offload::SUITE];
 
 /// Packets of the first, unmeasured run, which warms up and says how long a packet takes.
 const PROBE: u64 = 200_000;

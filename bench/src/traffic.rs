@@ -6,6 +6,7 @@ use thruway_lpm::synthetic::{Random, address_in, routes, traffic};
 use thruway_lpm::{Prefix4, Route4};
 
 pub use thruway::traffic::{FLOWS, Flow, flow_to, packet, small_network, write_trace};
+pub use thruway::traffic::{drawn, write_frames};
 
 /// Output ports that a route table's routes are spread over.
 pub const PORTS: u32 = 4;

@@ -31,6 +31,11 @@ impl Replay {
         Ok(Replay { router, trace_packets })
     }
 
+    /// The router, which does not run now.
+    pub fn router(&mut self) -> &mut Router {
+        &mut self.router
+    }
+
     /// Packets that an element has seen.
     fn count(&mut self, element: &str) -> anyhow::Result<u64> {
         Ok(self.router.read(&format!("{element}.packets"))?.trim().parse()?)

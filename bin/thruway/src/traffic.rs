@@ -71,12 +71,27 @@ pub fn packet(flow: &Flow) -> [u8; PACKET_LEN] {
 /// # Errors
 /// The file cannot be written.
 pub fn write_trace(path: &str, flows: &[Flow], packets: usize, seed: u64) -> anyhow::Result<()> {
-    let mut writer = CaptureWriter::create(path, &WriterOptions::default())?;
+    write_frames(path, drawn(flows, packets, seed).map(packet))
+}
+
+/// So many flows, each drawn from all.
+pub fn drawn(flows: &[Flow], count: usize, seed: u64) -> impl Iterator<Item = &Flow> {
     let mut random = Random::new(seed);
-    for at in 0..packets as u64 {
-        let flow = &flows[random.below(flows.len() as u64) as usize];
-        // A packet each microsecond.
-        writer.write(at * 1000, &packet(flow), PACKET_LEN as u32)?;
+    (0..count).map(move |_| &flows[random.below(flows.len() as u64) as usize])
+}
+
+/// Writes frames to a capture, one each microsecond.
+///
+/// # Errors
+/// As the file system gives them.
+pub fn write_frames(
+    path: &str,
+    frames: impl Iterator<Item = impl AsRef<[u8]>>,
+) -> anyhow::Result<()> {
+    let mut writer = CaptureWriter::create(path, &WriterOptions::default())?;
+    for (at, frame) in (0_u64..).zip(frames) {
+        let frame = frame.as_ref();
+        writer.write(at * 1000, frame, frame.len() as u32)?;
     }
     Ok(writer.finish()?)
 }

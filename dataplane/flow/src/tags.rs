@@ -58,6 +58,7 @@ impl Generation {
     }
 
     /// The class that a number stands for; `None` if it is none of this generation.
+    #[inline]
     pub fn class(self, tag: u16) -> Option<LeafId> {
         tag.checked_sub(self.first()).filter(|class| *class < CLASSES)
     }
@@ -81,12 +82,13 @@ impl Generation {
 #[inline]
 pub(crate) fn take(packet: &mut Packet) -> Option<u16> {
     // With the type behind it: a switch takes what is shorter for no tag, and adds none.
-    let head = packet.data().first_chunk::<{ TYPE_AT + TAG_LEN + 2 }>()?;
+    let head = packet.data_mut().first_chunk_mut::<{ TYPE_AT + TAG_LEN + 2 }>()?;
+    let addresses: [u8; TYPE_AT] = *head.first_chunk()?;
     if u16::from_be_bytes([head[12], head[13]]) != ETHERTYPE {
         return None;
     }
     let tag = u16::from_be_bytes([head[14], head[15]]) & VLAN_MASK;
-    packet.data_mut().copy_within(..TYPE_AT, TAG_LEN);
+    head[TAG_LEN..TAG_LEN + TYPE_AT].copy_from_slice(&addresses);
     packet.pull(TAG_LEN).then_some(tag)
 }
 

@@ -37,6 +37,7 @@ impl Manager {
     }
 
     /// Takes a switch's tag off a packet: the class that it stands for.
+    #[inline]
     pub(super) fn take_tag(&self, entry: u32, packet: &mut Packet) -> Option<LeafId> {
         let tag = tags::take(packet)?;
         let leaf = self.trusted[entry as usize]?.class(tag);
@@ -47,6 +48,7 @@ impl Manager {
 /// Whether a switch sees in a packet what classes look at. It does not where one follows headers
 /// that the other does not: VLAN tags, IEEE 802.2, extension headers of IPv6, fragments, or a
 /// version of IP that is not the EtherType's.
+#[inline]
 pub(super) fn is_as_a_switch_reads_it(headers: &ParsedHeaders, view: &PacketView<'_>) -> bool {
     let ethertype = view.frame.get(12..14).map(|two| u16::from_be_bytes([two[0], two[1]]));
     match (ethertype, headers.family) {

@@ -1,0 +1,136 @@
+//! `thruway-bench offload`: what a switch in front saves the host.
+//!
+//! A chain sorts packets by so many rules, over a trace that stays in the cache: once it classifies
+//! each packet, once it reads the tag that a switch put before it. The tags are those of
+//! `thruway offload`; the switch itself is not measured. The source alone is the baseline of
+//! both, so a row's step is what finding a class costs.
+
+use thruway::replay::Replay;
+use thruway_flow::PacketView;
+use thruway_flow::plan::Plan;
+use thruway_flow::tags::{ETHERTYPE, Generation};
+use thruway_lang::Source;
+
+use super::case::{Case, Place, Subject, Suite};
+use super::traffic::{self, Rules};
+
+/// `thruway-bench offload`.
+pub const SUITE: Suite = Suite {
+    name: "offload",
+    about: "classes by the tags of a switch, and by the host itself",
+    cases,
+    reports: &[],
+};
+
+/// Rules of a chain; each is a class.
+const RULES: [usize; 3] = [10, 100, 1000];
+/// Packets of the trace.
+const PACKETS: usize = 4096;
+const SEED: u64 = 20_261_126;
+/// Whose tags are used.
+const GENERATION: Generation = Generation::Even;
+
+/// Who finds the class.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum By {
+    /// Nobody: the source alone.
+    Nobody,
+    Host,
+    Switch,
+}
+
+fn cases() -> Vec<Case> {
+    let with = |count: usize| {
+        let of = move |name: &str, by: By| Case {
+            name: format!("{name}/{count}"),
+            goal: None,
+            baseline: (by != By::Nobody).then(|| format!("source/{count}")),
+            steps: 1,
+            payload: None,
+            is_long: false,
+            set_up: Box::new(move |place| subject(place, count, by)),
+        };
+        [of("source", By::Nobody), of("host", By::Host), of("switch", By::Switch)]
+    };
+    RULES.into_iter().flat_map(with).collect()
+}
+
+fn subject(place: &Place, count: usize, by: By) -> anyhow::Result<Box<dyn Subject>> {
+    let rules = traffic::filter(count, SEED);
+    let frames: Vec<_> = traffic::drawn(&rules.flows, PACKETS, SEED).map(traffic::packet).collect();
+    let plain = trace(place, &format!("offload-{count}.pcap"), frames.iter())?;
+    let mut replay = replayed(&plain, &middle(&rules, by))?;
+    if by != By::Switch {
+        return Ok(Box::new(replay));
+    }
+    let plan = &replay.router().flows().plan;
+    let fingerprint = plan.fingerprint();
+    let tagged: Vec<Vec<u8>> = frames.iter().map(|frame| tagged(plan, frame)).collect();
+    let tagged = trace(place, &format!("offload-{count}-tagged.pcap"), tagged.iter())?;
+    replay = replayed(&tagged, &middle(&rules, by))?;
+    replay.router().write("fc.tags", &format!("{} {fingerprint}", GENERATION.name()))?;
+    replay.replay(PACKETS as u64, |router| {
+        router.run_threads();
+    })?;
+    let trusted: usize = replay.router().read("fc.tagged")?.trim().parse()?;
+    anyhow::ensure!(trusted == PACKETS, "{trusted} of {PACKETS} tags were trusted");
+    Ok(Box::new(replay))
+}
+
+fn trace(
+    place: &Place,
+    name: &str,
+    frames: impl Iterator<Item = impl AsRef<[u8]>>,
+) -> anyhow::Result<String> {
+    let path = place.dir.join(name).to_string_lossy().into_owned();
+    traffic::write_frames(&path, frames)?;
+    Ok(path)
+}
+
+/// What stands between the source and the end.
+fn middle(rules: &Rules, by: By) -> String {
+    let input = match by {
+        By::Nobody => return "source -> out :: Discard;".to_owned(),
+        By::Host => "ethernet",
+        By::Switch => "tagged",
+    };
+    let classes = rules.text.replace("allow ", "");
+    let count = classes.lines().count();
+    let links = (0..=count).map(|output| format!("d[{output}] -> out;\n")).collect::<String>();
+    format!(
+        "source -> fc :: FlowClassifier(INPUT {input})\n\
+         ~> d :: FlowDispatcher({classes}, -);\nout :: Discard;\n{links}"
+    )
+}
+
+fn replayed(trace: &str, middle: &str) -> anyhow::Result<Replay> {
+    let text =
+        format!("FromDump({trace}) -> source :: ReplayUnqueue(STOP $LOOPS, BURST 128);\n{middle}");
+    Replay::new(Source::new("offload", text), PACKETS as u64)
+}
+
+/// A frame as a switch sends it.
+fn tagged(plan: &Plan, frame: &[u8]) -> Vec<u8> {
+    // Ethernet, and IPv4 without options.
+    let view = PacketView { frame, network: &frame[14..], transport: &frame[34..] };
+    let tag = GENERATION.tag(plan.classify(0, &view)).map(u16::to_be_bytes);
+    let tag = tag.map(|tag| [ETHERTYPE.to_be_bytes(), tag].concat()).unwrap_or_default();
+    [&frame[..12], &tag, &frame[12..]].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::Meter;
+
+    #[test]
+    fn the_host_and_the_tags_of_a_switch_are_measured() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = Place { dir: dir.path().to_owned(), words: None, cores: vec![0] };
+        for by in [By::Nobody, By::Host, By::Switch] {
+            // Setting it up sees to it that the tags are trusted.
+            let mut subject = subject(&place, 10, by).unwrap();
+            assert_eq!(subject.run(PACKETS as u64, &mut Meter::new()).unwrap(), PACKETS as u64);
+        }
+    }
+}
