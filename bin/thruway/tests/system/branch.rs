@@ -120,7 +120,7 @@ fn a_branch_plugs_in_and_works() {
     let route = lan.succeed("ip -6 route show default");
     assert!(route.contains("via fe80::1") && route.contains("proto ra"), "{route}");
     for far in ["192.0.2.1", "2001:db8:2::1"] {
-        let ping = lan.succeed(&format!("ping -n -c 3 -i 0.05 -w 10 {far}"));
+        let ping = lan.succeed(&format!("ping -n -c 3 -i 0.05 -W 10 {far}"));
         assert!(ping.contains("3 received") && ping.contains("ttl=63"), "{ping}");
     }
     // Names, by UDP and TCP; the resolver sees the gateway, and the host the gateway too.

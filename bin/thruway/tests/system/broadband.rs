@@ -104,7 +104,7 @@ fn a_subscriber_reaches_a_server() {
     network.route(&mut command, "198.51.100.2");
     let mut client = Client::unix(&socket);
     let lan = &network.lan;
-    let there = lan.succeed("ping -n -c 5 -i 0.05 -w 10 198.51.100.2");
+    let there = lan.succeed("ping -n -c 5 -i 0.05 -W 10 198.51.100.2");
     assert!(there.contains("5 received") && there.contains("ttl=63"), "{there}");
     assert!(lan.succeed("ping -n -c 1 10.0.0.1").contains("1 received"));
     let route = lan.succeed("traceroute -n -q 1 -w 2 -m 4 198.51.100.2");

@@ -223,7 +223,7 @@ fn real_traffic_passes_tap_devices() {
     need("ping", "iputils-ping");
     let (lan, middle, wan) = (Namespace::new("lan"), Namespace::new("wire"), Namespace::new("wan"));
     let running = tapped(&lan, &middle, &wan);
-    let pings = lan.succeed("ping -n -c 20 -i 0.02 -w 10 -s 1400 10.3.0.2");
+    let pings = lan.succeed("ping -n -c 20 -i 0.02 -W 10 -s 1400 10.3.0.2");
     assert!(pings.contains("20 received"), "{pings}");
     fetch(&lan, &wan, "10.3.0.2", 5 << 20);
     iperf_both_ways(&lan, &wan, "10.3.0.2");
@@ -300,7 +300,7 @@ fn real_traffic_passes_packet_sockets() {
     wait_for("the first ping", || {
         (lan.run("ping -n -c 1 -W 1 10.3.0.2").code() == 0).then_some(())
     });
-    let pings = lan.succeed("ping -n -c 20 -i 0.02 -w 10 10.3.0.2");
+    let pings = lan.succeed("ping -n -c 20 -i 0.02 -W 10 10.3.0.2");
     assert!(pings.contains("20 received"), "{pings}");
     running.interrupt().expect(0);
 }

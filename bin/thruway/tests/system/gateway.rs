@@ -83,7 +83,7 @@ fn gateway_routes_and_tells() {
     need("traceroute", "traceroute");
     let mut network = gateway(&["WAN_MTU=1400"]);
     let lan = &network.lan;
-    let there = lan.succeed("ping -n -c 5 -i 0.05 -w 10 192.0.2.1");
+    let there = lan.succeed("ping -n -c 5 -i 0.05 -W 10 192.0.2.1");
     assert!(there.contains("5 received") && there.contains("ttl=63"), "{there}");
     assert!(lan.succeed("ping -n -c 1 192.168.1.1").contains("1 received"));
     let route = lan.succeed("traceroute -n -q 1 -w 2 -m 4 192.0.2.1");
@@ -155,7 +155,7 @@ fn gateway_speaks_ip6() {
     need("traceroute", "traceroute");
     let network = gateway(&[]);
     let (lan, wan) = (&network.lan, &network.wan);
-    let there = lan.succeed("ping -6 -n -c 3 -i 0.05 -w 10 2001:db8:2::1");
+    let there = lan.succeed("ping -6 -n -c 3 -i 0.05 -W 10 2001:db8:2::1");
     assert!(there.contains("3 received") && there.contains("ttl=63"), "{there}");
     let route = lan.succeed("traceroute -6 -n -q 1 -w 2 -m 4 2001:db8:2::1");
     assert_eq!(hops(&route), ["fd00:1::1", "2001:db8:2::1"]);

@@ -145,7 +145,7 @@ fn who_sends_for_others_is_woken() {
     let command = command.args(["run", "-q", "-j", "2", "--idle", "sleep", "-e", text]);
     network.route(command, "10.3.0.2");
     // Who sleeps on sleeps for 100 ms.
-    let pings = network.lan.succeed("ping -n -c 15 -i 0.15 -w 20 10.3.0.2");
+    let pings = network.lan.succeed("ping -n -c 15 -i 0.15 -W 20 10.3.0.2");
     assert!(pings.contains("15 received"), "{pings}");
     let times = pings.lines().filter_map(|line| line.split_once("time=")?.1.split_once(' '));
     let mut times: Vec<f64> = times.map(|(ms, _)| ms.parse().expect("a time")).collect();

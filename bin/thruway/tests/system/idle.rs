@@ -54,7 +54,7 @@ fn usage(pid: u32, does: impl Fn(f64) -> bool) -> f64 {
 
 /// The median of round trips, one at a time with rests between them, milliseconds.
 fn round_trip(network: &Network) -> f64 {
-    let pings = network.lan.succeed("ping -n -c 15 -i 0.15 -w 20 10.5.0.2");
+    let pings = network.lan.succeed("ping -n -c 15 -i 0.15 -W 20 10.5.0.2");
     assert!(pings.contains("15 received"), "{pings}");
     let times = pings.lines().filter_map(|line| line.split_once("time=")?.1.split_once(' '));
     let mut times: Vec<f64> = times.map(|(ms, _)| ms.parse().expect("a time")).collect();

@@ -12,7 +12,7 @@ const WAN: Site = Site { addresses: &["10.3.0.2/24", "fd03::2/64"], routers: &[]
 /// What hosts do with each other; `near` has the addresses that end with 1.
 fn carry(near: &Namespace, far: &Namespace) {
     for address in ["10.3.0.2", "fd03::2"] {
-        let pings = near.succeed(&format!("ping -n -c 5 -i 0.05 -w 10 -s 1400 {address}"));
+        let pings = near.succeed(&format!("ping -n -c 5 -i 0.05 -W 10 -s 1400 {address}"));
         assert!(pings.contains("5 received"), "{pings}");
         iperf_both_ways(near, far, address);
     }

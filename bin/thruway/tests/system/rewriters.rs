@@ -65,7 +65,7 @@ fn rewriters_carry_pings_pages_and_errors() {
     need("traceroute", "traceroute");
     let mut network = gateway();
     let (lan, wan) = (&network.lan, &network.wan);
-    let pings = lan.succeed("ping -n -c 5 -i 0.05 -w 10 192.0.2.1");
+    let pings = lan.succeed("ping -n -c 5 -i 0.05 -W 10 192.0.2.1");
     assert!(pings.contains("5 received"), "{pings}");
     // The server's refusal of a datagram quotes what was sent under the gateway's address.
     let route = lan.succeed("traceroute -n -q 1 -w 2 -m 4 192.0.2.1");

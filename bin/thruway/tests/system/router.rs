@@ -33,11 +33,11 @@ fn ping_and_arp() {
         return;
     }
     let mut network = routed("10.2.0.2");
-    let there = network.lan.succeed("ping -n -c 5 -i 0.05 -w 10 10.2.0.2");
+    let there = network.lan.succeed("ping -n -c 5 -i 0.05 -W 10 10.2.0.2");
     assert!(there.contains("5 received") && there.contains("ttl=63"), "{there}");
-    let back = network.wan.succeed("ping -n -c 5 -i 0.05 -w 10 10.1.0.2");
+    let back = network.wan.succeed("ping -n -c 5 -i 0.05 -W 10 10.1.0.2");
     assert!(back.contains("5 received"), "{back}");
-    let near = network.lan.succeed("ping -n -c 2 -i 0.05 -w 10 10.1.0.1");
+    let near = network.lan.succeed("ping -n -c 2 -i 0.05 -W 10 10.1.0.1");
     assert!(near.contains("2 received"), "the router answers itself: {near}");
     for (host, router, mac) in [
         (&network.lan, "10.1.0.1", "02:00:00:00:01:01"),
@@ -104,10 +104,10 @@ fn long_packets_are_cut_or_refused() {
     let path = network.lan.succeed("ip route get 10.2.0.2");
     assert!(path.contains("mtu 1400"), "the host learnt the path's MTU: {path}");
     // Fragments on the way there; the answer passes whole.
-    let cut = network.lan.succeed("ping -n -c 2 -i 0.1 -w 10 -M dont -s 1450 10.2.0.2");
+    let cut = network.lan.succeed("ping -n -c 2 -i 0.1 -W 10 -M dont -s 1450 10.2.0.2");
     assert!(cut.contains("2 received"), "{cut}");
     // Fragments of fragments: the host cuts at 1500, the router at 1400.
-    let big = network.wan.succeed("ping -n -c 2 -i 0.1 -w 10 -M dont -s 6000 10.1.0.2");
+    let big = network.wan.succeed("ping -n -c 2 -i 0.1 -W 10 -M dont -s 6000 10.1.0.2");
     assert!(big.contains("2 received"), "{big}");
 }
 
@@ -118,7 +118,7 @@ fn hosts_of_ip6() {
     }
     need("traceroute", "traceroute");
     let network = routed("fd02::2");
-    let there = network.lan.succeed("ping -6 -n -c 3 -i 0.05 -w 10 fd02::2");
+    let there = network.lan.succeed("ping -6 -n -c 3 -i 0.05 -W 10 fd02::2");
     assert!(there.contains("3 received") && there.contains("ttl=63"), "{there}");
     for (host, router, mac) in [
         (&network.lan, "fd01::1", "02:00:00:00:01:01"),
@@ -205,7 +205,7 @@ fn a_link_that_fails_is_survived() {
     // Gone: the other one goes on, and the end is a clean one.
     network.middle.ip("link del wan0");
     network.lan.run("ping -n -c 3 -i 0.05 -W 1 10.2.0.2");
-    let near = network.lan.succeed("ping -n -c 2 -i 0.05 -w 10 10.1.0.1");
+    let near = network.lan.succeed("ping -n -c 2 -i 0.05 -W 10 10.1.0.1");
     assert!(near.contains("2 received"), "{near}");
     let done = network.stop();
     assert!(!done.stderr.contains("panicked"), "{done:#?}");

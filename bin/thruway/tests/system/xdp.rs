@@ -102,7 +102,7 @@ fn busy_polling_passes_frames_and_works_or_says_that_it_does_not() {
         let line = format!("echo {value} >/sys/class/net/lan0/{file}");
         run(network.middle.command("sh").args(["-c", &line])).expect(0);
     }
-    let pings = network.lan.succeed("ping -n -c 20 -i 0.01 -w 10 10.3.0.2");
+    let pings = network.lan.succeed("ping -n -c 20 -i 0.01 -W 10 10.3.0.2");
     assert!(pings.contains("20 received"), "{pings}");
     fetch(&network.lan, &network.wan, "10.3.0.2", 5 << 20);
     let is_told =
@@ -175,7 +175,7 @@ fn an_interface_with_another_program_is_refused_or_used_otherwise() {
     let text = "FromDevice(lan0) -> Discard; Script(wait 100ms, stop)";
     let done = run(&mut thruway(&network, text)).expect(0);
     done.says(&["AF_PACKET (no AF_XDP: interface 'lan0': another XDP program"]);
-    network.lan.succeed("ping -n -c 2 -i 0.05 -w 10 10.3.0.2");
+    network.lan.succeed("ping -n -c 2 -i 0.05 -W 10 10.3.0.2");
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn jumbo_frames_go_by_packet_sockets() {
     ]);
     let mut command = thruway(&network, &wire("", ""));
     network.route(&mut command, "10.3.0.2");
-    let pings = network.lan.succeed("ping -n -c 3 -i 0.05 -w 10 -M do -s 8972 10.3.0.2");
+    let pings = network.lan.succeed("ping -n -c 3 -i 0.05 -W 10 -M do -s 8972 10.3.0.2");
     assert!(pings.contains("3 received"), "{pings}");
     fetch(&network.lan, &network.wan, "10.3.0.2", 20 << 20);
     network.stop().expect(0).says(&["AF_PACKET (no AF_XDP: interface 'lan0': its MTU of 9000"]);

@@ -16,7 +16,7 @@ use crate::web::{Files, Web, fetch_many, get, load, put};
 
 /// All hosts inside ping one outside, with the same identifier.
 pub fn pings(lab: &Lab) {
-    let line = format!("-n -e 77 -c 5 -i 0.1 -w 25 {}", OUTSIDE[0]);
+    let line = format!("-n -e 77 -c 5 -i 0.1 -W 25 {}", OUTSIDE[0]);
     let ping =
         |host: &Namespace| Running::start(host.command("ping").args(line.split_whitespace()));
     let pings: Vec<_> = lab.inside.iter().map(ping).collect();
@@ -51,7 +51,7 @@ pub fn path_mtu(lab: &Lab) {
     let web = Files::new().serve(&lab.outside[NARROW], "narrow");
     put(&lab.inside[1], &web, server, 1 << 20);
     learnt(&lab.inside[1], server);
-    let cut = client.succeed(&format!("ping -n -c 2 -i 0.1 -w 10 -M dont -s 4000 {server}"));
+    let cut = client.succeed(&format!("ping -n -c 2 -i 0.1 -W 10 -M dont -s 4000 {server}"));
     assert!(cut.contains("2 received"), "{cut}");
 }
 
