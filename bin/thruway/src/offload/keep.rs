@@ -2,8 +2,10 @@
 //!
 //! The order keeps each packet's class right at every moment: the chain trusts no tag of rules that
 //! the switch has not got, new rules have tags that the chain has not trusted before, and a chain
-//! that begins or changes its configuration trusts none. A packet whose tag is not trusted is
-//! classified by the chain.
+//! that begins or changes its configuration trusts none. Where the switch has no rules, frames may
+//! come with tags from outside: so the chain stops to trust tags before rules are taken out, and
+//! first of all where rules were lost. A packet whose tag is not trusted is classified by the
+//! chain.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -117,6 +119,8 @@ impl Kept<'_> {
         self.dropped = 0;
         let trusted = format!("{} {fingerprint}", self.generation.name());
         if let Err(error) = client.write(&self.handler("tags"), &trusted) {
+            // Tags of earlier rules may be trusted still. If this fails, too, the chain has ended.
+            let _ = self.distrust(client);
             self.port.remove()?;
             return Err(error.context("the rules are out of the switch again"));
         }
@@ -128,6 +132,11 @@ impl Kept<'_> {
             self.generation.name()
         );
         Ok(())
+    }
+
+    /// Has the chain trust no tag.
+    fn distrust(&self, client: &mut Client) -> anyhow::Result<()> {
+        client.write(&self.handler("tags"), "none")
     }
 
     /// Tells the chain what the switch dropped, and mends what has changed. Says whether the chain
@@ -147,26 +156,25 @@ impl Kept<'_> {
             self.made = Made::of(&self.args.rules, Protocol::OpenVSwitch)?;
             self.begin(&mut client)?;
         } else if counts.rules < self.made.table.rules.len() {
+            self.distrust(&mut client)?;
             outln!("the switch has lost rules");
             self.begin(&mut client)?;
         }
         Ok(true)
     }
 
-    /// Takes the rules out, after which no packet gets a tag, and tells the chain.
+    /// Has the chain trust no tag, and takes the rules out.
     fn end(&mut self) -> anyhow::Result<ExitCode> {
         let last = self.look_for_the_last_time();
         self.port.remove()?;
-        if let Ok(mut client) = reach(&self.address) {
-            client.write(&self.handler("tags"), "none")?;
-        }
         last?;
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Tells the chain, if it runs, what the switch has dropped since.
+    /// Tells the chain, if it runs, what the switch has dropped since, and to trust no tag.
     fn look_for_the_last_time(&mut self) -> anyhow::Result<()> {
         let Ok(mut client) = reach(&self.address) else { return Ok(()) };
+        self.distrust(&mut client)?;
         let counts = self.port.counts(&self.made.table)?;
         let dropped = counts.dropped.saturating_sub(self.dropped).min(u64::from(u32::MAX));
         client.write(&self.handler("offloaded"), &dropped.to_string())

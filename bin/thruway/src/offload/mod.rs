@@ -12,6 +12,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use thruway_offload::Protocol;
 use thruway_offload::ovs::Port;
 
+use crate::reach::reach;
 use args::{ApplyArgs, PortArgs, RulesArgs};
 use made::Made;
 
@@ -57,6 +58,12 @@ struct RemoveArgs {
     /// Port of the bridge that packets come in by
     #[arg(long, value_name = "PORT")]
     from: String,
+    /// Address of the chain's ControlSocket, if it runs: it is to trust no tag any more
+    #[arg(long, value_name = "ADDRESS", requires = "element")]
+    control: Option<String>,
+    /// Its FlowClassifier
+    #[arg(long, value_name = "NAME", requires = "control")]
+    element: Option<String>,
 }
 
 #[derive(Args)]
@@ -93,13 +100,19 @@ pub fn main(args: &OffloadArgs) -> anyhow::Result<ExitCode> {
     match &args.command {
         Command::Plan(args) => plan(args),
         Command::Apply(args) => keep::apply(args),
-        Command::Remove(args) => {
-            // Where packets went to does not matter any more.
-            Port::new(&args.bridge, &args.from, &args.from)?.remove()?;
-            Ok(ExitCode::SUCCESS)
-        }
+        Command::Remove(args) => remove(args),
         Command::Verify(args) => verify(args),
     }
+}
+
+fn remove(args: &RemoveArgs) -> anyhow::Result<ExitCode> {
+    // Where packets went to does not matter any more.
+    let port = Port::new(&args.bridge, &args.from, &args.from)?;
+    if let (Some(control), Some(element)) = (&args.control, &args.element) {
+        reach(control)?.write(&format!("{element}.tags"), "none")?;
+    }
+    port.remove()?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn plan(args: &PlanArgs) -> anyhow::Result<ExitCode> {

@@ -268,7 +268,8 @@ fn what_a_killed_keeper_left_is_found() {
     run(&mut chain.offload(&line, "verify")).expect(1).says(&["are not those of 'fc'"]);
     let mut remove = thruway();
     remove.args(["offload", "remove", "--from", "in0", "--bridge"]).arg(line.bridge());
-    run(&mut remove).expect(0);
+    run(remove.args(["--element", "fc", "--control"]).arg(chain.path("s"))).expect(0);
+    assert_eq!(chain.ctl(&["fc.tags"]).expect(0).stdout.trim(), "none");
     assert_eq!(line.rules(), [""; 0]);
 }
 
