@@ -19,8 +19,9 @@ const FUNCTION: [&str; 7] =
 /// What data planes of earlier versions do not report of a function, or report otherwise.
 const FUNCTION_MORE: [&str; 3] = ["slots", "hangs", "latency"];
 /// Handlers of a FlowClassifier.
-const SESSIONS: [&str; 7] =
-    ["sessions", "created", "expired", "closed", "refused", "total_capacity", "count_fids"];
+const SESSIONS: [&str; 5] = ["sessions", "created", "expired", "closed", "refused"];
+/// What data planes of earlier versions may not report of sessions.
+const SESSIONS_MORE: [&str; 2] = ["total_capacity", "count_fids"];
 
 /// A batch that was with a function for so many nanoseconds is late: the lower limit of a bucket
 /// of its handler `latency`, about a millisecond.
@@ -53,7 +54,7 @@ impl Kind {
         match self {
             Kind::Queue => QUEUE.to_vec(),
             Kind::Function => FUNCTION.into_iter().chain(FUNCTION_MORE).collect(),
-            Kind::Sessions => SESSIONS.to_vec(),
+            Kind::Sessions => SESSIONS.into_iter().chain(SESSIONS_MORE).collect(),
         }
     }
 }
