@@ -6,6 +6,7 @@ use crate::args::{ArgErrors, Args};
 use crate::cx::Cx;
 use crate::declared::{Arguments, Handlers};
 use crate::later::HandlerError;
+use crate::purpose::Purpose;
 use crate::spec::Spec;
 use crate::{Element, values::Addresses};
 
@@ -147,6 +148,12 @@ pub trait Catalog {
     fn spec(&self, name: &str) -> Option<&'static Spec>;
     /// Every class name, aliases included, sorted.
     fn names(&self) -> Vec<&'static str>;
+
+    /// The first class of this purpose, in the order of the names.
+    fn of_purpose(&self, purpose: Purpose) -> Option<&'static Spec> {
+        let specs = self.names().into_iter().filter_map(|name| self.spec(name));
+        specs.into_iter().find(|spec| spec.purpose == purpose)
+    }
 }
 
 /// A catalog over lists of entries, one list per topic.

@@ -20,6 +20,7 @@ mod outside;
 mod per_session;
 mod per_stream;
 mod pressing;
+mod purpose;
 mod reason;
 mod replicas;
 pub mod spec;
@@ -44,6 +45,7 @@ pub use outside::{Origin, Outside, Pending, Progress, Ready, Remote, RemoteCall}
 pub use per_session::{Answers, Known, NoAnswer, Opening, PerSession, Session};
 pub use per_stream::{STAGE_TIMER, Stream, StreamPlan, stream_ended};
 pub use pressing::Pressing;
+pub use purpose::{Purpose, ThreadNumber};
 pub use reason::Reason;
 pub use spec::{
     Access, Alias, Arg, ArgRule, Changes, Drop, Handler, Merge, Replicas, Scratch, Spec, Topic, Ty,

@@ -5,6 +5,7 @@ use std::fmt;
 
 pub use thruway_flow::chain::{Changes, Demand};
 
+pub use crate::purpose::Purpose;
 pub use crate::replicas::Replicas;
 pub use crate::wants::{Scratch, Wants};
 
@@ -42,6 +43,8 @@ pub struct Spec {
     pub drops: &'static [Drop],
     /// Handlers besides those that every element has.
     pub handlers: &'static [Handler],
+    /// What the language or the engine uses it for.
+    pub purpose: Purpose,
     /// Whether the engine calls `Element::run` on it.
     pub task: bool,
     /// Whether the task runs in every thread that reaches the element, each on its own replica;
@@ -89,6 +92,7 @@ impl Spec {
         args: &[],
         drops: &[],
         handlers: &[],
+        purpose: Purpose::Ordinary,
         task: false,
         task_everywhere: false,
         task_pulls: false,

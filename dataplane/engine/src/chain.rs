@@ -197,7 +197,8 @@ impl Viewer<'_> {
                     self.index_behind(dispatcher, output),
                     format!(
                         "'{a}' and '{b}' would both take the rest, for nothing behind them declares \
-                         what it wants: write a FlowDispatcher with a class for each output"
+                         what it wants: write a {} with a class for each output",
+                        self.class_name(dispatcher)
                     ),
                 ));
             }
@@ -213,8 +214,9 @@ impl Viewer<'_> {
             return Err(self.error(
                 self.index_behind(dispatcher, output),
                 format!(
-                    "no packet is left for '{what}', which wants '{class}': {why}; write a \
-                     FlowDispatcher with a class for each output"
+                    "no packet is left for '{what}', which wants '{class}': {why}; write a {} \
+                     with a class for each output",
+                    self.class_name(dispatcher)
                 ),
             ));
         }
@@ -230,6 +232,11 @@ impl Viewer<'_> {
             let message = format!("the class that it wants, '{class}': {}", error.message);
             self.error(declarer, message)
         })
+    }
+
+    /// The name of an element's class, whatever alias the configuration calls it by.
+    fn class_name(&self, node: usize) -> &'static str {
+        self.graph.elements[node].spec.name
     }
 
     /// What an output leads to.

@@ -1,13 +1,11 @@
-//! Where StaticThreadSched elements put tasks.
+//! Where elements that place tasks put them.
 
+use thruway_element::Purpose;
 use thruway_lang::Graph;
 
 use crate::build::{BuildError, Stage};
 
-/// Name of the element class whose arguments place tasks: pairs `ELEMENT THREAD`.
-const SCHEDULER: &str = "StaticThreadSched";
-
-/// Where StaticThreadSched puts a task.
+/// Where a task is put ([`Purpose::PlaceTasks`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     Thread(usize),
@@ -15,7 +13,7 @@ pub(crate) enum Place {
     Nowhere,
 }
 
-/// The place that StaticThreadSched elements give to each element.
+/// The place that such elements give to each element.
 pub(crate) fn placements(
     graph: &Graph,
     threads: usize,
@@ -25,7 +23,7 @@ pub(crate) fn placements(
     let mut by = vec![0; graph.elements.len()];
     let mut errors = Vec::new();
     for (node, scheduler) in graph.elements.iter().enumerate() {
-        if scheduler.class != SCHEDULER {
+        if scheduler.spec.purpose != Purpose::PlaceTasks {
             continue;
         }
         for (arg, text) in scheduler.args.iter().enumerate() {

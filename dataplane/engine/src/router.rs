@@ -136,7 +136,7 @@ impl Router {
         }
         let built = |thread| build::elements(&layout, registry, &addresses, &shared, thread);
         let mut replicas = (0..threads).map(built).collect::<Result<Vec<_>, _>>()?;
-        let streams = streams::plan(&layout, &mut replicas)?;
+        let streams = streams::plan(&layout, registry, &mut replicas)?;
         let flows = flows::plan(&layout, &mut replicas, &addresses)?;
         let mut engines = Vec::new();
         let reference = Arc::default();

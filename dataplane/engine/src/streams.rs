@@ -3,7 +3,9 @@
 
 use std::fmt::Write as _;
 
-use thruway_element::{Element, Exception, Layer, Needs, Stream, StreamPlan};
+use thruway_element::{
+    Catalog as _, Element, Exception, Layer, Needs, Purpose, Registry, Stream, StreamPlan,
+};
 use thruway_lang::Processing;
 
 use crate::build::{BuildError, Elements, Stage};
@@ -22,9 +24,13 @@ pub struct Streams {
 ///
 /// # Errors
 /// Functions without a context, contexts that do not end, or end without having begun.
-pub(crate) fn plan(layout: &Layout, replicas: &mut [Elements]) -> Result<Streams, Vec<BuildError>> {
+pub(crate) fn plan(
+    layout: &Layout,
+    registry: &Registry,
+    replicas: &mut [Elements],
+) -> Result<Streams, Vec<BuildError>> {
     let roles = roles(layout, replicas);
-    let walk = Walk { layout, roles: &roles };
+    let walk = Walk { layout, registry, roles: &roles };
     let mut streams = Streams::default();
     let mut errors = Vec::new();
     let mut covered = vec![false; roles.len()];
@@ -43,17 +49,18 @@ pub(crate) fn plan(layout: &Layout, replicas: &mut [Elements]) -> Result<Streams
     }
     for (node, role) in roles.iter().enumerate().filter(|(node, _)| !covered[*node]) {
         let message = match role {
-            Some(Stream::Function(_)) => {
-                "it sees the payload of streams, so it stands in a context: put IPIn, UDPIn, TCPIn \
-                 or HTTPIn in front of it, and the matching Out behind it"
-            }
+            Some(Stream::Function(_)) => format!(
+                "it sees the payload of streams, so it stands in a context: put {} in front of it, \
+                 and the matching Out behind it",
+                beginners(registry)
+            ),
             Some(Stream::Leave(_)) => {
-                "it ends a context that has not begun: put the matching In \
-                                       in front of it"
+                "it ends a context that has not begun: put the matching In in front of it"
+                    .to_owned()
             }
             _ => continue,
         };
-        errors.push(error(node, message.to_string()));
+        errors.push(error(node, message));
     }
     if !errors.is_empty() {
         return Err(errors);
@@ -82,6 +89,7 @@ fn roles(layout: &Layout, replicas: &[Elements]) -> Vec<Option<Stream>> {
 
 struct Walk<'a> {
     layout: &'a Layout,
+    registry: &'a Registry,
     roles: &'a [Option<Stream>],
 }
 
@@ -126,22 +134,29 @@ impl Walk<'_> {
             ways.extend(self.next(node));
         }
         if plan.leaves.is_empty() {
-            let message = format!("the context does not end: put {} behind it", leaver(layer));
+            let message = format!("the context does not end: put {} behind it", self.ender(layer));
             return Err(error(from, message));
         }
         plan.leaves.sort_unstable();
         plan.functions.sort_unstable_by_key(|(node, _)| *node);
         Ok(plan)
     }
+
+    /// The class that ends contexts of a layer, for a message.
+    fn ender(&self, layer: Layer) -> &'static str {
+        self.registry.of_purpose(Purpose::EndContext(layer)).map_or("its Out", |spec| spec.name)
+    }
 }
 
-fn leaver(layer: Layer) -> &'static str {
-    match layer {
-        Layer::Ip => "IPOut",
-        Layer::Udp => "UDPOut",
-        Layer::Tcp => "TCPOut",
-        Layer::Http => "HTTPOut",
-        Layer::None | Layer::Opaque => "its Out",
+/// The classes that begin contexts, for a message: `A, B or C`.
+fn beginners(registry: &Registry) -> String {
+    let layers = [Layer::Ip, Layer::Udp, Layer::Tcp, Layer::Http];
+    let spec = |layer| registry.of_purpose(Purpose::BeginContext(layer));
+    let names: Vec<&str> = layers.into_iter().filter_map(spec).map(|spec| spec.name).collect();
+    match names.split_last() {
+        Some((last, [])) => (*last).to_owned(),
+        Some((last, others)) => format!("{} or {last}", others.join(", ")),
+        None => "its In".to_owned(),
     }
 }
 

@@ -1,16 +1,13 @@
 //! The threads that reach each element: down push connections, up pull connections.
 
+use thruway_element::{Purpose, ThreadNumber};
 use thruway_lang::{Checked, Edge, Graph, Processing};
 
 use crate::handlers::ranges;
 use crate::layout::Layout;
 
-/// Name of the element class that has an output for each thread.
-const SWITCH: &str = "CPUSwitch";
-/// The same for each of those threads that reach it.
-const EXACT_SWITCH: &str = "ExactCPUSwitch";
-
-/// Times that ways are looked for: once more than such switches stand behind each other.
+/// Times that ways are looked for: once more than switches that number the threads which reach them
+/// ([`ThreadNumber::OfReaching`]) stand behind each other.
 const SETTLED: usize = 8;
 
 /// Per element: whether each thread reaches it.
@@ -102,13 +99,15 @@ impl Ways<'_> {
     }
 
     fn leaving(&self, node: usize, thread: usize, rank: Option<usize>) -> Leaving {
-        let decl = &self.graph.elements[node];
-        match decl.spec {
-            spec if spec.leaves_at_home && !self.passes && thread != self.home[node] => {
-                Leaving::Nowhere
+        let spec = self.graph.elements[node].spec;
+        if spec.leaves_at_home && !self.passes && thread != self.home[node] {
+            return Leaving::Nowhere;
+        }
+        match spec.purpose {
+            Purpose::SwitchThreads(ThreadNumber::OfAll) => Leaving::By(thread),
+            Purpose::SwitchThreads(ThreadNumber::OfReaching) => {
+                rank.map_or(Leaving::Anywhere, Leaving::By)
             }
-            _ if decl.class == EXACT_SWITCH => rank.map_or(Leaving::Anywhere, Leaving::By),
-            spec if spec.name == SWITCH => Leaving::By(thread),
             _ => Leaving::Anywhere,
         }
     }

@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Demand, Element, Entry, Handler, Registry, Role, Rule, Scratch,
-    Settings, Spec, Ty, Wants,
+    Arg, ArgErrors, Args, Changes, Demand, Element, Entry, Handler, Purpose, Registry, Role, Rule,
+    Scratch, Settings, Spec, Ty, Wants,
 };
 use thruway_engine::{Options, Router};
 use thruway_flow::chain::{Chain, Node};
@@ -46,13 +46,17 @@ const fn spec(name: &'static str, ports: &'static str, processing: &'static str)
     Spec { name, ports, processing, changes: Changes::Nothing, ..Spec::DEFAULT }
 }
 
+const fn dispatcher(name: &'static str) -> Spec {
+    Spec { purpose: Purpose::DispatchLinks, ..spec(name, "1/-", "h/h") }
+}
+
 const SORTED: &[Arg] = &[Arg::rest("CLASS", Ty::Any, ""), Arg::keyword("SESSION", Ty::Any, "")];
 const CLASSES: &[Arg] = &[Arg::rest("CLASS", Ty::Any, "")];
 
 static ENTRY: Entry =
     Entry::new(spec("FlowClassifier", "1/1", "h/h"), |_| Ok(Box::new(Classifier)));
 static DISPATCHER: Entry =
-    Entry::new(Spec { args: SORTED, ..spec("FlowDispatcher", "1/-", "h/h") }, |args| {
+    Entry::new(Spec { args: SORTED, ..dispatcher("FlowDispatcher") }, |args| {
         let classes = args.rest().map(|(_, text)| text.to_owned()).collect();
         let session = args.text("SESSION").and_then(|text| SessionDef::parse(text).ok());
         Ok(Box::new(Dispatcher { classes, session }))

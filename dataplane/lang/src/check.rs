@@ -338,8 +338,8 @@ impl Check<'_> {
 
 /// Why a context link is no place to pull at.
 const PUSH_ONLY: &str = "a context link sorts packets as they are pushed, and pulling would have \
-                         to choose an element before there is a packet; put a Queue behind it, or \
-                         an Unqueue before it";
+                         to choose an element before there is a packet; put a queue behind it, or \
+                         before it an element that pulls and pushes";
 
 fn side(is_output: bool) -> &'static str {
     if is_output { "output" } else { "input" }

@@ -126,7 +126,7 @@ impl fmt::Display for Requirement {
 
 /// Stands for a class that does not exist: any ports, so that one error does not cause others.
 pub static UNKNOWN: Spec = Spec {
-    name: "Error",
+    name: "(unknown)",
     summary: "stands for an unknown element class",
     ports: "-/-",
     processing: "a/a",

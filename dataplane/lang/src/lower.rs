@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use thruway_element::{Catalog, Spec, nearest, text};
+use thruway_element::{Catalog, Purpose, Spec, nearest, text};
 
 use crate::ast::*;
 use crate::diagnostics::{Diagnostic, Diagnostics};
@@ -187,9 +187,10 @@ impl<'a> Lowerer<'a> {
         })
     }
 
-    /// The catalog's class called `name`, whatever the configuration calls so.
-    pub(crate) fn catalog_spec(&self, name: &str) -> Option<&'static Spec> {
-        self.catalog.spec(name)
+    /// The catalog's class that sorts packets between context links, whatever the configuration
+    /// calls so.
+    pub(crate) fn link_dispatcher(&self) -> Option<&'static Spec> {
+        self.catalog.of_purpose(Purpose::DispatchLinks)
     }
 
     /// The compound element classes of the outermost scope, in the order of the text.

@@ -6,6 +6,7 @@
 
 pub mod catalog;
 pub mod circles;
+pub mod class_names;
 pub mod compatibility;
 pub mod layers;
 pub mod modules;

@@ -224,7 +224,7 @@ fn leaves(tree: &syn::UseTree) -> Vec<(Vec<String>, Option<String>)> {
     }
 }
 
-fn attributes(item: &syn::Item) -> &[syn::Attribute] {
+pub fn attributes(item: &syn::Item) -> &[syn::Attribute] {
     match item {
         syn::Item::Const(item) => &item.attrs,
         syn::Item::Enum(item) => &item.attrs,
@@ -243,7 +243,7 @@ fn attributes(item: &syn::Item) -> &[syn::Attribute] {
 
 /// Whether something is compiled for tests only: `#[test]`, `#[cfg(test)]`,
 /// `#[cfg(all(test, ..))]`.
-fn is_test(attributes: &[syn::Attribute]) -> bool {
+pub fn is_test(attributes: &[syn::Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         let syn::Meta::List(list) = &attribute.meta else {
             return attribute.path().is_ident("test");

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use thruway_structure::{
-    Problem, Tree, catalog, circles, compatibility, layers, prose, rooms, sizes, steps, texts,
-    words,
+    Problem, Tree, catalog, circles, class_names, compatibility, layers, prose, rooms, sizes,
+    steps, texts, words,
 };
 
 static TREE: LazyLock<Tree> = LazyLock::new(Tree::of_repository);
@@ -35,6 +35,14 @@ fn what_must_not_meet_does_not() {
         assert!(crates.iter().any(|one| one.name == *who), "no crate {who}: correct APART");
     }
     none(layers::meeting(&crates));
+}
+
+#[test]
+fn the_language_and_the_engine_name_no_class() {
+    for sources in class_names::WITHOUT {
+        assert!(TREE.sources().any(|(path, _)| path.starts_with(sources)), "no {sources}");
+    }
+    none(class_names::named(&TREE));
 }
 
 /// With `THRUWAY_CIRCLES=lower` in the environment the list loses what is in no circle any more.

@@ -1,7 +1,7 @@
-//! CPUSwitch: an output for each thread.
+//! CPUSwitch, ExactCPUSwitch: an output for each thread.
 
 use thruway_element::{
-    Alias, ArgErrors, Args, Changes, Cx, Element, Entry, NOTHING_MORE, Replicas, Spec, Topic,
+    Args, Changes, Cx, Element, Entry, NOTHING_MORE, Purpose, Replicas, Spec, ThreadNumber, Topic,
 };
 use thruway_packet::Batch;
 
@@ -9,37 +9,51 @@ use thruway_packet::Batch;
 pub static ENTRY: Entry = Entry::new(
     Spec {
         name: "CPUSwitch",
-        aliases: &[Alias {
-            name: "ExactCPUSwitch",
-            summary: "counts only the threads that may bring it packets: the first leaves by output 0",
-        }],
-        topic: Topic::Moving,
         summary: "sends packets to the output of the thread that has them",
-        docs: "Packets that thread N pushes leave by output N, or, with fewer outputs than threads, \
-               by output N modulo their number.",
+        docs: "Packets that thread N pushes leave by output N, or, with fewer outputs than \
+               threads, by output N modulo their number.",
         example: "InfiniteSource(LIMIT 3, STOP true) -> s :: CPUSwitch;\n\
                   s[0] -> Print(first) -> Discard; s[1] -> Discard",
-        ports: "1/1-",
-        processing: "h/h",
-        changes: Changes::Nothing,
-        cost: NOTHING_MORE,
-        replicas: Replicas::Alike,
-        ..Spec::DEFAULT
+        purpose: Purpose::SwitchThreads(ThreadNumber::OfAll),
+        ..SPEC
     },
-    build,
+    |args| Ok(CpuSwitch::leaving_by(args.env().thread, args)),
 );
+
+/// See the spec.
+pub static EXACT: Entry = Entry::new(
+    Spec {
+        name: "ExactCPUSwitch",
+        summary: "sends packets to the output of their thread, counting only those that bring some",
+        docs: "As CPUSwitch, but only the threads that may bring it packets are counted: what the \
+               first of them pushes leaves by output 0.",
+        example: "InfiniteSource(LIMIT 3, STOP true) -> s :: ExactCPUSwitch;\n\
+                  s[0] -> Print(first) -> Discard; s[1] -> Discard",
+        purpose: Purpose::SwitchThreads(ThreadNumber::OfReaching),
+        ..SPEC
+    },
+    |args| Ok(CpuSwitch::leaving_by(args.env().rank, args)),
+);
+
+const SPEC: Spec = Spec {
+    topic: Topic::Moving,
+    ports: "1/1-",
+    processing: "h/h",
+    changes: Changes::Nothing,
+    cost: NOTHING_MORE,
+    replicas: Replicas::Alike,
+    ..Spec::DEFAULT
+};
 
 struct CpuSwitch {
     output: usize,
 }
 
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let env = args.env();
-    let number = match args.class() {
-        "ExactCPUSwitch" => env.rank,
-        _ => env.thread,
-    };
-    Ok(Box::new(CpuSwitch { output: number % env.outputs.max(1) }))
+impl CpuSwitch {
+    /// Of the thread with this number.
+    fn leaving_by(number: usize, args: &Args<'_>) -> Box<dyn Element> {
+        Box::new(CpuSwitch { output: number % args.env().outputs.max(1) })
+    }
 }
 
 impl Element for CpuSwitch {

@@ -61,6 +61,7 @@ pub static ELEMENTS: &[&Entry] = &[
     &delay_unqueue::ENTRY,
     &drr_sched::ENTRY,
     &duplicate::ENTRY,
+    &cpu_switch::EXACT,
     &queue::FRONT_DROP,
     &hash_switch::ENTRY,
     &hub::ENTRY,

@@ -1,7 +1,7 @@
 //! StaticThreadSched: says which thread runs which element.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Element, Entry, NOTHING_MORE, Replicas, Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Element, Entry, NOTHING_MORE, Purpose, Replicas, Spec, Topic, Ty,
 };
 
 /// See the spec.
@@ -20,6 +20,7 @@ pub static ENTRY: Entry = Entry::new(
         processing: "a/a",
         args: &[Arg::rest("PLACE", Ty::Rule("ELEMENT THREAD"), "which element in which thread")],
         cost: NOTHING_MORE,
+        purpose: Purpose::PlaceTasks,
         replicas: Replicas::Single,
         ..Spec::DEFAULT
     },

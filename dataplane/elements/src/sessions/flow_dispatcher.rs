@@ -2,7 +2,7 @@
 
 use thruway_element::{
     Alias, Arg, ArgError, ArgErrors, Args, Changes, Cx, Demand, Element, Entry, Handler,
-    HandlerError, Hop, Operation, Replicas, Role, Rule, Spec, Topic, Ty, reasons,
+    HandlerError, Hop, Operation, Purpose, Replicas, Role, Rule, Spec, Topic, Ty, reasons,
 };
 use thruway_flow::chain::useless_rule;
 use thruway_flow::{
@@ -69,6 +69,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         cost: &[Operation::Sort.once()],
         changes: Changes::Nothing,
+        purpose: Purpose::DispatchLinks,
         replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },

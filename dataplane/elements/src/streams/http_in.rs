@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cost, Cx, Direction, Drop, Element, Ended, Entry, Exception,
-    Fails, Handler, HandlerError, Layer, Load, Needs, Operation, Reason, Replicas, Size, Spec,
-    Stream, StreamPlan, Topic, Ty, Wants,
+    Fails, Handler, HandlerError, Layer, Load, Needs, Operation, Purpose, Reason, Replicas, Size,
+    Spec, Stream, StreamPlan, Topic, Ty, Wants,
 };
 use thruway_packet::{Batch, MAX_BATCH, Packet};
 use thruway_stream::http::{
@@ -118,6 +118,7 @@ pub static ENTRY: Entry = Entry::new(
         wants: Wants::session::<State>("connection"),
         changes: Changes::Nothing,
         cost: &[Operation::SessionState.once(), Operation::HeaderParse.once()],
+        purpose: Purpose::BeginContext(Layer::Http),
         replicas: Replicas::Apart("each follows the connections of its thread"),
         ..Spec::DEFAULT
     },

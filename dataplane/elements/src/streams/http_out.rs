@@ -4,7 +4,7 @@ use std::any::Any;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cx, Direction, Element, Ended, Entry, Handler, HandlerError,
-    Layer, Operation, Replicas, Size, Spec, Stream, StreamPlan, Topic, Ty, Wants,
+    Layer, Operation, Purpose, Replicas, Size, Spec, Stream, StreamPlan, Topic, Ty, Wants,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_stream::http::{Leave, LeaveState};
@@ -50,6 +50,7 @@ pub static ENTRY: Entry = Entry::new(
         wants: Wants::session::<State>("connection"),
         changes: Changes::Nothing,
         cost: &[Operation::SessionState.once()],
+        purpose: Purpose::EndContext(Layer::Http),
         replicas: Replicas::Apart("each follows the connections of its thread"),
         ..Spec::DEFAULT
     },

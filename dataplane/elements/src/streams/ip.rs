@@ -3,7 +3,7 @@
 use crate::dialect::ignored;
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cx, Drop, Element, Entry, Exception, Fails, Layer, Needs,
-    Operation, Pressing, Reason, Replicas, Spec, Stream, StreamPlan, Topic, Ty, Verdict,
+    Operation, Pressing, Purpose, Reason, Replicas, Spec, Stream, StreamPlan, Topic, Ty, Verdict,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_stream::content::{Content, HasContent, flag};
@@ -43,6 +43,7 @@ pub static IN: Entry = Entry::new(
         ],
         changes: Changes::Nothing,
         cost: &[Operation::HeaderParse.once()],
+        purpose: Purpose::BeginContext(Layer::Ip),
         replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
@@ -72,6 +73,7 @@ pub static OUT: Entry = Entry::new(
         ],
         changes: Changes::Nothing,
         cost: &[Operation::Annotate.times(2.0), Operation::ChecksumLine.times(0.1)],
+        purpose: Purpose::EndContext(Layer::Ip),
         replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },

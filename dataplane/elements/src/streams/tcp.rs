@@ -6,7 +6,7 @@ use crate::dialect::ignored;
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cost, Cx, Demand, Direction, Drop, Element, Ended, Entry,
     Exception, Handler, HandlerError, Known, Layer, Load, Nanos, Needs, Operation, PerSession,
-    Pressing, Reason, Replicas, Size, Spec, Stream, StreamPlan, Topic, Ty, Wants,
+    Pressing, Purpose, Reason, Replicas, Size, Spec, Stream, StreamPlan, Topic, Ty, Wants,
 };
 use thruway_flow::SessionDef;
 use thruway_packet::{Batch, Memory, Packet, PoolStats};
@@ -46,6 +46,8 @@ const DROPS: [Drop; DropReason::ALL.len() + 1 + unseen::REASONS.len()] = {
 const NO_ROOM: Reason = Reason(DropReason::ALL.len() as u8);
 /// The first of [`unseen::REASONS`].
 const UNSEEN: Reason = Reason(NO_ROOM.0 + 1);
+const APART: &str =
+    "each follows the connections of its thread, both directions of which must come there";
 
 /// See the spec.
 pub static IN: Entry = Entry::new(
@@ -164,9 +166,8 @@ pub static IN: Entry = Entry::new(
         },
         changes: Changes::Nothing,
         cost: &[Operation::SessionState.once(), Operation::HeaderParse.once()],
-        replicas: Replicas::Apart(
-            "each follows the connections of its thread, both directions of which must come there",
-        ),
+        purpose: Purpose::BeginContext(Layer::Tcp),
+        replicas: Replicas::Apart(APART),
         ..Spec::DEFAULT
     },
     build,
@@ -189,9 +190,8 @@ pub static OUT: Entry = Entry::new(
         drops: &DROPS,
         changes: Changes::Nothing,
         cost: &[Operation::SessionState.once()],
-        replicas: Replicas::Apart(
-            "each follows the connections of its thread, both directions of which must come there",
-        ),
+        purpose: Purpose::EndContext(Layer::Tcp),
+        replicas: Replicas::Apart(APART),
         ..Spec::DEFAULT
     },
     |_: &Args<'_>| -> Result<Box<dyn Element>, ArgErrors> { Ok(Box::<TcpOut>::default()) },

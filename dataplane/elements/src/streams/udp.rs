@@ -2,8 +2,8 @@
 
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cost, Cx, Demand, Drop, Element, Entry, Exception, Fails, Layer,
-    Load, Needs, Operation, Pressing, Reason, Replicas, Spec, Stream, StreamPlan, Topic, Ty,
-    Verdict, Wants,
+    Load, Needs, Operation, Pressing, Purpose, Reason, Replicas, Spec, Stream, StreamPlan, Topic,
+    Ty, Verdict, Wants,
 };
 use thruway_flow::SessionDef;
 use thruway_packet::{Batch, Packet};
@@ -50,6 +50,7 @@ pub static IN: Entry = Entry::new(
         wants: Wants { classes: &["udp or udp6"], ..Wants::session::<()>("connection") },
         changes: Changes::Nothing,
         cost: &[Operation::HeaderParse.once(), Operation::ChecksumLine.once()],
+        purpose: Purpose::BeginContext(Layer::Udp),
         replicas: Replicas::Apart("each follows the sessions of its thread"),
         ..Spec::DEFAULT
     },
@@ -76,6 +77,7 @@ pub static OUT: Entry = Entry::new(
         ],
         changes: Changes::Nothing,
         cost: &[Operation::Annotate.times(2.0), Operation::ChecksumLine.times(0.1)],
+        purpose: Purpose::EndContext(Layer::Udp),
         replicas: Replicas::Apart("each follows the sessions of its thread"),
         ..Spec::DEFAULT
     },

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use thruway_element::{
-    Arg, Args, Cx, Element, Entry, Handler, HandlerError, Handoff, Registry, Replicas, Run, Spec,
-    Ty, Verdict,
+    Arg, Args, Cx, Element, Entry, Handler, HandlerError, Handoff, Purpose, Registry, Replicas,
+    Run, Spec, Ty, Verdict,
 };
 use thruway_engine::{Options, Router};
 use thruway_lang::{NoLibraries, Source, Variables, load};
@@ -101,6 +101,7 @@ static PLACE: Entry = Entry::new(
         name: "StaticThreadSched",
         ports: "0/0",
         args: &[Arg::rest("PLACE", Ty::Any, "")],
+        purpose: Purpose::PlaceTasks,
         ..Spec::DEFAULT
     },
     |_args| Ok(Box::new(Sink)),

@@ -15,7 +15,11 @@ use crate::scope::{Class, ClassId};
 use crate::variables::Mapped;
 
 /// The class of the dispatchers.
-const DISPATCHER: &str = "FlowDispatcher";
+#[derive(Clone, Copy)]
+struct Dispatcher {
+    class: ClassId,
+    name: &'static str,
+}
 
 /// Per compound element the number of its next anonymous element.
 type Numbers = HashMap<Option<*const Context>, usize>;
@@ -26,40 +30,42 @@ impl Expander<'_, '_> {
         let Some(first) = joined.iter().find(|edge| edge.link.is_some()) else {
             return Ok(joined);
         };
-        let Some(spec) = self.lowerer.catalog_spec(DISPATCHER) else {
+        let Some(spec) = self.lowerer.link_dispatcher() else {
             let [from, to] = [first.from, first.to].map(|point| &self.nodes[point.0].name);
             let message = format!(
-                "context link '{from} ~> {to}' needs an element class '{DISPATCHER}', and there is \
-                 none here; use '->' and a classifier"
+                "context link '{from} ~> {to}' needs an element class that sorts packets between \
+                 such links, and there is none here; use '->' and a classifier"
             );
             self.error(first.span, message);
             return Ok(joined);
         };
-        self.classes.push(Class::Primitive(DISPATCHER.to_string(), spec));
-        let class = self.classes.len() - 1;
+        self.classes.push(Class::Primitive(spec.name.to_string(), spec));
+        let dispatcher = Dispatcher { class: self.classes.len() - 1, name: spec.name };
         let mut outputs: BTreeMap<Point, Vec<Joined>> = BTreeMap::new();
         joined.into_iter().for_each(|edge| outputs.entry(edge.from).or_default().push(edge));
         let mut numbers = self.numbers();
         let mut edges = Vec::new();
         for links in outputs.into_values() {
-            if links.iter().all(|edge| edge.link.is_none()) || self.is_dispatched(&links) {
+            if links.iter().all(|edge| edge.link.is_none())
+                || self.is_dispatched(dispatcher, &links)
+            {
                 edges.extend(links);
                 continue;
             }
             self.check_unmixed(&links);
-            self.insert(class, links, &mut numbers, &mut edges)?;
+            self.insert(dispatcher, links, &mut numbers, &mut edges)?;
         }
         Ok(edges)
     }
 
     /// Whether a link leads to or from a dispatcher that has no rules: then it needs no other.
-    fn is_dispatched(&self, links: &[Joined]) -> bool {
+    fn is_dispatched(&self, dispatcher: Dispatcher, links: &[Joined]) -> bool {
         let [link] = links else { return false };
         [link.from, link.to].iter().any(|point| {
             let node = &self.nodes[point.0];
             let NodeKind::Element(class) = node.kind else { return false };
             let Class::Primitive(name, _) = &self.classes[class] else { return false };
-            name == DISPATCHER && node.config.text.trim().is_empty()
+            name == dispatcher.name && node.config.text.trim().is_empty()
         })
     }
 
@@ -92,7 +98,7 @@ impl Expander<'_, '_> {
     /// of them is written.
     fn insert(
         &mut self,
-        class: ClassId,
+        dispatcher: Dispatcher,
         mut links: Vec<Joined>,
         numbers: &mut Numbers,
         edges: &mut Vec<Joined>,
@@ -108,25 +114,25 @@ impl Expander<'_, '_> {
         let prefix = context.as_ref().map_or(String::new(), |c| format!("{}/", c.frame.name));
         let mut name;
         loop {
-            name = format!("{prefix}{DISPATCHER}@{number}");
+            name = format!("{prefix}{}@{number}", dispatcher.name);
             *number += 1;
             if !self.names.contains_key(&name) {
                 break;
             }
         }
-        let dispatcher = self.add(Node {
+        let node = self.add(Node {
             name,
-            kind: NodeKind::Element(class),
+            kind: NodeKind::Element(dispatcher.class),
             config: Mapped::default(),
             span: first.span,
             context,
             inputs: 1,
             outputs: links.len() as u32,
         })?;
-        edges.push(Joined { to: (dispatcher, 0), ..first });
+        edges.push(Joined { to: (node, 0), ..first });
         let outputs = links.into_iter().zip(0..);
         edges.extend(outputs.map(|(edge, port)| Joined {
-            from: (dispatcher, port),
+            from: (node, port),
             link: Some(link),
             ..edge
         }));

@@ -118,8 +118,8 @@ fn check(name: &str, pattern: &Fragment, replacement: &Fragment, found: &mut Dia
         error(pattern.span, message, "Put an element between them: only elements are found.");
     }
     let sides = [
-        ("input", pattern.inputs, replacement.inputs, "end it with Discard"),
-        ("output", pattern.outputs, replacement.outputs, "begin it with Idle"),
+        ("input", pattern.inputs, replacement.inputs, "end it with a sink"),
+        ("output", pattern.outputs, replacement.outputs, "begin it with a source"),
     ];
     for (side, wanted, there, remedy) in sides {
         if wanted != there {

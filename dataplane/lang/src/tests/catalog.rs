@@ -1,6 +1,6 @@
 //! A few element classes, enough for every port code.
 
-use thruway_element::{Catalog, Spec};
+use thruway_element::{Catalog, Purpose, Spec};
 
 use crate::{Diagnostics, Graph, Loaded, NoLibraries, Source, Variables, load, parse_with};
 
@@ -24,7 +24,7 @@ static SPECS: &[Spec] = &[
     spec("RoundRobinSched", "1-/1", "l"),
     spec("Tee", "1/1-", "h"),
     Spec { flow: "#/#", ..spec("Lanes", "-/=", "a/a") },
-    spec("FlowDispatcher", "1/-", "h"),
+    Spec { purpose: Purpose::DispatchLinks, ..spec("FlowDispatcher", "1/-", "h") },
     spec("Any", "-/-", "a/a"),
     spec("Info", "0/0", "a"),
 ];

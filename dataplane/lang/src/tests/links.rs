@@ -130,7 +130,7 @@ fn context_links_push() {
     assert!(from_pull.contains("context link at 'ToDevice@3 :: ToDevice' pull input 0"));
     let through = click("InfiniteSource -> Queue -> n :: Null ~> Discard");
     assert!(through.contains("agnostic 'n :: Null' in mixed context"), "{through}");
-    assert!(through.contains("put a Queue behind it"), "{through}");
+    assert!(through.contains("put a queue behind it"), "{through}");
     assert_eq!(click("InfiniteSource -> Queue -> Unqueue ~> Null ~> Queue -> ToDevice"), "");
 }
 
@@ -153,8 +153,8 @@ fn a_catalog_without_dispatchers_has_no_context_links() {
     let (_, found) = parse_with(source.clone(), &Without, &Variables::new(), &NoLibraries);
     assert_eq!(
         found.click(),
-        "config:2: context link 'n ~> Discard@3' needs an element class 'FlowDispatcher', and \
-         there is none here; use '->' and a classifier\n"
+        "config:2: context link 'n ~> Discard@3' needs an element class that sorts packets \
+         between such links, and there is none here; use '->' and a classifier\n"
     );
     assert!(load(source, &Without, &Variables::new(), &NoLibraries).is_err());
 }
