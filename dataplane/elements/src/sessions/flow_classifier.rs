@@ -193,6 +193,8 @@ pub(super) struct FlowClassifier {
     classifies: f64,
     /// Bytes of a session's record and of its place in the index, where there are any.
     session: Option<(usize, f64)>,
+    /// Of the plan, with [`Input::Tagged`]: found before packets come, for it takes long.
+    fingerprint: Option<u64>,
     /// Packets that a switch dropped.
     offloaded: u64,
 }
@@ -358,7 +360,14 @@ fn steps(plan: &Plan, node: u32) -> f64 {
 impl FlowClassifier {
     /// One that begins with packets of this kind.
     pub(super) fn new(input: Input, settings: Settings) -> FlowClassifier {
-        FlowClassifier { input, settings, classifies: 0.0, session: None, offloaded: 0 }
+        FlowClassifier {
+            input,
+            settings,
+            classifies: 0.0,
+            session: None,
+            fingerprint: None,
+            offloaded: 0,
+        }
     }
 }
 
@@ -368,6 +377,8 @@ impl Element for FlowClassifier {
         if let Some(flows) = cx.flows() {
             self.classifies = steps(flows.plan(), node) / CLASSIFY_STEPS;
             self.session = session(flows);
+            let is_tagged = self.input == Input::Tagged;
+            self.fingerprint = is_tagged.then(|| flows.plan().fingerprint());
         }
         Ok(())
     }
@@ -413,7 +424,7 @@ impl Element for FlowClassifier {
             "stray" => flows.stray(),
             "tagged" => flows.tagged(),
             "offloaded" => self.offloaded,
-            "fingerprint" => flows.plan().fingerprint(),
+            "fingerprint" => return tags::known(self.fingerprint).map(|number| number.to_string()),
             "tags" => return Ok(tags::read(flows, node)),
             "levels" => {
                 let mut text = String::new();
@@ -448,7 +459,7 @@ impl Element for FlowClassifier {
 
     fn write(&mut self, cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
         match name {
-            "tags" => tags::write(cx, self.input, value)?,
+            "tags" => tags::write(cx, tags::known(self.fingerprint)?, value)?,
             "offloaded" => {
                 let Ok(count) = value.trim().parse::<u32>() else {
                     let why = format!("'{value}' is no number of packets below 2^32");

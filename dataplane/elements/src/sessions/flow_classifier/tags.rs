@@ -1,8 +1,7 @@
 //! Tags of a switch in front: which are trusted.
 
-use thruway_element::{Cx, HandlerError, Input};
+use thruway_element::{Cx, HandlerError};
 use thruway_flow::manager::Manager;
-use thruway_flow::plan::Plan;
 use thruway_flow::tags::Generation;
 
 /// What the handler 'tags' is.
@@ -18,32 +17,34 @@ pub(super) fn read(flows: &Manager, node: u32) -> String {
     flows.trusted(node).map_or("none", Generation::name).to_owned()
 }
 
-/// Trusts other tags, if the switch has the rules of this plan.
-pub(super) fn write(cx: &mut Cx<'_>, input: Input, value: &str) -> Result<(), HandlerError> {
+/// The fingerprint of the plan, where packets may have tags.
+pub(super) fn known(fingerprint: Option<u64>) -> Result<u64, HandlerError> {
+    fingerprint
+        .ok_or_else(|| HandlerError::refused("its packets have no tags: give it INPUT tagged"))
+}
+
+/// Trusts other tags, if the switch has the rules of the plan with this fingerprint.
+pub(super) fn write(cx: &mut Cx<'_>, fingerprint: u64, value: &str) -> Result<(), HandlerError> {
     let node = cx.node();
     let Some(flows) = cx.flows() else {
         return Err(HandlerError::refused("the configuration is not running"));
     };
-    let tags = trusted(value, flows.plan()).map_err(HandlerError::refused)?;
-    if input != Input::Tagged {
-        return Err(HandlerError::refused("its packets have no tags: give it INPUT tagged"));
-    }
-    flows.trust(node, tags);
+    flows.trust(node, trusted(value, fingerprint).map_err(HandlerError::refused)?);
     Ok(())
 }
 
 /// Reads what is written to 'tags'.
-fn trusted(value: &str, plan: &Plan) -> Result<Option<Generation>, String> {
+fn trusted(value: &str, fingerprint: u64) -> Result<Option<Generation>, String> {
     let words: Vec<&str> = value.split_whitespace().collect();
-    let (generation, fingerprint) = match words[..] {
+    let (generation, of_rules) = match words[..] {
         ["none"] => return Ok(None),
-        [generation, fingerprint] => (Generation::parse(generation), fingerprint),
+        [generation, of_rules] => (Generation::parse(generation), of_rules),
         _ => (None, ""),
     };
     let Some(generation) = generation else {
         return Err(format!("'{value}' is neither 'none' nor 'even' or 'odd' with a fingerprint"));
     };
-    match plan.fingerprint().to_string() == fingerprint {
+    match fingerprint.to_string() == of_rules {
         true => Ok(Some(generation)),
         false => Err("the switch has rules for other classes than these: the configuration has \
                       changed; run 'thruway offload apply' with it"
