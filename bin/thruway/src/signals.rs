@@ -3,17 +3,19 @@
 
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 use signal_hook::low_level::emulate_default_handler;
 use thruway_engine::Control;
-use thruway_sync::atomic::AtomicBool;
+use thruway_sync::atomic::{AtomicBool, Ordering};
 
 /// How long the program may take to end after a signal: then it ends as it is.
 const GRACE: Duration = Duration::from_secs(10);
+/// How often [`wait`] looks whether it is to end.
+const LOOK: Duration = Duration::from_millis(20);
 /// How long the line that says so may take: nobody may be reading it.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
@@ -101,6 +103,19 @@ pub fn end_flag() -> std::io::Result<Arc<AtomicBool>> {
         }
         Ok(over)
     })
+}
+
+/// Waits for so long; says whether to go on. It ends early where `end` is raised or `is_over`
+/// holds, and then says no.
+pub fn wait(time: Duration, end: &AtomicBool, is_over: impl Fn() -> bool) -> bool {
+    let begin = Instant::now();
+    while begin.elapsed() < time && !end.load(Ordering::Relaxed) {
+        std::thread::sleep(LOOK.min(time));
+        if is_over() {
+            return false;
+        }
+    }
+    !end.load(Ordering::Relaxed)
 }
 
 fn lock(target: &Mutex<Target>) -> MutexGuard<'_, Target> {

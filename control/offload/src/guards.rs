@@ -5,7 +5,7 @@
 //! header that is not right it keeps the EtherType, and zeros for everything behind it; of a
 //! transport header that is cut off, the protocol.
 
-use crate::doubt::Doubt;
+use crate::fallback::Fallback;
 use crate::fields::{Field, Protocol};
 use crate::matches::Match;
 use crate::words::{ICMP, ICMP6, IPV4, IPV6, SCTP, TCP, UDP};
@@ -32,42 +32,42 @@ pub(crate) struct Needs {
 }
 
 /// The guards, each with why its packets are the host's.
-pub(crate) fn guards(needs: &Needs) -> Vec<(Match, Doubt)> {
+pub(crate) fn guards(needs: &Needs) -> Vec<(Match, Fallback)> {
     let looks_at = |field: Field| needs.fields.contains(&field);
     let mut guards = vec![
-        (any().and(Field::Vlan, VLAN_PRESENT, VLAN_PRESENT), Doubt::Vlan),
-        (any().and(Field::EthType, OLD_DOUBLE_TAG, 0xffff), Doubt::Vlan),
-        (any().and(Field::EthType, LENGTH, 0xffff), Doubt::Length),
+        (any().and(Field::Vlan, VLAN_PRESENT, VLAN_PRESENT), Fallback::Vlan),
+        (any().and(Field::EthType, OLD_DOUBLE_TAG, 0xffff), Fallback::Vlan),
+        (any().and(Field::EthType, LENGTH, 0xffff), Fallback::Length),
     ];
     for (ethertype, src, dst) in
         [(IPV4, Field::Ipv4Src, Field::Ipv4Dst), (IPV6, Field::Ipv6Src, Field::Ipv6Dst)]
     {
         if needs.protocol.has(Field::IpFragment) {
             let fragments = Match::of(Field::EthType, ethertype).and(Field::IpFragment, 1, 1);
-            guards.push((fragments, Doubt::Fragment));
+            guards.push((fragments, Fallback::Fragment));
         }
         let zeros = protocol(ethertype, 0).and(src, 0, src.all());
-        guards.push((zeros.and_then(|zeros| zeros.and(dst, 0, dst.all())), Doubt::Zeros));
+        guards.push((zeros.and_then(|zeros| zeros.and(dst, 0, dst.all())), Fallback::Zeros));
         if looks_at(Field::PortSrc) || looks_at(Field::PortDst) || looks_at(Field::TcpFlags) {
             let none = |of: u128| {
                 let ports = protocol(ethertype, of).and(Field::PortSrc, 0, 0xffff)?;
                 ports.and(Field::PortDst, 0, 0xffff)
             };
-            guards.extend([TCP, UDP, SCTP].map(|of| (none(of), Doubt::Zeros)));
+            guards.extend([TCP, UDP, SCTP].map(|of| (none(of), Fallback::Zeros)));
         }
         let (icmp, errors): (u128, &[u128]) =
             if ethertype == IPV4 { (ICMP, &ERRORS4) } else { (ICMP6, &ERRORS6) };
         if looks_at(Field::IcmpType) || looks_at(Field::IcmpCode) {
             let zeros = protocol(ethertype, icmp).and(Field::IcmpType, 0, 0xff);
             let zeros = zeros.and_then(|zeros| zeros.and(Field::IcmpCode, 0, 0xff));
-            guards.push((zeros, Doubt::Zeros));
+            guards.push((zeros, Fallback::Zeros));
         }
         if needs.drops && needs.sessions {
             let of = |error: &u128| protocol(ethertype, icmp).and(Field::IcmpType, *error, 0xff);
-            guards.extend(errors.iter().map(|error| (of(error), Doubt::IcmpError)));
+            guards.extend(errors.iter().map(|error| (of(error), Fallback::IcmpError)));
         }
     }
-    guards.into_iter().filter_map(|(matches, doubt)| Some((matches?, doubt))).collect()
+    guards.into_iter().filter_map(|(matches, fallback)| Some((matches?, fallback))).collect()
 }
 
 fn any() -> Match {

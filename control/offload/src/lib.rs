@@ -16,7 +16,7 @@
 //! - [`ovs`]: the rules of one port of Open vSwitch, put there and taken away.
 #![forbid(unsafe_code)]
 
-pub mod doubt;
+pub mod fallback;
 pub mod fields;
 mod guards;
 pub mod matches;
@@ -25,7 +25,7 @@ pub mod ovs;
 pub mod table;
 pub mod words;
 
-pub use doubt::Doubt;
+pub use fallback::Fallback;
 pub use fields::{Field, Protocol};
 pub use matches::Match;
 pub use table::{Rule, Table, Verdict, Wanted, table};

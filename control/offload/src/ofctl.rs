@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use thruway_flow::tags::{self, Generation};
 
-use crate::doubt::Doubt;
+use crate::fallback::Fallback;
 use crate::fields::Field;
 use crate::guards::VLAN_PRESENT;
 use crate::matches::Match;
@@ -101,7 +101,7 @@ pub fn actions(verdict: Verdict, generation: Generation, host: &str) -> String {
             None => format!("output:{host}"),
         },
         // Lest a tag of its own is taken for that of a class.
-        Verdict::Software(Doubt::Vlan) => tagged(tags::UNCLASSIFIED),
+        Verdict::Software(Fallback::Vlan) => tagged(tags::UNCLASSIFIED),
         Verdict::Software(_) => format!("output:{host}"),
     }
 }
@@ -141,9 +141,9 @@ mod tests {
         let of = |verdict| actions(verdict, Generation::Odd, "host");
         assert_eq!(of(Verdict::Class(5)), "push_vlan:0x88a8,set_field:6149->vlan_vid,output:host");
         assert_eq!(of(Verdict::Drop(5)), "drop");
-        assert_eq!(of(Verdict::Software(Doubt::Bytes)), "output:host");
+        assert_eq!(of(Verdict::Software(Fallback::Bytes)), "output:host");
         assert_eq!(
-            of(Verdict::Software(Doubt::Vlan)),
+            of(Verdict::Software(Fallback::Vlan)),
             "push_vlan:0x88a8,set_field:4097->vlan_vid,output:host"
         );
     }

@@ -2,8 +2,8 @@
 //!
 //! A condition needs no negation: the rules of packets that pass it come first, and those of all
 //! others follow, for what passes is dealt with by then. So a decision becomes its ways to a
-//! class, one after the other. Where the condition is in doubt, a rule of its own leaves its
-//! packets to the host.
+//! class, one after the other. Where a switch cannot tell whether it holds, a rule of its own
+//! leaves the packets to the host.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use thruway_flow::chain::{Chain, Role};
 use thruway_flow::decision::{Choice, Goto, LeafId, Next, next};
 use thruway_flow::plan::Plan;
 
-use crate::doubt::Doubt;
+use crate::fallback::Fallback;
 use crate::fields::{Field, Protocol};
 use crate::guards::{Needs, guards};
 use crate::matches::Match;
@@ -31,7 +31,7 @@ pub enum Verdict {
     /// It is dropped, as the chain would drop it: of this class.
     Drop(LeafId),
     /// It goes to the host, which classifies it.
-    Software(Doubt),
+    Software(Fallback),
 }
 
 /// A rule: earlier ones come first.
@@ -70,14 +70,14 @@ impl Table {
     }
 
     /// How many rules leave packets to the host, by the reason.
-    pub fn doubts(&self) -> BTreeMap<Doubt, usize> {
-        let mut doubts = BTreeMap::new();
+    pub fn fallbacks(&self) -> BTreeMap<Fallback, usize> {
+        let mut fallbacks = BTreeMap::new();
         for rule in &self.rules {
-            if let Verdict::Software(doubt) = rule.verdict {
-                *doubts.entry(doubt).or_default() += 1;
+            if let Verdict::Software(fallback) = rule.verdict {
+                *fallbacks.entry(fallback).or_default() += 1;
             }
         }
-        doubts
+        fallbacks
     }
 }
 
@@ -95,7 +95,7 @@ pub fn table(plan: &Plan, chain: &Chain, entry: usize, wanted: &Wanted) -> Optio
         let mut own = walk.rules;
         if own.len() >= left {
             own.truncate(left.saturating_sub(1));
-            own.push(Rule { matches: within, verdict: Verdict::Software(Doubt::Limit) });
+            own.push(Rule { matches: within, verdict: Verdict::Software(Fallback::Limit) });
         }
         own.iter_mut().for_each(|rule| rule.verdict = allowed(rule, wanted));
         rules.extend(own);
@@ -111,7 +111,7 @@ pub fn table(plan: &Plan, chain: &Chain, entry: usize, wanted: &Wanted) -> Optio
     };
     let before = guards(&needs).into_iter();
     let before = before
-        .map(|(matches, doubt)| Rule { matches, verdict: Verdict::Software(doubt) })
+        .map(|(matches, fallback)| Rule { matches, verdict: Verdict::Software(fallback) })
         .collect::<Vec<Rule>>();
     let all = before.len() + rules.len();
     let kept = without_needless(rules);
@@ -125,11 +125,11 @@ fn allowed(rule: &Rule, wanted: &Wanted) -> Verdict {
     let ethertype = rule.matches.exact(Field::EthType);
     if ethertype == Some(IPV6) && rule.matches.looks_at(Field::IpProtocol) {
         // Behind extension headers, where the chain's rules do not look.
-        return Verdict::Software(Doubt::Extensions);
+        return Verdict::Software(Fallback::Extensions);
     }
     if !wanted.protocol.has(Field::IpFragment) && matches!(ethertype, Some(IPV4 | IPV6)) {
         // A chain may know that it is none of the packets that it drops, and the switch does not.
-        return Verdict::Software(Doubt::Fragment);
+        return Verdict::Software(Fallback::Fragment);
     }
     rule.verdict
 }
@@ -197,8 +197,9 @@ impl Walk<'_> {
             let rest = match choice {
                 Choice::Test { word, yes, no } => self.test(&word, (yes, no), within),
                 Choice::Switch { word, branches, otherwise } => {
-                    let of =
-                        |(value, goto): (u32, Goto)| (Word { lo: value, hi: value, ..word }, goto);
+                    let of = |(value, goto): (u32, Goto)| {
+                        (Word::equal(word.base, word.at, word.mask, value), goto)
+                    };
                     self.cases(branches.into_iter().map(of), otherwise, within)
                 }
                 Choice::Rules { node, outputs } => self.rules(node, outputs, within),
@@ -214,7 +215,7 @@ impl Walk<'_> {
         match self.plan.leaves.get(usize::from(leaf)) {
             Some(class) if class.early_drop => Verdict::Drop(leaf),
             _ if usize::from(leaf) < self.wanted.tagged_classes => Verdict::Class(leaf),
-            _ => Verdict::Software(Doubt::Tags),
+            _ => Verdict::Software(Fallback::Tags),
         }
     }
 
@@ -227,7 +228,7 @@ impl Walk<'_> {
         if failing.is_empty() {
             return Some(yes);
         }
-        let is_sure = failing.iter().all(|one| one.doubt.is_none());
+        let is_sure = failing.iter().all(|one| one.fallback.is_none());
         match is_sure && failing.len() < passing.len() {
             true => self.first(failing, no, within).then_some(yes),
             false => self.first(passing, yes, within).then_some(no),
@@ -256,15 +257,16 @@ impl Walk<'_> {
         let chain = self.chain;
         let Some(Role::Dispatcher(rules)) = chain.nodes.get(node as usize).map(|node| &node.role)
         else {
-            self.push(*within, Verdict::Software(Doubt::Bytes));
+            self.push(*within, Verdict::Software(Fallback::Bytes));
             return None;
         };
         for ast::Rule { expr, output, .. } in rules {
             let of_output = outputs.split_last().and_then(|(_, all)| all.get(*output as usize));
             let goto = *of_output.unwrap_or(&otherwise);
             let passing = holding(expr, true, Passing::surely(*within), self.wanted.protocol);
-            let passing = passing
-                .unwrap_or_else(|| vec![Passing { matches: *within, doubt: Some(Doubt::TooMany) }]);
+            let passing = passing.unwrap_or_else(|| {
+                vec![Passing { matches: *within, fallback: Some(Fallback::TooMany) }]
+            });
             if !self.first(passing, goto, within) {
                 return None;
             }
@@ -275,10 +277,10 @@ impl Walk<'_> {
     /// The rules of packets that go on at `goto`. Says whether any of `within` are left.
     fn first(&mut self, packets: Vec<Passing>, goto: Goto, within: &Match) -> bool {
         let mut left = true;
-        for Passing { matches, doubt } in packets {
-            match doubt {
+        for Passing { matches, fallback } in packets {
+            match fallback {
                 None => self.go(goto, &matches),
-                Some(doubt) => self.push(matches, Verdict::Software(doubt)),
+                Some(fallback) => self.push(matches, Verdict::Software(fallback)),
             }
             left &= !matches.covers(within);
         }
@@ -295,7 +297,7 @@ fn holding(expr: &Expr, holds: bool, within: Passing, protocol: Protocol) -> Opt
             let passing = packets(word, holds, &within.matches, protocol);
             passing
                 .into_iter()
-                .map(|one| Passing { doubt: one.doubt.or(within.doubt), ..one })
+                .map(|one| Passing { fallback: one.fallback.or(within.fallback), ..one })
                 .collect()
         }
         Expr::Not(expr) => of(expr, !holds, within)?,

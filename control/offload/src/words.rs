@@ -7,7 +7,7 @@
 
 use thruway_flow::ast::{Base, Word};
 
-use crate::doubt::Doubt;
+use crate::fallback::Fallback;
 use crate::fields::{Field, Protocol};
 use crate::matches::Match;
 
@@ -31,13 +31,13 @@ pub struct Passing {
     /// What they look like to the switch.
     pub matches: Match,
     /// Why some of them may not pass; `None`: all do.
-    pub doubt: Option<Doubt>,
+    pub fallback: Option<Fallback>,
 }
 
 impl Passing {
     /// Packets that pass.
     pub fn surely(matches: Match) -> Passing {
-        Passing { matches, doubt: None }
+        Passing { matches, fallback: None }
     }
 }
 
@@ -49,7 +49,7 @@ enum Place {
     /// In a field: the lowest of the bits is this one of the field's.
     In(Field, u32),
     /// In no field.
-    Nowhere(Doubt),
+    Nowhere(Fallback),
     /// The packets are too short: no test of these bits passes.
     Missing,
 }
@@ -62,8 +62,8 @@ fn byte_of(field: Field, at: u16, bytes: u16) -> Vec<Bits> {
     vec![(0xff, Place::In(field, u32::from(bytes - 1 - at) * 8))]
 }
 
-fn nowhere(doubt: Doubt) -> Vec<Bits> {
-    vec![(0xff, Place::Nowhere(doubt))]
+fn nowhere(fallback: Fallback) -> Vec<Bits> {
+    vec![(0xff, Place::Nowhere(fallback))]
 }
 
 /// Where a byte's bits are in packets that look like `within`.
@@ -85,34 +85,34 @@ fn frame_byte(at: u16, ethertype: Option<u128>, within: &Match) -> Vec<Bits> {
         (12..14, Some(known)) => vec![(0xff, Place::Same((known >> (8 * (13 - at))) as u8))],
         (12..14, None) => byte_of(Field::EthType, at - 12, 2),
         (14..34, Some(IPV4)) | (14..54, Some(IPV6)) => byte(Base::Network, at - 14, within),
-        _ => nowhere(Doubt::Bytes),
+        _ => nowhere(Fallback::Bytes),
     }
 }
 
 /// RFC 791, section 3.1. Fragments are dealt with before.
 fn ipv4_byte(at: u16) -> Vec<Bits> {
     match at {
-        0 => vec![(0xf0, Place::Same(0x40)), (0x0f, Place::Nowhere(Doubt::Bytes))],
+        0 => vec![(0xf0, Place::Same(0x40)), (0x0f, Place::Nowhere(Fallback::Bytes))],
         1 => vec![(0xfc, Place::In(Field::IpDscp, 0)), (0x03, Place::In(Field::IpEcn, 0))],
-        6 => vec![(0xc0, Place::Nowhere(Doubt::Bytes)), (0x3f, Place::Same(0))],
+        6 => vec![(0xc0, Place::Nowhere(Fallback::Bytes)), (0x3f, Place::Same(0))],
         7 => vec![(0xff, Place::Same(0))],
         8 => byte_of(Field::IpTtl, 0, 1),
         9 => byte_of(Field::IpProtocol, 0, 1),
         12..16 => byte_of(Field::Ipv4Src, at - 12, 4),
         16..20 => byte_of(Field::Ipv4Dst, at - 16, 4),
-        _ => nowhere(Doubt::Bytes),
+        _ => nowhere(Fallback::Bytes),
     }
 }
 
 /// RFC 8200, section 3.
 fn ipv6_byte(at: u16) -> Vec<Bits> {
     match at {
-        0 => vec![(0xf0, Place::Same(0x60)), (0x0f, Place::Nowhere(Doubt::Bytes))],
+        0 => vec![(0xf0, Place::Same(0x60)), (0x0f, Place::Nowhere(Fallback::Bytes))],
         6 => byte_of(Field::IpProtocol, 0, 1),
         7 => byte_of(Field::IpTtl, 0, 1),
         8..24 => byte_of(Field::Ipv6Src, at - 8, 16),
         24..40 => byte_of(Field::Ipv6Dst, at - 24, 16),
-        _ => nowhere(Doubt::Bytes),
+        _ => nowhere(Fallback::Bytes),
     }
 }
 
@@ -121,13 +121,13 @@ fn transport_byte(at: u16, within: &Match) -> Vec<Bits> {
         (Some(TCP | UDP | SCTP), 0 | 1) => byte_of(Field::PortSrc, at, 2),
         (Some(TCP | UDP | SCTP), 2 | 3) => byte_of(Field::PortDst, at - 2, 2),
         (Some(TCP), 12) => {
-            vec![(0xf0, Place::Nowhere(Doubt::Bytes)), (0x0f, Place::In(Field::TcpFlags, 8))]
+            vec![(0xf0, Place::Nowhere(Fallback::Bytes)), (0x0f, Place::In(Field::TcpFlags, 8))]
         }
         (Some(TCP), 13) => byte_of(Field::TcpFlags, 0, 1),
         (Some(ICMP | ICMP6), 0) => byte_of(Field::IcmpType, 0, 1),
         (Some(ICMP | ICMP6), 1) => byte_of(Field::IcmpCode, 0, 1),
-        (Some(_), _) => nowhere(Doubt::Bytes),
-        (None, _) => nowhere(Doubt::Transport),
+        (Some(_), _) => nowhere(Fallback::Bytes),
+        (None, _) => nowhere(Fallback::Transport),
     }
 }
 
@@ -166,7 +166,7 @@ pub fn packets(word: &Word, passes: bool, within: &Match, protocol: Protocol) ->
     let hides_extensions = within.exact(Field::EthType) == Some(IPV6)
         && places.iter().any(|one| matches!(one.place, Place::In(Field::IpProtocol, _)));
     if hides_extensions && !(passes && names_last_header(word)) {
-        return vec![Passing { matches: *within, doubt: Some(Doubt::Extensions) }];
+        return vec![Passing { matches: *within, fallback: Some(Fallback::Extensions) }];
     }
     let mut found = Vec::new();
     for (value, mask) in prefixes(word, passes) {
@@ -175,7 +175,7 @@ pub fn packets(word: &Word, passes: bool, within: &Match, protocol: Protocol) ->
         }
     }
     // Nothing is known of a test of which any packet may pass, whatever else was found.
-    match found.iter().find(|one| one.doubt.is_some() && one.matches == *within) {
+    match found.iter().find(|one| one.fallback.is_some() && one.matches == *within) {
         Some(any) => vec![*any],
         None => found,
     }
@@ -206,13 +206,15 @@ fn passing(
                     return None;
                 }
             }
-            Place::In(field, _) if !protocol.has(*field) => passing.doubt = Some(Doubt::Field),
+            Place::In(field, _) if !protocol.has(*field) => {
+                passing.fallback = Some(Fallback::Field)
+            }
             Place::In(field, lowest) => {
                 let to = |bits: u32| u128::from(bits >> first) << lowest;
                 let (value, mask) = (to(value & looked_at), to(looked_at));
                 passing.matches = passing.matches.and(*field, value, mask)?;
             }
-            Place::Nowhere(doubt) => passing.doubt = Some(*doubt),
+            Place::Nowhere(fallback) => passing.fallback = Some(*fallback),
             Place::Missing => return None,
         }
     }
@@ -239,7 +241,7 @@ fn whole_values(passing: Passing, field: Field, within: &Match) -> Vec<Passing> 
     }
     if field.bits() > BY_VALUE_BITS {
         let matches = passing.matches.with_field_of(field, within);
-        return vec![Passing { matches, doubt: Some(Doubt::Mask) }];
+        return vec![Passing { matches, fallback: Some(Fallback::Mask) }];
     }
     let values = 0..=field.all();
     let matches = values.filter_map(|value| passing.matches.and(field, value, field.all()));
@@ -335,7 +337,7 @@ mod tests {
         let syn = one(Word::equal(Base::Transport, 12, 0x0002_0000, 0x0002_0000));
         assert_eq!(syn.matches.get(Field::TcpFlags), (2, 2));
         let dscp = one(Word::equal(Base::Network, 0, 0x00fc_0000, 0x00b8_0000));
-        assert_eq!((dscp.matches.exact(Field::IpDscp), dscp.doubt), (Some(46), None));
+        assert_eq!((dscp.matches.exact(Field::IpDscp), dscp.fallback), (Some(46), None));
         let class = one(Word::equal(Base::Network, 0, 0x00e0_0000, 0x00a0_0000));
         assert_eq!(class.matches.exact(Field::IpDscp), Some(40));
         let net = one(Word::equal(Base::Network, 12, 0xff00_0000, 0x0a00_0000));
@@ -345,7 +347,7 @@ mod tests {
         let frame = one(Word::equal(Base::Frame, 20, 0x0000_00ff, 6));
         assert_eq!(frame.matches, tcp);
         let id = one(Word::equal(Base::Network, 4, 0xffff_0000, 0));
-        assert_eq!(id, Passing { matches: tcp, doubt: Some(Doubt::Bytes) });
+        assert_eq!(id, Passing { matches: tcp, fallback: Some(Fallback::Bytes) });
         let whole =
             packets(&Word::equal(Base::Network, 4, 0x1fff, 0), false, &tcp, Protocol::OpenVSwitch);
         assert_eq!(whole, []);

@@ -10,7 +10,7 @@ use crate::config_args::ConfigArgs;
 pub(super) struct RulesArgs {
     #[command(flatten)]
     pub config: ConfigArgs,
-    /// FlowClassifier whose packets the switch classifies [default: the only one with INPUT tagged]
+    /// FlowClassifier whose packets the switch classifies [default: the only one]
     #[arg(long, value_name = "NAME")]
     pub element: Option<String>,
     /// Most rules; packets beyond them stay with the host

@@ -1,8 +1,8 @@
 //! `thruway offload`: a switch in front classifies for a chain.
 
 mod args;
-mod keep;
-mod made;
+mod classifier_rules;
+mod installation;
 mod show;
 
 use std::process::ExitCode;
@@ -14,7 +14,7 @@ use thruway_offload::ovs::Port;
 
 use crate::reach::reach;
 use args::{ApplyArgs, PortArgs, RulesArgs};
-use made::Made;
+use classifier_rules::ClassifierRules;
 
 /// Arguments of `thruway offload`.
 #[derive(Args)]
@@ -25,7 +25,7 @@ pub struct OffloadArgs {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Print the rules that a switch would get, and what stays with the host and why
+    /// Print which rules a switch would get, and which packets stay with the host and why
     Plan(PlanArgs),
     /// Give Open vSwitch the rules of a running instance, and keep them right until it ends
     Apply(ApplyArgs),
@@ -43,8 +43,8 @@ struct PlanArgs {
     #[arg(long, value_name = "PROTOCOL", default_value = "openvswitch")]
     protocol: ProtocolArg,
     /// Print each rule, in the notation of ovs-ofctl, from port FROM to port TO
-    #[arg(long)]
-    rules_too: bool,
+    #[arg(long = "rules")]
+    print_rules: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -99,7 +99,7 @@ impl ProtocolArg {
 pub fn main(args: &OffloadArgs) -> anyhow::Result<ExitCode> {
     match &args.command {
         Command::Plan(args) => plan(args),
-        Command::Apply(args) => keep::apply(args),
+        Command::Apply(args) => installation::apply(args),
         Command::Remove(args) => remove(args),
         Command::Verify(args) => verify(args),
     }
@@ -116,25 +116,26 @@ fn remove(args: &RemoveArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn plan(args: &PlanArgs) -> anyhow::Result<ExitCode> {
-    let made = Made::of(&args.rules, args.protocol.protocol())?;
-    match (args.json, args.rules_too) {
-        (true, _) => outln!("{:#}", show::json(&made)),
-        (false, rules) => out!("{}", show::text(&made, rules)?),
+    let compiled = ClassifierRules::of(&args.rules, args.protocol.protocol())?;
+    match (args.json, args.print_rules) {
+        (true, _) => outln!("{:#}", show::json(&compiled)),
+        (false, print_rules) => out!("{}", show::text(&compiled, print_rules)?),
     }
     Ok(ExitCode::SUCCESS)
 }
 
 fn verify(args: &VerifyArgs) -> anyhow::Result<ExitCode> {
-    let made = Made::of(&args.rules, Protocol::OpenVSwitch)?;
-    let differences = args.port.port()?.differences(&made.table)?;
+    let ClassifierRules { name, table, .. } =
+        ClassifierRules::of(&args.rules, Protocol::OpenVSwitch)?;
+    let differences = args.port.port()?.differences(&table)?;
     if let Some(first) = differences.first() {
         bail!(
-            "{}: {} rules are not those of '{}' (the first: {first}); run 'thruway offload apply'",
+            "{}: {} rules are not those of '{name}' (the first: {first}); run 'thruway offload \
+             apply'",
             args.port.bridge,
-            differences.len(),
-            made.name
+            differences.len()
         );
     }
-    outln!("{}: the {} rules of '{}'", args.port.bridge, made.table.rules.len(), made.name);
+    outln!("{}: the {} rules of '{name}'", args.port.bridge, table.rules.len());
     Ok(ExitCode::SUCCESS)
 }

@@ -7,7 +7,7 @@ use thruway_flow::tags::Generation;
 use thruway_offload::ovs::Port;
 use thruway_offload::{Rule, Verdict};
 
-use super::made::Made;
+use super::classifier_rules::ClassifierRules;
 use crate::table::Table;
 
 /// A class, and what becomes of its packets.
@@ -22,10 +22,10 @@ struct Class<'a> {
     what: &'a str,
 }
 
-fn classes(made: &Made) -> Vec<Class<'_>> {
-    let rules = &made.table.rules;
+fn classes(compiled: &ClassifierRules) -> Vec<Class<'_>> {
+    let rules = &compiled.table.rules;
     let count = |verdict| rules.iter().filter(|rule| rule.verdict == verdict).count();
-    let all = made.plan.leaves.iter().zip(made.plan.steps_to_classes()).enumerate();
+    let all = compiled.plan.leaves.iter().zip(compiled.plan.steps_to_classes()).enumerate();
     let class = |(number, (leaf, steps))| {
         let class = number as u16;
         let tag = Generation::Even.tag(class);
@@ -48,8 +48,8 @@ fn of_verdict(rules: &[Rule], wanted: fn(&Verdict) -> bool) -> usize {
 }
 
 /// The counts of rules that tag, that drop, and that leave packets to the host.
-fn counts(made: &Made) -> [usize; 3] {
-    let rules = &made.table.rules;
+fn counts(compiled: &ClassifierRules) -> [usize; 3] {
+    let rules = &compiled.table.rules;
     [
         of_verdict(rules, |verdict| matches!(verdict, Verdict::Class(_))),
         of_verdict(rules, |verdict| matches!(verdict, Verdict::Drop(_))),
@@ -65,23 +65,23 @@ fn steps(steps: Option<(usize, usize)>) -> String {
     }
 }
 
-/// What the switch does, what stays with the host and why, and the map of tags; `rules`: each rule.
-pub(super) fn text(made: &Made, rules: bool) -> anyhow::Result<String> {
-    let [tag, drop, leave] = counts(made);
+/// What the switch does, what stays with the host and why, and the map of tags; `rules`: each.
+pub(super) fn text(compiled: &ClassifierRules, rules: bool) -> anyhow::Result<String> {
+    let [tag, drop, leave] = counts(compiled);
     let mut text = format!(
-        "{}: {} rules of a switch, at most {} and those for what it cannot read\n\n",
-        made.name,
-        made.table.rules.len(),
-        made.rules_max
+        "{}: {} switch rules (limit {}, besides those for packets that a switch cannot parse)\n\n",
+        compiled.name,
+        compiled.table.rules.len(),
+        compiled.rules_max
     );
     let mut table = Table::new(&["rules", "what they do"]);
-    table.row(vec![tag.to_string(), "put the tag of a class before a packet".to_owned()]);
-    table.row(vec![drop.to_string(), "drop what nobody in the chain wants".to_owned()]);
+    table.row(vec![tag.to_string(), "tag packets with their class".to_owned()]);
+    table.row(vec![drop.to_string(), "drop packets that no element of the chain uses".to_owned()]);
     table.row(vec![leave.to_string(), "leave packets to the host".to_owned()]);
-    table.row(vec![made.table.needless.to_string(), "needless, left out".to_owned()]);
+    table.row(vec![compiled.table.needless.to_string(), "redundant, omitted".to_owned()]);
     let _ = writeln!(text, "{}", table.render());
     let mut table = Table::new(&["class", "tag", "rules", "steps saved", "its packets"]);
-    for class in classes(made) {
+    for class in classes(compiled) {
         let tag = match (class.dropped, class.tag) {
             (0, Some(tag)) => tag.to_string(),
             _ => "dropped".to_owned(),
@@ -91,23 +91,23 @@ pub(super) fn text(made: &Made, rules: bool) -> anyhow::Result<String> {
         table.row(vec![class.number.to_string(), tag, rules, saved, class.what.to_owned()]);
     }
     let _ = writeln!(text, "Classes\n\n{}", table.render());
-    let mut table = Table::new(&["rules", "why their packets stay with the host"]);
-    for (doubt, count) in made.table.doubts() {
-        table.row(vec![count.to_string(), doubt.to_string()]);
+    let mut table = Table::new(&["rules", "reason that packets stay with the host"]);
+    for (fallback, count) in compiled.table.fallbacks() {
+        table.row(vec![count.to_string(), fallback.to_string()]);
     }
     let _ = write!(text, "The host\n\n{}", table.render());
     if rules {
         let port = Port::new("BRIDGE", "FROM", "TO")?;
-        let bundle = port.bundle(&made.table, Generation::Even)?;
+        let bundle = port.bundle(&compiled.table, Generation::Even)?;
         let _ = write!(text, "\nRules\n\n{bundle}");
     }
     Ok(text)
 }
 
 /// The same, for programs.
-pub(super) fn json(made: &Made) -> Value {
-    let [tag, drop, leave] = counts(made);
-    let classes = classes(made).into_iter().map(|class| {
+pub(super) fn json(compiled: &ClassifierRules) -> Value {
+    let [tag, drop, leave] = counts(compiled);
+    let classes = classes(compiled).into_iter().map(|class| {
         let tag = class.tag.filter(|_| class.dropped == 0);
         json!({
             "class": class.number, "tag": tag, "rules": class.tagged + class.dropped,
@@ -115,12 +115,13 @@ pub(super) fn json(made: &Made) -> Value {
             "steps": class.steps.map(|(least, most)| [least, most]),
         })
     });
-    let doubts = made.table.doubts().into_iter();
-    let doubts = doubts.map(|(doubt, count)| json!({ "rules": count, "why": doubt.to_string() }));
+    let fallbacks = compiled.table.fallbacks().into_iter();
+    let fallbacks =
+        fallbacks.map(|(fallback, count)| json!({ "rules": count, "why": fallback.to_string() }));
     json!({
-        "element": made.name, "rules": made.table.rules.len(), "rules_max": made.rules_max,
-        "tag": tag, "drop": drop, "leave": leave, "needless": made.table.needless,
-        "classes": classes.collect::<Vec<_>>(), "left_to_the_host": doubts.collect::<Vec<_>>(),
-        "fingerprint": made.plan.fingerprint().to_string(),
+        "element": compiled.name, "rules": compiled.table.rules.len(), "rules_max": compiled.rules_max,
+        "tag": tag, "drop": drop, "leave": leave, "needless": compiled.table.needless,
+        "classes": classes.collect::<Vec<_>>(), "left_to_the_host": fallbacks.collect::<Vec<_>>(),
+        "fingerprint": compiled.plan.fingerprint().to_string(),
     })
 }

@@ -7,17 +7,16 @@ mod sample;
 
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::bail;
 use clap::Args;
 use console::Term;
 use serde_json::json;
 use thruway_client::shown;
-use thruway_sync::atomic::{AtomicBool, Ordering};
 
 use crate::reach::{address, reach};
-use crate::signals::end_flag;
+use crate::signals::{end_flag, wait};
 use keys::Keys;
 pub use sample::Sample;
 
@@ -41,8 +40,6 @@ pub struct TopArgs {
 
 /// Shortest and longest interval, in seconds.
 const INTERVALS: std::ops::RangeInclusive<f64> = 0.05..=3600.0;
-/// How often a wait looks whether it is to end.
-const LOOK: Duration = Duration::from_millis(20);
 
 /// Runs the command.
 pub fn main(args: &TopArgs) -> anyhow::Result<ExitCode> {
@@ -67,7 +64,7 @@ pub fn main(args: &TopArgs) -> anyhow::Result<ExitCode> {
     let over = end_flag()?;
     let screen = Screen::open()?;
     let keys = Keys::open();
-    while wait(interval, &over, &keys) {
+    while wait(interval, &over, || keys.end()) {
         let now = match Sample::take(&mut client) {
             Ok(now) => now,
             // A hot swap closes the former configuration's connections.
@@ -83,18 +80,6 @@ pub fn main(args: &TopArgs) -> anyhow::Result<ExitCode> {
         before = now;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Waits; false when it is over: by a signal, or by `q`.
-fn wait(interval: Duration, over: &AtomicBool, keys: &Keys) -> bool {
-    let begin = Instant::now();
-    while begin.elapsed() < interval && !over.load(Ordering::Relaxed) {
-        std::thread::sleep(LOOK.min(interval));
-        if keys.end() {
-            return false;
-        }
-    }
-    !over.load(Ordering::Relaxed)
 }
 
 /// The terminal's other screen, without a cursor; as it was when dropped.

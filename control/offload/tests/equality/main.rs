@@ -16,7 +16,7 @@ use thruway_flow::fcb::Fcb;
 use thruway_flow::manager::{Input, Manager, Refusal, Settings};
 use thruway_flow::plan::{Hop, Plan};
 use thruway_flow::tags::{self, CLASSES, Generation};
-use thruway_offload::{Doubt, Protocol, Table, Verdict, Wanted, table};
+use thruway_offload::{Fallback, Protocol, Table, Verdict, Wanted, table};
 use thruway_packet::{Batch, Packet};
 
 const ENTRY: u32 = 0;
@@ -76,7 +76,7 @@ impl Host {
 fn sent(frame: &[u8], verdict: Verdict) -> Vec<u8> {
     let tag = match verdict {
         Verdict::Class(class) => Generation::Odd.tag(class).unwrap(),
-        Verdict::Software(Doubt::Vlan) => tags::UNCLASSIFIED,
+        Verdict::Software(Fallback::Vlan) => tags::UNCLASSIFIED,
         _ => return frame.to_vec(),
     };
     let head = [&frame[..12], &tags::ETHERTYPE.to_be_bytes(), &tag.to_be_bytes()].concat();
@@ -160,7 +160,7 @@ fn an_error_about_a_session_is_left_to_the_host() {
     let error = frame(|parts| {
         (parts.protocol, parts.icmp, parts.src, parts.ports) = (1, [3, 1], 1, [1024, 53]);
     });
-    assert_eq!(verdict(&table, &error), Verdict::Software(Doubt::IcmpError));
+    assert_eq!(verdict(&table, &error), Verdict::Software(Fallback::IcmpError));
     both_agree(&plan, &chain, &table, &[udp, error]);
 }
 
@@ -174,7 +174,7 @@ fn behind_extension_headers_nothing_is_dropped() {
     };
     for extension in [None, Some(0), Some(60)] {
         let frame = udp(extension);
-        assert_eq!(verdict(&table, &frame), Verdict::Software(Doubt::Extensions));
+        assert_eq!(verdict(&table, &frame), Verdict::Software(Fallback::Extensions));
         both_agree(&plan, &chain, &table, &[frame]);
     }
 }
@@ -184,7 +184,7 @@ fn a_length_is_no_ethertype() {
     let (chain, plan, table) = made(&[&["12/0026"]], false);
     // A frame of the spanning tree protocol (IEEE 802.1D).
     let frame = [[2; 12].as_slice(), &[0, 0x26, 0x42, 0x42, 3], &[0; 35]].concat();
-    assert_eq!(verdict(&table, &frame), Verdict::Software(Doubt::Length));
+    assert_eq!(verdict(&table, &frame), Verdict::Software(Fallback::Length));
     both_agree(&plan, &chain, &table, &[frame]);
 }
 
@@ -209,7 +209,7 @@ fn a_limit_leaves_the_rest_to_the_host() {
     for rules_max in 0..full.rules.len() {
         let wanted = Wanted { rules_max, ..wanted(Protocol::OpenVSwitch) };
         let table = table(&plan, &chain, 0, &wanted).unwrap();
-        let own = table.rules.len() - table.doubts().values().sum::<usize>();
+        let own = table.rules.len() - table.fallbacks().values().sum::<usize>();
         assert!(own <= rules_max, "{own} {rules_max}");
         both_agree(&plan, &chain, &table, &frames);
     }

@@ -5,12 +5,12 @@ use thruway_flow::manager::Manager;
 use thruway_flow::tags::Generation;
 
 /// What the handler 'tags' is.
-pub(super) const TAGS: &str = "which tags of a switch are trusted: none, even or odd; write 'none', or 'even' or \
-                    'odd' with the fingerprint of the classes that the switch has rules for";
+pub(super) const TAGS: &str = "which tags of a switch are trusted: none, even or odd; write 'none', or \
+    'even' or 'odd' with the fingerprint of the classes that the switch has rules for";
 
 /// What the handler 'offloaded' is.
-pub(super) const OFFLOADED: &str = "packets that a switch in front dropped in place of this element; a number that is \
-                         written is added to them";
+pub(super) const OFFLOADED: &str = "packets that a switch in front dropped in place of this element; a \
+    number that is written is added to them";
 
 /// The tags that the classifier `node` trusts.
 pub(super) fn read(flows: &Manager, node: u32) -> String {

@@ -1,5 +1,7 @@
 //! The rules of a configuration's classifier.
 
+use std::sync::Arc;
+
 use anyhow::{anyhow, bail};
 use thruway_engine::Options;
 use thruway_flow::chain::{Chain, Role};
@@ -12,27 +14,27 @@ use crate::config_args::{libraries, tell};
 use crate::load;
 
 /// The rules of a classifier.
-pub(super) struct Made {
+pub(super) struct ClassifierRules {
     /// Name of the classifier.
     pub name: String,
-    pub plan: Plan,
+    pub plan: Arc<Plan>,
     pub table: Table,
     pub rules_max: usize,
 }
 
-impl Made {
+impl ClassifierRules {
     /// Reads the configuration, and makes the rules.
-    pub(super) fn of(args: &RulesArgs, protocol: Protocol) -> anyhow::Result<Made> {
+    pub(super) fn of(args: &RulesArgs, protocol: Protocol) -> anyhow::Result<ClassifierRules> {
         let (source, variables) = args.config.read()?;
         let name = source.name.clone();
         let (router, warnings) = load::build(source, &variables, &libraries(), &Options::default())
             .map_err(|failure| {
                 tell(&failure.pretty);
-                anyhow!("{name}: it does not check, so there are no rules of it")
+                anyhow!("{name}: errors in the configuration, so no rules were made")
             })?;
         tell(&warnings);
         let flows = router.flows();
-        let (plan, chain) = (Plan::clone(&flows.plan), &flows.chain);
+        let (plan, chain) = (Arc::clone(&flows.plan), &flows.chain);
         let node = classifier(chain, args.element.as_deref())?;
         let entry = plan.entries.iter().position(|entry| entry.node as usize == node);
         let tagged_classes = usize::from(CLASSES);
@@ -40,7 +42,7 @@ impl Made {
         let table = entry.and_then(|entry| table(&plan, chain, entry, &wanted));
         let table = table.ok_or_else(|| anyhow!("{name}: no packet comes to a FlowClassifier"))?;
         let (name, rules_max) = (chain.nodes[node].name.clone(), args.rules_max);
-        Ok(Made { name, plan, table, rules_max })
+        Ok(ClassifierRules { name, plan, table, rules_max })
     }
 }
 
@@ -50,12 +52,16 @@ fn classifier(chain: &Chain, wanted: Option<&str>) -> anyhow::Result<usize> {
     let all: Vec<(usize, &str)> = entries.map(|(at, node)| (at, node.name.as_str())).collect();
     let names = all.iter().map(|(_, name)| *name).collect::<Vec<_>>().join(", ");
     match (&all[..], wanted) {
-        ([], _) => bail!("it has no FlowClassifier, so it has no classes that a switch could find"),
+        ([], _) => {
+            bail!("the configuration has no FlowClassifier, and a switch takes over nothing else")
+        }
         (all, Some(wanted)) => match all.iter().find(|(_, name)| *name == wanted) {
             Some((at, _)) => Ok(*at),
             None => bail!("'{wanted}' is no FlowClassifier; there are: {names}"),
         },
         ([(at, _)], None) => Ok(*at),
-        (_, None) => bail!("it has several FlowClassifiers; name one with --element: {names}"),
+        (_, None) => {
+            bail!("the configuration has several FlowClassifiers; name one with --element: {names}")
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 /// Why a switch cannot decide as the chain does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, thiserror::Error)]
-pub enum Doubt {
+pub enum Fallback {
     /// No field holds these bytes.
     #[error("OpenFlow has no field for bytes that a rule looks at")]
     Bytes,

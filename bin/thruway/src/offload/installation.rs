@@ -3,38 +3,35 @@
 //! The order keeps each packet's class right at every moment: the chain trusts no tag of rules that
 //! the switch has not got, new rules have tags that the chain has not trusted before, and a chain
 //! that begins or changes its configuration trusts none. Where the switch has no rules, frames may
-//! come with tags from outside: so the chain stops to trust tags before rules are taken out, and
+//! come with tags from outside: so the chain stops trusting tags before rules are taken out, and
 //! first of all where rules were lost. A packet whose tag is not trusted is classified by the
 //! chain.
 
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use thruway_client::{Client, shown};
 use thruway_flow::tags::Generation;
 use thruway_offload::Protocol;
-use thruway_offload::ovs::Port;
-use thruway_sync::atomic::{AtomicBool, Ordering};
+use thruway_offload::ovs::{Counts, Port};
 
 use super::args::ApplyArgs;
-use super::made::Made;
+use super::classifier_rules::ClassifierRules;
 use crate::reach::{address, reach};
-use crate::signals::end_flag;
+use crate::signals::{end_flag, wait};
 
 /// How often the switch and the chain are looked at.
 const LOOK: Duration = Duration::from_secs(1);
 /// Bytes of a tag.
 const TAG_LEN: u32 = 4;
-/// How often a wait looks whether it is to end.
-const WAIT: Duration = Duration::from_millis(20);
 
 /// Rules that a switch has, and the chain that they are for.
-struct Kept<'a> {
+struct Installation<'a> {
     args: &'a ApplyArgs,
     port: Port,
     address: String,
-    made: Made,
+    rules: ClassifierRules,
     generation: Generation,
     /// Packets that the switch dropped by these rules, as far as the chain knows.
     dropped: u64,
@@ -44,18 +41,18 @@ struct Kept<'a> {
 pub(super) fn apply(args: &ApplyArgs) -> anyhow::Result<ExitCode> {
     let end = end_flag()?;
     let address = address(args.control.as_deref())?;
-    let made = Made::of(&args.rules, Protocol::OpenVSwitch)?;
+    let rules = ClassifierRules::of(&args.rules, Protocol::OpenVSwitch)?;
     let generation = Generation::Even;
     let port = args.port.port()?;
-    let mut kept = Kept { args, port, address, made, generation, dropped: 0 };
+    let mut installation = Installation { args, port, address, rules, generation, dropped: 0 };
     warn_of_mtu(&args.port.from, &args.port.to);
-    let mut client = reach(&kept.address)?;
-    kept.begin(&mut client)?;
+    let mut client = reach(&installation.address)?;
+    installation.begin(&mut client)?;
     if args.once {
         return Ok(ExitCode::SUCCESS);
     }
-    while wait(LOOK, &end) {
-        match kept.look() {
+    while wait(LOOK, &end, || false) {
+        match installation.look() {
             Ok(true) => {}
             Ok(false) => {
                 outln!("the chain has ended");
@@ -64,7 +61,7 @@ pub(super) fn apply(args: &ApplyArgs) -> anyhow::Result<ExitCode> {
             Err(error) => errln!("thruway offload: {error:#}"),
         }
     }
-    kept.end()
+    installation.end()
 }
 
 /// Says where the longest packets do not pass, if the switch's ports are interfaces that can be
@@ -78,32 +75,23 @@ fn warn_of_mtu(from: &str, to: &str) {
         && of_to < of_from + TAG_LEN
     {
         errln!(
-            "warning: {to} has no room for a tag before the longest packets of {from}, which the \
-             switch drops: ip link set {to} mtu {}, and the same at the chain's end",
+            "warning: {to} cannot carry the longest packets of {from} with a tag, so the switch drops \
+             them; run 'ip link set {to} mtu {}', and the same at the chain's end",
             of_from + TAG_LEN
         );
     }
 }
 
-/// Waits; says whether to go on.
-fn wait(time: Duration, end: &AtomicBool) -> bool {
-    let until = Instant::now() + time;
-    while Instant::now() < until && !end.load(Ordering::Relaxed) {
-        std::thread::sleep(WAIT);
-    }
-    !end.load(Ordering::Relaxed)
-}
-
-impl Kept<'_> {
+impl Installation<'_> {
     fn handler(&self, name: &str) -> String {
-        format!("{}.{name}", self.made.name)
+        format!("{}.{name}", self.rules.name)
     }
 
     /// Gives the switch the rules, and has the chain trust their tags.
     fn begin(&mut self, client: &mut Client) -> anyhow::Result<()> {
-        let fingerprint = self.made.plan.fingerprint();
+        let fingerprint = self.rules.plan.fingerprint();
         let found = client.read(&self.handler("fingerprint"));
-        let found = found.with_context(|| format!("the chain has no '{}'", self.made.name))?;
+        let found = found.with_context(|| format!("the chain has no '{}'", self.rules.name))?;
         if found.trim() != fingerprint.to_string() {
             bail!(
                 "the chain at {} has other classes than this configuration: give the file and \
@@ -115,7 +103,7 @@ impl Kept<'_> {
         let trusted = client.read(&self.handler("tags"))?;
         let used = self.port.generation()?.or_else(|| Generation::parse(trusted.trim()));
         self.generation = used.map_or(Generation::Even, Generation::other);
-        self.port.apply(&self.made.table, self.generation)?;
+        self.port.apply(&self.rules.table, self.generation)?;
         self.dropped = 0;
         let trusted = format!("{} {fingerprint}", self.generation.name());
         if let Err(error) = client.write(&self.handler("tags"), &trusted) {
@@ -127,8 +115,8 @@ impl Kept<'_> {
         outln!(
             "{}: {} rules for '{}' (tags: {})",
             self.args.port.bridge,
-            self.made.table.rules.len(),
-            self.made.name,
+            self.rules.table.rules.len(),
+            self.rules.name,
             self.generation.name()
         );
         Ok(())
@@ -139,23 +127,29 @@ impl Kept<'_> {
         client.write(&self.handler("tags"), "none")
     }
 
-    /// Tells the chain what the switch dropped, and mends what has changed. Says whether the chain
-    /// runs.
+    /// Reports to the chain how many packets the switch has dropped since the last report, and
+    /// gives all that the switch counts.
+    fn report_drops(&mut self, client: &mut Client) -> anyhow::Result<Counts> {
+        let counts = self.port.counts(&self.rules.table)?;
+        let dropped = counts.dropped.saturating_sub(self.dropped).min(u64::from(u32::MAX));
+        if dropped > 0 {
+            client.write(&self.handler("offloaded"), &dropped.to_string())?;
+            self.dropped += dropped;
+        }
+        Ok(counts)
+    }
+
+    /// Reports to the chain what the switch dropped, and mends what has changed. Says whether the
+    /// chain runs.
     fn look(&mut self) -> anyhow::Result<bool> {
         let Ok(mut client) = reach(&self.address) else { return Ok(false) };
-        let counts = self.port.counts(&self.made.table)?;
-        let dropped = counts.dropped.saturating_sub(self.dropped);
-        if dropped > 0 {
-            let most = dropped.min(u64::from(u32::MAX));
-            client.write(&self.handler("offloaded"), &most.to_string())?;
-            self.dropped += most;
-        }
+        let counts = self.report_drops(&mut client)?;
         let trusted = client.read(&self.handler("tags"))?;
         if trusted.trim() != self.generation.name() {
-            outln!("the chain has begun anew or changed");
-            self.made = Made::of(&self.args.rules, Protocol::OpenVSwitch)?;
+            outln!("the chain restarted or reloaded");
+            self.rules = ClassifierRules::of(&self.args.rules, Protocol::OpenVSwitch)?;
             self.begin(&mut client)?;
-        } else if counts.rules < self.made.table.rules.len() {
+        } else if counts.rules < self.rules.table.rules.len() {
             self.distrust(&mut client)?;
             outln!("the switch has lost rules");
             self.begin(&mut client)?;
@@ -165,18 +159,16 @@ impl Kept<'_> {
 
     /// Has the chain trust no tag, and takes the rules out.
     fn end(&mut self) -> anyhow::Result<ExitCode> {
-        let last = self.look_for_the_last_time();
+        let last = self.report_end();
         self.port.remove()?;
         last?;
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Tells the chain, if it runs, what the switch has dropped since, and to trust no tag.
-    fn look_for_the_last_time(&mut self) -> anyhow::Result<()> {
+    /// Has the chain, if it runs, trust no tag, and reports the last drops to it.
+    fn report_end(&mut self) -> anyhow::Result<()> {
         let Ok(mut client) = reach(&self.address) else { return Ok(()) };
         self.distrust(&mut client)?;
-        let counts = self.port.counts(&self.made.table)?;
-        let dropped = counts.dropped.saturating_sub(self.dropped).min(u64::from(u32::MAX));
-        client.write(&self.handler("offloaded"), &dropped.to_string())
+        self.report_drops(&mut client).map(drop)
     }
 }
