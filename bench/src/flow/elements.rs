@@ -4,7 +4,7 @@
 use rustix::time::{ClockId, clock_gettime};
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Opening, PerSession,
-    Pressing, Reason, Run, Session, Spec, Topic, Ty, Verdict, Wants, handler_value,
+    Pressing, Reason, Run, Session, Spec, Threading, Topic, Ty, Verdict, Wants, handler_value,
 };
 use thruway_packet::{Batch, Image, Marks, Packet};
 
@@ -34,7 +34,7 @@ static SOURCE: Entry = Entry::new(
             Handler::write("timed", "keeps the time of each batch, so many at most"),
             Handler::read("times", "CPU time of each batch until the next, nanoseconds"),
         ],
-        task: true,
+        threading: Threading::Task,
         ..Spec::DEFAULT
     },
     |args| Ok(Box::new(SessionSource::new(args.get("SESSIONS")?))),

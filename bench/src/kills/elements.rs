@@ -4,7 +4,9 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use thruway_element::{Arg, ArgErrors, Args, Cx, Element, Entry, Run, Shared, Spec, Topic, Ty};
+use thruway_element::{
+    Arg, ArgErrors, Args, Cx, Element, Entry, Run, Shared, Spec, Threading, Topic, Ty,
+};
 use thruway_packet::Batch;
 use thruway_sync::Counter;
 use thruway_sync::atomic::{AtomicBool, Ordering};
@@ -78,7 +80,7 @@ static SOURCE: Entry = Entry::new(
             Arg::required("SESSIONS", Ty::UInt, "how many sessions"),
             Arg::required("RATE", Ty::UInt, "packets a second"),
         ],
-        task: true,
+        threading: Threading::Task,
         ..Spec::DEFAULT
     },
     |args| {

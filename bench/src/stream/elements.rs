@@ -2,7 +2,7 @@
 
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Needs, Next, Run,
-    Spec, Stage, Stream, StreamCursor, StreamFunction, Topic, Ty, Wants, handler_value,
+    Spec, Stage, Stream, StreamCursor, StreamFunction, Threading, Topic, Ty, Wants, handler_value,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::tcp::flags;
@@ -39,7 +39,7 @@ static CLIENTS: Entry = Entry::new(
             Handler::read("count", "segments with payload so far"),
             Handler::write("left", "segments until the driver is asked to stop"),
         ],
-        task: true,
+        threading: Threading::Task,
         ..Spec::DEFAULT
     },
     |args| {

@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Run, Shared, Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Run, Shared, Spec, Threading,
+    Topic, Ty,
 };
 use thruway_packet::{Batch, Image, MAX_BATCH, Marks, Packet, cycles};
 use thruway_sync::atomic::{AtomicU64, Ordering};
@@ -110,7 +111,7 @@ static SOURCE: Entry = Entry::new(
             Arg::required("LANE", Ty::Int, "thread whose sink sees its packets; -1 for any"),
         ],
         handlers: &[Handler::sum("count", "packets so far")],
-        task: true,
+        threading: Threading::Task,
         ..Spec::DEFAULT
     },
     |args| Ok(Box::new(Source::new(args)?)),

@@ -27,6 +27,7 @@ pub mod spec;
 mod stats;
 mod storage;
 pub mod text;
+mod threading;
 mod values;
 mod wants;
 mod ways;
@@ -53,6 +54,7 @@ pub use spec::{
 };
 pub use stats::{NodeStats, Stats};
 pub use storage::Storage;
+pub use threading::Threading;
 pub use values::{
     Addresses, AnnoArg, Bandwidth, Declared, FromArg, Ip6Prefix, IpPrefix, Nanos, Size, UdpPort,
 };
@@ -128,13 +130,13 @@ pub trait Element: Any + Send {
         }
     }
 
-    /// The element's task (only where the spec says `task: true`): makes or moves packets.
+    /// The element's task (where [`Threading::has_task`]): makes or moves packets.
     fn run(&mut self, cx: &mut Cx<'_>) -> Run {
         let _ = cx;
         Run::Idle
     }
 
-    /// How it hands packets to its replicas (only where the spec says `handoff: true`). Asked once,
+    /// How it hands packets to its replicas (where [`Threading::hands_off`]). Asked once,
     /// before [`Element::initialize`].
     fn handoff(&self) -> Handoff {
         Handoff::default()

@@ -46,7 +46,7 @@ impl Spec {
     /// Why it may drop packets, in the order of its counters ([`crate::NodeStats::drops`]): its own
     /// reasons, and those that the engine counts for it.
     pub fn reasons(&self) -> impl Iterator<Item = &'static Drop> + use<> {
-        let handoff: &[Drop] = if self.handoff { &Reason::OF_HANDOFF } else { &[] };
+        let handoff: &[Drop] = if self.threading.hands_off() { &Reason::OF_HANDOFF } else { &[] };
         self.drops.iter().chain(&Reason::OF_ALL).chain(handoff)
     }
 }

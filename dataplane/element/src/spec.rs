@@ -10,6 +10,7 @@ pub use crate::replicas::Replicas;
 pub use crate::wants::{Scratch, Wants};
 
 use crate::cost::Cost;
+use crate::threading::Threading;
 
 /// The declaration of one element class.
 ///
@@ -45,24 +46,8 @@ pub struct Spec {
     pub handlers: &'static [Handler],
     /// What the language or the engine uses it for.
     pub purpose: Purpose,
-    /// Whether the engine calls `Element::run` on it.
-    pub task: bool,
-    /// Whether the task runs in every thread that reaches the element, each on its own replica;
-    /// otherwise it runs in one, where the user or the engine places it.
-    pub task_everywhere: bool,
-    /// Whether the task only pulls packets at the inputs: where they are pushed, it has none.
-    pub task_pulls: bool,
-    /// Whether the task serves its own replicas: where several threads push packets, it runs in
-    /// each of them, to take what others hand to it.
-    pub serves_replicas: bool,
-    /// Whether it hands packets to its replicas in other threads ([`crate::Cx::handoff`]).
-    pub handoff: bool,
-    /// Whether packets leave in the thread of its task, whichever thread brought them: it hands
-    /// them to that one only.
-    pub leaves_at_home: bool,
-    /// Whether its handlers speak of what a thread has, not of what it did itself: it has a replica
-    /// in each thread that any such element runs in, and all of these are asked.
-    pub speaks_for_threads: bool,
+    /// What it asks of the threads of a run.
+    pub threading: Threading,
     /// What its replicas are to one another, where several threads reach it.
     pub replicas: Replicas,
     /// Whether each packet that comes leaves at most once, as that packet and before the call
@@ -93,13 +78,7 @@ impl Spec {
         drops: &[],
         handlers: &[],
         purpose: Purpose::Ordinary,
-        task: false,
-        task_everywhere: false,
-        task_pulls: false,
-        serves_replicas: false,
-        handoff: false,
-        leaves_at_home: false,
-        speaks_for_threads: false,
+        threading: Threading::RunToCompletion,
         replicas: Replicas::Undeclared,
         straight: false,
         wants: Wants::NOTHING,

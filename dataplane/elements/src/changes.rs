@@ -1,7 +1,7 @@
 //! What elements declare to do to packets, against what they do: each is built as in its example,
 //! and given packets of several kinds.
 
-use thruway_element::{Changes, Entry, Ty};
+use thruway_element::{Changes, Entry, Threading, Ty};
 use thruway_packet::Packet;
 
 use crate::CATALOG;
@@ -205,6 +205,6 @@ fn straight_elements_make_copy_and_keep_no_packet() {
 #[test]
 fn straight_elements_have_no_task_and_no_thread() {
     for Entry { spec, .. } in CATALOG.entries().filter(|entry| entry.spec.straight) {
-        assert!(!spec.task && !spec.handoff && !spec.leaves_at_home, "{}", spec.name);
+        assert!(spec.threading == Threading::RunToCompletion, "{}", spec.name);
     }
 }

@@ -4,7 +4,7 @@
 //! in every thread whose code reaches it: down push connections, up pull connections (thread
 //! traversal, FastClick thesis section 4.2).
 
-use thruway_element::Share;
+use thruway_element::{Share, Threading};
 use thruway_lang::{Checked, Graph, Processing};
 
 use crate::build::BuildError;
@@ -44,7 +44,7 @@ pub(crate) fn assign(
             Some(Place::Thread(thread)) => tasks[node] = vec![thread],
             Some(Place::Nowhere) => {}
             // Whoever reaches it runs its task.
-            None if !has_task || decl.spec.task_everywhere => {}
+            None if !has_task || decl.spec.threading == Threading::TaskPerThread => {}
             None if !spread.around || is_control(decl.spec) => tasks[node] = vec![0],
             None => free.push(Task {
                 node,
@@ -75,7 +75,7 @@ pub(crate) fn assign(
             home[node] = row[0];
         }
         let spec = graph.elements[node].spec;
-        if spec.task_everywhere && placed[node].is_none() {
+        if spec.threading == Threading::TaskPerThread && placed[node].is_none() {
             tasks[node].clone_from(row);
         }
         if !has_task(graph, checked, node) || spread.lets_pass(graph.elements[node].spec) {
@@ -118,13 +118,13 @@ fn has_task(graph: &Graph, checked: &Checked, node: usize) -> bool {
     let pulled = |port: &thruway_lang::Port| port.processing == Processing::Pull;
     let is_pulled =
         ports.inputs.is_empty() && !ports.outputs.is_empty() && ports.outputs.iter().all(pulled);
-    let pulls = !spec.task_pulls || ports.inputs.iter().any(pulled);
-    spec.task && !is_pulled && pulls
+    let pulls = !spec.threading.task_only_pulls() || ports.inputs.iter().any(pulled);
+    spec.threading.has_task() && !is_pulled && pulls
 }
 
 /// Gives elements that speak for their threads a replica in each other's threads.
 fn join(graph: &Graph, reached: &mut [Vec<bool>]) {
-    let speaks = |node: &usize| graph.elements[*node].spec.speaks_for_threads;
+    let speaks = |node: &usize| graph.elements[*node].spec.threading == Threading::SessionHandoff;
     let nodes: Vec<usize> = (0..graph.elements.len()).filter(speaks).collect();
     for thread in 0..reached.first().map_or(0, Vec::len) {
         if nodes.iter().any(|node| reached[*node][thread]) {

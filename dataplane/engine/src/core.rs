@@ -252,7 +252,10 @@ impl Host for Core {
 
     #[inline]
     fn handoff(&mut self, node: u32, thread: usize, batch: &mut Batch) -> usize {
-        debug_assert!(self.layout.graph.elements[node as usize].spec.handoff, "declared");
+        debug_assert!(
+            self.layout.graph.elements[node as usize].spec.threading.hands_off(),
+            "declared"
+        );
         let handed = self.handoffs.put(node, thread, batch);
         self.control.mailbox(thread).rouse();
         handed

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use thruway_element::{Element, Reason, Staged};
+use thruway_element::{Element, Reason, Staged, Threading};
 use thruway_flow::manager::{HandoffCounts, THREADS_MAX, ThreadSet};
 use thruway_packet::MAX_BATCH;
 
@@ -28,14 +28,15 @@ pub(crate) fn install(flows: &Flows, engines: &mut [Engine]) {
     for node in 0..nodes {
         let (spec, from) = (layout.graph.elements[node].spec, &layout.threads[node]);
         let replica = from.first().and_then(|thread| engines[*thread].core.elements[node].as_ref());
-        let Some(element) = replica.filter(|_| spec.handoff) else { continue };
+        let Some(element) = replica.filter(|_| spec.threading.hands_off()) else { continue };
         // Whoever begins sessions hands packets to the thread that serves theirs.
         let is_entry = element.flow_settings().is_some();
         if is_entry && !shares_sessions || layout.is_passed_by(node) {
             continue;
         }
-        let to = if spec.leaves_at_home { &layout.home[node..=node] } else { &from[..] };
-        let (rings, is_store) = (element.handoff(), spec.leaves_at_home);
+        let is_store = spec.threading == Threading::Pipeline;
+        let to = if is_store { &layout.home[node..=node] } else { &from[..] };
+        let rings = element.handoff();
         let point = Point { node, from, to, rings, is_entry, is_store };
         Handoffs::connect(&mut all.iter_mut().collect::<Vec<_>>(), point);
     }
@@ -80,7 +81,7 @@ impl Layout {
     /// configuration.
     fn heir(&self, node: usize, before: usize) -> usize {
         let same = self.threads[node].contains(&before);
-        let stays = same && !self.graph.elements[node].spec.leaves_at_home;
+        let stays = same && self.graph.elements[node].spec.threading != Threading::Pipeline;
         if stays { before } else { self.home[node] }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use thruway_element::{Entry, PullFrom, Registry, Slot, Target};
+use thruway_element::{Entry, PullFrom, Registry, Slot, Target, Threading};
 use thruway_lang::{Checked, EdgeKind, Graph, Port, Processing};
 
 use crate::traverse::Ways;
@@ -85,7 +85,7 @@ impl Layout {
     pub(crate) fn runs_task(&self, node: usize, thread: usize) -> bool {
         // What packets leave at home has a task for the sake of its place: the engine itself hands
         // it packets there.
-        let is_own = !self.graph.elements[node].spec.leaves_at_home;
+        let is_own = self.graph.elements[node].spec.threading != Threading::Pipeline;
         is_own && self.tasks[node].contains(&thread) || self.serves(node, thread)
     }
 
@@ -93,7 +93,7 @@ impl Layout {
     /// way begins there: what it sends on came with packets that were pushed.
     fn serves(&self, node: usize, thread: usize) -> bool {
         let threads = &self.threads[node];
-        let is_one = self.graph.elements[node].spec.serves_replicas;
+        let is_one = self.graph.elements[node].spec.threading == Threading::SharedPullTask;
         is_one && threads.len() > 1 && threads.contains(&thread)
     }
 
@@ -104,7 +104,7 @@ impl Layout {
 
     /// Whether packets pass an element by that would hand them to another thread.
     pub(crate) fn is_passed_by(&self, node: usize) -> bool {
-        self.passes && self.graph.elements[node].spec.leaves_at_home
+        self.passes && self.graph.elements[node].spec.threading == Threading::Pipeline
     }
 
     /// The threads other than `but` that pull at an element.

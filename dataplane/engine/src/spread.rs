@@ -1,6 +1,6 @@
 //! How tasks that nobody placed are given to threads. Pure.
 
-use thruway_element::{Share, Spec};
+use thruway_element::{Share, Spec, Threading};
 
 /// How the threads of a run share its inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -33,7 +33,7 @@ pub(crate) struct Spread {
 impl Spread {
     /// Whether an element hands packets to no other thread, though it would.
     pub fn lets_pass(&self, spec: &Spec) -> bool {
-        self.placement == Placement::Parallel && spec.leaves_at_home
+        self.placement == Placement::Parallel && spec.threading == Threading::Pipeline
     }
 }
 

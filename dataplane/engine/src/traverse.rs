@@ -1,6 +1,6 @@
 //! The threads that reach each element: down push connections, up pull connections.
 
-use thruway_element::{Purpose, ThreadNumber};
+use thruway_element::{Purpose, ThreadNumber, Threading};
 use thruway_lang::{Checked, Edge, Graph, Processing};
 
 use crate::handlers::ranges;
@@ -100,7 +100,7 @@ impl Ways<'_> {
 
     fn leaving(&self, node: usize, thread: usize, rank: Option<usize>) -> Leaving {
         let spec = self.graph.elements[node].spec;
-        if spec.leaves_at_home && !self.passes && thread != self.home[node] {
+        if spec.threading == Threading::Pipeline && !self.passes && thread != self.home[node] {
             return Leaving::Nowhere;
         }
         match spec.purpose {

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Demand, Element, Entry, Handler, Purpose, Registry, Role, Rule,
-    Scratch, Settings, Spec, Ty, Wants,
+    Scratch, Settings, Spec, Threading, Ty, Wants,
 };
 use thruway_engine::{Options, Router};
 use thruway_flow::chain::{Chain, Node};
@@ -61,7 +61,8 @@ static DISPATCHER: Entry =
         let session = args.text("SESSION").and_then(|text| SessionDef::parse(text).ok());
         Ok(Box::new(Dispatcher { classes, session }))
     });
-static SOURCE: Entry = Entry::new(Spec { task: true, ..spec("Source", "0/1", "h/h") }, plain);
+static SOURCE: Entry =
+    Entry::new(Spec { threading: Threading::Task, ..spec("Source", "0/1", "h/h") }, plain);
 static NULL: Entry = Entry::new(spec("Null", "1/1-2", "a/ah"), plain);
 static FRONT: Entry =
     Entry::new(Spec { changes: Changes::Frame, ..spec("Front", "1/1", "a/a") }, plain);

@@ -55,7 +55,7 @@ pub(crate) fn unreachable(graph: &Graph, elements: &[ElementPorts]) -> Vec<usize
     for (index, ports) in elements.iter().enumerate() {
         let makes =
             |output: &usize| !(0..ports.inputs.len()).any(|i| ports.flow.allows(i, *output));
-        let task = graph.elements[index].spec.task && ports.inputs.is_empty();
+        let task = graph.elements[index].spec.threading.has_task() && ports.inputs.is_empty();
         let outputs = (0..ports.outputs.len()).filter(|output| task || makes(output));
         pending.extend(outputs.map(|output| (index, output)));
     }
@@ -76,7 +76,8 @@ pub(crate) fn unreachable(graph: &Graph, elements: &[ElementPorts]) -> Vec<usize
 
 /// Per element with a task, the elements whose code runs in its thread.
 pub(crate) fn tasks(graph: &Graph, elements: &[ElementPorts]) -> Vec<TaskReach> {
-    let tasks = (0..elements.len()).filter(|index| graph.elements[*index].spec.task);
+    let tasks =
+        (0..elements.len()).filter(|index| graph.elements[*index].spec.threading.has_task());
     tasks.map(|element| TaskReach { element, reach: reach(graph, elements, element) }).collect()
 }
 

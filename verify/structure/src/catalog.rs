@@ -1,7 +1,7 @@
 //! Every registered element has its manual, an example that is a correct configuration, its file
 //! and its golden test.
 
-use thruway_element::{Entry, Replicas, Spec, Topic};
+use thruway_element::{Entry, Replicas, Spec, Threading, Topic};
 use thruway_elements::CATALOG;
 use thruway_lang::{NoLibraries, Source, Variables};
 
@@ -87,13 +87,15 @@ fn impossible_replicas_of(entry: &Entry) -> Option<Problem> {
         Replicas::Single if !only_pulls || !from_nobody => {
             "says that it is in one thread, but others may bring or take its packets"
         }
-        Replicas::Single if entry.shares.is_some() || spec.task_everywhere => {
+        Replicas::Single
+            if entry.shares.is_some() || spec.threading == Threading::TaskPerThread =>
+        {
             "says that it is in one thread, but its task is in several"
         }
         Replicas::Alike if spec.wants.session.is_some() => {
             "says that its replicas keep nothing, but has state for sessions"
         }
-        Replicas::Alike if spec.task && !spec.task_pulls => {
+        Replicas::Alike if spec.threading.has_task() && !spec.threading.task_only_pulls() => {
             "says that its replicas keep nothing, but has a task"
         }
         _ => return None,
@@ -234,12 +236,12 @@ mod tests {
             impossible_replicas_of(&entry).is_some()
         };
         const SOURCE: Spec = Spec { ports: "0/1", replicas: Replicas::Single, ..GOOD };
-        const TASK: Spec = Spec { task: true, ..SOURCE };
+        const TASK: Spec = Spec { threading: Threading::Task, ..SOURCE };
         assert!(!is_wrong(GOOD) && !is_wrong(SOURCE) && !is_wrong(TASK));
         assert!(!is_wrong(Spec { ports: "1/1", processing: "l/h", ..TASK }));
         assert!(is_wrong(Spec { ports: "1/1", processing: "l/l", ..SOURCE }));
         assert!(is_wrong(Spec { ports: "0-1/1", ..TASK }));
-        assert!(is_wrong(Spec { task_everywhere: true, ..TASK }));
+        assert!(is_wrong(Spec { threading: Threading::TaskPerThread, ..TASK }));
         assert!(is_wrong(Spec { replicas: Replicas::Alike, ..TASK }));
     }
 

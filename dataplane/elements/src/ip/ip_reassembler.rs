@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use thruway_element::{
     AnnoArg, Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Reason,
-    Replicas, Spec, Topic, Ty, Verdict, reasons,
+    Replicas, Spec, Threading, Topic, Ty, Verdict, reasons,
 };
 use thruway_packet::{Anno, Batch, Packet};
 use thruway_wire::Header;
@@ -52,7 +52,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::sum("memory", "bytes held"),
             Handler::sum("handed", "fragments handed over to another thread"),
         ],
-        handoff: true,
+        threading: Threading::Handoff,
         cost: &[Operation::HeaderRead.once()],
         replicas: Replicas::Apart(
             "each puts together what some hosts send others, and hands it the fragments of the rest",

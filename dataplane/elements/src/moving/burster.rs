@@ -2,7 +2,7 @@
 
 use thruway_element::{
     Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handlers, NOTHING_MORE, Nanos,
-    Replicas, Run, Spec, Topic, Ty,
+    Replicas, Run, Spec, Threading, Topic, Ty,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 
@@ -23,7 +23,7 @@ pub static ENTRY: Entry = Entry::built::<Burster>(
             Arg::required("INTERVAL", Ty::Time, "time between bursts, at least 1us"),
             Arg::optional("BURST", Ty::UInt, "packets in a burst, 1 to 65536; 8 if not given"),
         ],
-        task: true,
+        threading: Threading::Task,
         changes: Changes::Nothing,
         cost: NOTHING_MORE,
         replicas: Replicas::Single,

@@ -1,7 +1,8 @@
 //! DelayUnqueue: from pull to push, with a delay.
 
 use thruway_element::{
-    Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Run, Spec, Topic,
+    Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Run, Spec, Threading,
+    Topic,
 };
 use thruway_packet::MAX_BATCH;
 
@@ -19,7 +20,7 @@ pub static ENTRY: Entry = Entry::of::<DelayUnqueue>(Spec {
            Queue behind a SetTimestamp.",
     example: "TimedSource(10ms, LIMIT 3) -> Queue -> DelayUnqueue(5ms) -> Discard",
     processing: "l/h",
-    task: true,
+    threading: Threading::Task,
     changes: Changes::Nothing,
     cost: &[Operation::Store.once(), Operation::Clock.once()],
     replicas: Replicas::Single,

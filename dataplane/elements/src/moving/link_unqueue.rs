@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Bandwidth, Changes, Cx, Element, Entry, Handler, HandlerError, Nanos,
-    Operation, Replicas, Run, Spec, Storage, Topic, Ty, handler_value, reasons,
+    Operation, Replicas, Run, Spec, Storage, Threading, Topic, Ty, handler_value, reasons,
 };
 use thruway_packet::{Anno, Batch, MAX_BATCH, Packet};
 
@@ -34,7 +34,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::sum("size", "packets on the link"),
             Handler::write("reset", "drops all packets on the link"),
         ],
-        task: true,
+        threading: Threading::Task,
         changes: Changes::Nothing,
         cost: &[Operation::Store.once(), Operation::Clock.once()],
         replicas: Replicas::Single,

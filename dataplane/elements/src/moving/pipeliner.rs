@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handlers, Handoff, Operation, Reason,
-    Replicas, Spec, Topic, Ty,
+    Replicas, Spec, Threading, Topic, Ty,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 
@@ -41,9 +41,7 @@ pub static ENTRY: Entry = Entry::built::<Pipeliner>(
             ),
             Arg::keyword("VERBOSE", Ty::Bool, "makes no difference: drops are counted, not told"),
         ],
-        task: true,
-        handoff: true,
-        leaves_at_home: true,
+        threading: Threading::Pipeline,
         changes: Changes::Nothing,
         cost: &[Operation::Store.once()],
         replicas: Replicas::Sharing(

@@ -4,7 +4,7 @@ use std::any::Any;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
-    Run, Spec, Topic, Ty, handler_value,
+    Run, Spec, Threading, Topic, Ty, handler_value,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 
@@ -36,7 +36,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::sum("count", "packets moved"),
             Handler::sum("calls", "how often it ran, and to what effect"),
         ],
-        task: true,
+        threading: Threading::Task,
         changes: Changes::Nothing,
         cost: &[Operation::Visit.once()],
         replicas: Replicas::Single,

@@ -2,7 +2,7 @@
 
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Load, Operation, Replicas, Run, Spec,
-    Topic, Ty,
+    Threading, Topic, Ty,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 
@@ -24,8 +24,7 @@ pub static ENTRY: Entry = Entry::new(
         ports: "1-/1-",
         processing: "a/h",
         args: &[Arg::rest("DEVICE", Ty::Any, "ROUTER ELEMENT CLASS, or that element's arguments")],
-        task: true,
-        task_pulls: true,
+        threading: Threading::PullTask,
         changes: Changes::Nothing,
         cost: &[Operation::Clone.once()],
         replicas: Replicas::Alike,

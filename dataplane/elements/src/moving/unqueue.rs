@@ -1,7 +1,8 @@
 //! Unqueue: from pull to push.
 
 use thruway_element::{
-    Arguments, Changes, Cx, Element, Entry, Handlers, NOTHING_MORE, Replicas, Run, Spec, Topic,
+    Arguments, Changes, Cx, Element, Entry, Handlers, NOTHING_MORE, Replicas, Run, Spec, Threading,
+    Topic,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 
@@ -16,7 +17,7 @@ pub static ENTRY: Entry = Entry::of::<Unqueue>(Spec {
            written or the limit raised.",
     example: "InfiniteSource(LIMIT 3) -> Queue -> Unqueue(LIMIT 3) -> Discard",
     processing: "l/h",
-    task: true,
+    threading: Threading::Task,
     changes: Changes::Nothing,
     cost: NOTHING_MORE,
     replicas: Replicas::Single,

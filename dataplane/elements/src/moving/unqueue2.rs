@@ -2,7 +2,7 @@
 
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handlers, NOTHING_MORE, Replicas, Run, Spec,
-    Topic, Ty,
+    Threading, Topic, Ty,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 
@@ -24,7 +24,7 @@ pub static ENTRY: Entry = Entry::built::<Unqueue2>(
             Arg::optional("BURST", Ty::UInt, "packets per scheduling; 0 for all there are").or("1"),
             Arg::keyword("QUEUES", Ty::Any, "names of the queues to watch, with blanks between"),
         ],
-        task: true,
+        threading: Threading::Task,
         changes: Changes::Nothing,
         cost: NOTHING_MORE,
         replicas: Replicas::Single,

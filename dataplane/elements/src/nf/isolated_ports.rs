@@ -4,7 +4,8 @@ use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex};
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, NOTHING_MORE, Replicas, Run, Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Cx, Element, Entry, NOTHING_MORE, Replicas, Run, Spec, Threading, Topic,
+    Ty,
 };
 use thruway_exchange::socket::SocketError;
 use thruway_exchange::{Attached, Outgoing, lie_down};
@@ -44,7 +45,7 @@ pub static ENTRY: Entry = Entry::new(
         args: const {
             &[Arg::keyword("BATCH", Ty::UInt, "packets that come in at a time, 1 to 31").or("1")]
         },
-        task: true,
+        threading: Threading::Task,
         cost: NOTHING_MORE,
         replicas: Replicas::Apart("the process of an isolated part has one thread"),
         ..Spec::DEFAULT

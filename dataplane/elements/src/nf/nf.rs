@@ -4,7 +4,7 @@ use std::any::Any;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cost, Cx, Demand, Element, Ended, Entry, Handler, HandlerError,
-    Load, Operation, Replicas, Run, Scratch, Spec, Stream, Topic, Ty, reasons,
+    Load, Operation, Replicas, Run, Scratch, Spec, Stream, Threading, Topic, Ty, reasons,
 };
 use thruway_exchange::Tuning;
 use thruway_packet::Batch;
@@ -31,8 +31,7 @@ pub static ENTRY: Entry = Entry::new(
         args: ARGS,
         drops: Lost::DROPS,
         handlers: HANDLERS,
-        task: true,
-        task_everywhere: true,
+        threading: Threading::TaskPerThread,
         changes: Changes::Headers,
         cost: &[Operation::RingHop.once(), Operation::CopyLine.times(2.0)],
         replicas: Replicas::Sharing("the process; each thread has rings of its own to it"),

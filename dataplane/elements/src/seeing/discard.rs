@@ -2,7 +2,7 @@
 
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handlers, NOTHING_MORE, Replicas, Run, Spec,
-    Topic, Ty,
+    Threading, Topic, Ty,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 
@@ -21,8 +21,7 @@ pub static ENTRY: Entry = Entry::built::<Discard>(
             Arg::keyword("BURST", Ty::UInt, "packets to pull at once; 0 for all (pull input only)")
                 .or("1"),
         ],
-        task: true,
-        task_pulls: true,
+        threading: Threading::PullTask,
         changes: Changes::Nothing,
         cost: NOTHING_MORE,
         replicas: Replicas::Alike,

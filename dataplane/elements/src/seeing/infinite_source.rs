@@ -2,7 +2,7 @@
 
 use thruway_element::{
     Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, Load, Made, Operation,
-    Reason, Replicas, Run, Spec, Topic, Ty, handler_value,
+    Reason, Replicas, Run, Spec, Threading, Topic, Ty, handler_value,
 };
 use thruway_packet::{Batch, Image, MAX_BATCH, Marks, Packet};
 
@@ -45,7 +45,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::both("length", "length of the packets; -1 for that of DATA"),
             Handler::write("reset", "sets count to zero and starts again"),
         ],
-        task: true,
+        threading: Threading::Task,
         cost: &[Operation::Make.once()],
         replicas: Replicas::Single,
         ..Spec::DEFAULT

@@ -1,7 +1,7 @@
 //! RandomSource: packets of random bytes.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Element, Entry, Handler, Operation, Replicas, Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Element, Entry, Handler, Operation, Replicas, Spec, Threading, Topic, Ty,
 };
 
 use super::infinite_source::InfiniteSource;
@@ -38,7 +38,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::both("length", "bytes of a packet"),
             Handler::write("reset", "sets count to zero and starts again"),
         ],
-        task: true,
+        threading: Threading::Task,
         cost: &[Operation::Make.once(), Operation::Random.times(8.0)],
         replicas: Replicas::Single,
         ..Spec::DEFAULT

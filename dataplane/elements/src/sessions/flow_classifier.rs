@@ -8,8 +8,8 @@ use crate::dialect::ignored;
 use crate::reaching::finding;
 use thruway_element::{
     Arg, ArgError, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError,
-    Input, Load, Merge, Nanos, Operation, Reason, Refusal, Replicas, Settings, Spec, Topic, Ty,
-    reasons,
+    Input, Load, Merge, Nanos, Operation, Reason, Refusal, Replicas, Settings, Spec, Threading,
+    Topic, Ty, reasons,
 };
 use thruway_flow::Timeouts;
 use thruway_flow::manager::{Bounds, ClassCounts, Counts, Cursor, Filter, Kind, Manager};
@@ -67,8 +67,7 @@ pub static ENTRY: Entry = Entry::new(
                packets are classified here. Use it where nobody but that switch can send.",
         example: "FromDump(web.pcap, STOP true) -> FlowClassifier ~> FlowDispatcher(-, SESSION connection) -> Discard",
         processing: "h/h",
-        speaks_for_threads: true,
-        handoff: true,
+        threading: Threading::SessionHandoff,
         args: &[
             Arg::keyword(
                 "INPUT",

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas, Run,
-    Spec, Topic, Ty, handler_value,
+    Spec, Threading, Topic, Ty, handler_value,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::af_packet::PacketOptions;
@@ -92,7 +92,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::read("filepos", "of a capture: byte at which the next record starts"),
             Handler::both("active", "whether it reads packets"),
         ],
-        task: true,
+        threading: Threading::Task,
         cost: &[Operation::PortReceive.once()],
         replicas: Replicas::Apart(
             "each reads queues of its own, or has a socket of the group that flows are spread \

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Nanos, Operation, Reason,
-    Replicas, Run, Spec, Topic, Ty, handler_value, reasons,
+    Replicas, Run, Spec, Threading, Topic, Ty, handler_value, reasons,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::dpdk::{Counters, Device, Receiver};
@@ -88,7 +88,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::read("offloads", "the port's checks of packets, and whether they are used"),
             Handler::both("active", "whether it reads packets"),
         ],
-        task: true,
+        threading: Threading::Task,
         cost: &[Operation::PortReceive.once()],
         replicas: Replicas::Apart("each reads a queue of its own"),
         ..Spec::DEFAULT

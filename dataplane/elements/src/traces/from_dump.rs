@@ -2,7 +2,7 @@
 
 use thruway_element::{
     Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, Load, Made, Nanos,
-    Operation, Replicas, Run, Spec, Topic, Ty, handler_value, reasons,
+    Operation, Replicas, Run, Spec, Threading, Topic, Ty, handler_value, reasons,
 };
 use thruway_packet::{Batch, MAX_BATCH, Packet};
 use thruway_port::capture::LinkType;
@@ -36,7 +36,7 @@ pub static ENTRY: Entry = Entry::new(
         args: ARGS,
         drops: Lost::DROPS,
         handlers: HANDLERS,
-        task: true,
+        threading: Threading::Task,
         cost: &[Operation::Make.once(), Operation::HeaderRead.once()],
         replicas: Replicas::Single,
         ..Spec::DEFAULT

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas, Run,
-    Spec, Topic, Ty,
+    Spec, Threading, Topic, Ty,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::tap::{Tap, TapOptions};
@@ -48,7 +48,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::sum("byte_count", "bytes from the host"),
             Handler::read("dev_name", "the interface's name"),
         ],
-        task: true,
+        threading: Threading::Task,
         cost: &[Operation::PortReceive.once()],
         replicas: Replicas::Single,
         ..Spec::DEFAULT

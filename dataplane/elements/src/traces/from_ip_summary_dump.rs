@@ -1,7 +1,9 @@
 //! FromIPSummaryDump: packets made of the lines of a summary.
 
 use thruway_element::text::split_words;
-use thruway_element::{Arg, ArgErrors, Args, Element, Entry, Operation, Replicas, Spec, Topic, Ty};
+use thruway_element::{
+    Arg, ArgErrors, Args, Element, Entry, Operation, Replicas, Spec, Threading, Topic, Ty,
+};
 
 use crate::dialect::ignored;
 
@@ -34,7 +36,7 @@ pub static ENTRY: Entry = Entry::new(
         args: ARGS,
         drops: Lost::DROPS,
         handlers: HANDLERS,
-        task: true,
+        threading: Threading::Task,
         cost: &[Operation::Make.once(), Operation::Format.once()],
         replicas: Replicas::Single,
         ..Spec::DEFAULT

@@ -1,6 +1,8 @@
 //! FromTcpdump: packets made of what tcpdump printed.
 
-use thruway_element::{Arg, ArgErrors, Args, Element, Entry, Operation, Replicas, Spec, Topic, Ty};
+use thruway_element::{
+    Arg, ArgErrors, Args, Element, Entry, Operation, Replicas, Spec, Threading, Topic, Ty,
+};
 
 use super::tcpdump::Tcpdump;
 use super::text_dump::{HANDLERS, Lost, Source, TextDump};
@@ -37,7 +39,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         drops: Lost::DROPS,
         handlers: HANDLERS,
-        task: true,
+        threading: Threading::Task,
         cost: &[Operation::Make.once(), Operation::Format.once()],
         replicas: Replicas::Single,
         ..Spec::DEFAULT

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas, Run,
-    Spec, Topic, Ty,
+    Spec, Threading, Topic, Ty,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::tap::TapOptions;
@@ -63,7 +63,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::sum("sent", "packets handed to the host"),
             Handler::read("dev_name", "the interface's name").shared(),
         ],
-        task: true,
+        threading: Threading::Task,
         cost: &[Operation::PortReceive.once()],
         replicas: Replicas::OneThread(
             "its device sends what comes in one order; a Queue in front does, too",

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use thruway_element::{
     Alias, Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, Load, Made,
-    Nanos, Operation, Replicas, Run, Spec, Topic, Ty, handler_value,
+    Nanos, Operation, Replicas, Run, Spec, Threading, Topic, Ty, handler_value,
 };
 use thruway_packet::{Batch, Image, MAX_BATCH, Marks, Packet, prefetch_bytes};
 
@@ -60,7 +60,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::both("timing", "speed, in that of the timestamps; 0 for all there is"),
             Handler::write("reset", "forgets the packets and loads again"),
         ],
-        task: true,
+        threading: Threading::Task,
         cost: &[Operation::Make.once()],
         replicas: Replicas::Single,
         ..Spec::DEFAULT

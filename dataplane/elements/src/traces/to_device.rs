@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
-    Run, Spec, Topic, Ty, reasons,
+    Run, Spec, Threading, Topic, Ty, reasons,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::capture::WriterOptions;
@@ -68,9 +68,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::read("method", "of an interface: the way it is used, and why; - if none"),
             Handler::write("reset_counts", "sets the counts to zero"),
         ],
-        task: true,
-        task_pulls: true,
-        serves_replicas: true,
+        threading: Threading::SharedPullTask,
         changes: Changes::Nothing,
         cost: &[Operation::PortSend.once()],
         replicas: Replicas::Apart(

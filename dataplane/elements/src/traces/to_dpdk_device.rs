@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Nanos, Operation,
-    Replicas, Run, Spec, Topic, Ty, reasons,
+    Replicas, Run, Spec, Threading, Topic, Ty, reasons,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::dpdk::{Device, Sender};
@@ -64,9 +64,7 @@ pub static ENTRY: Entry = Entry::new(
             dpdk::DEVICE,
             dpdk::XSTATS,
         ],
-        task: true,
-        task_pulls: true,
-        serves_replicas: true,
+        threading: Threading::SharedPullTask,
         changes: Changes::Nothing,
         cost: &[Operation::PortSend.once()],
         replicas: Replicas::Apart(

@@ -2,7 +2,7 @@
 
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Load,
-    Operation, Replicas, Run, Spec, Topic, Ty, reasons,
+    Operation, Replicas, Run, Spec, Threading, Topic, Ty, reasons,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::capture::{FileFormat, LinkType, WriterOptions};
@@ -36,8 +36,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::read("filename", "the file's name"),
             Handler::write("flush", "writes out what is buffered").shared(),
         ],
-        task: true,
-        task_pulls: true,
+        threading: Threading::PullTask,
         changes: Changes::Nothing,
         cost: &[Operation::CopyLine.times(2.0)],
         replicas: Replicas::Sharing("the file: packets of one thread are in it in their order"),

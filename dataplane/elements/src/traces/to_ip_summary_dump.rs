@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use thruway_element::text::quote;
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
-    Run, Spec, Topic, Ty, reasons,
+    Run, Spec, Threading, Topic, Ty, reasons,
 };
 use thruway_packet::{Anno, Batch, MAX_BATCH, Packet};
 
@@ -44,8 +44,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::sum("count", "lines written"),
             Handler::write("flush", "writes out what is buffered").shared(),
         ],
-        task: true,
-        task_pulls: true,
+        threading: Threading::PullTask,
         changes: Changes::Nothing,
         cost: &[Operation::Format.once()],
         replicas: Replicas::Sharing("the file: lines of one thread are in it in their order"),

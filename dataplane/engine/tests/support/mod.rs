@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use thruway_element::{
     Arg, Args, Cx, Element, Entry, Handler, HandlerError, Handoff, Purpose, Registry, Replicas,
-    Run, Spec, Ty, Verdict,
+    Run, Spec, Threading, Ty, Verdict,
 };
 use thruway_engine::{Options, Router};
 use thruway_lang::{NoLibraries, Source, Variables, load};
@@ -27,7 +27,7 @@ static SOURCE: Entry = Entry::new(
         name: "Source",
         ports: "0/-",
         processing: "h/h",
-        task: true,
+        threading: Threading::Task,
         args: &[
             Arg::required("COUNT", Ty::UInt, ""),
             Arg::optional("BURST", Ty::UInt, "").or("1"),
@@ -184,7 +184,13 @@ impl Element for Tick {
 }
 
 static PULLER: Entry = Entry::new(
-    Spec { name: "Puller", ports: "1/1", processing: "l/h", task: true, ..Spec::DEFAULT },
+    Spec {
+        name: "Puller",
+        ports: "1/1",
+        processing: "l/h",
+        threading: Threading::Task,
+        ..Spec::DEFAULT
+    },
     |_args| Ok(Box::new(Puller(Batch::new()))),
 );
 
@@ -268,7 +274,7 @@ static ASK: Entry = Entry::new(
     Spec {
         name: "Ask",
         ports: "0/0",
-        task: true,
+        threading: Threading::Task,
         args: &[
             Arg::required("CALL", Ty::Str, ""),
             Arg::optional("COUNT", Ty::UInt, "").or("0"),
@@ -335,7 +341,7 @@ static EITHER: Entry = Entry::new(
         name: "Either",
         ports: "0/1",
         processing: "a/a",
-        task: true,
+        threading: Threading::Task,
         args: &[Arg::required("COUNT", Ty::UInt, "")],
         ..Spec::DEFAULT
     },
@@ -364,7 +370,7 @@ impl Element for Either {
 static HAND: Entry = Entry::new(
     Spec {
         name: "Hand",
-        handoff: true,
+        threading: Threading::Handoff,
         args: &[
             Arg::required("COUNT", Ty::UInt, ""),
             Arg::optional("CAPACITY", Ty::UInt, "").or("4096"),

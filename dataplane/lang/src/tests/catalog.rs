@@ -1,6 +1,6 @@
 //! A few element classes, enough for every port code.
 
-use thruway_element::{Catalog, Purpose, Spec};
+use thruway_element::{Catalog, Purpose, Spec, Threading};
 
 use crate::{Diagnostics, Graph, Loaded, NoLibraries, Source, Variables, load, parse_with};
 
@@ -11,11 +11,11 @@ const fn spec(name: &'static str, ports: &'static str, processing: &'static str)
 }
 
 static SPECS: &[Spec] = &[
-    Spec { task: true, ..spec("InfiniteSource", "0/1", "h") },
-    Spec { task: true, ..spec("Unqueue", "1/1", "l/h") },
+    Spec { threading: Threading::Task, ..spec("InfiniteSource", "0/1", "h") },
+    Spec { threading: Threading::Task, ..spec("Unqueue", "1/1", "l/h") },
     spec("Queue", "1/1", "h/l"),
     spec("Discard", "1/0", "a"),
-    Spec { task: true, ..spec("ToDevice", "1/0", "l") },
+    Spec { threading: Threading::Task, ..spec("ToDevice", "1/0", "l") },
     spec("Null", "1/1", "a/a"),
     spec("Counter", "1/1", "a/a"),
     spec("IPFilter", "1/-", "h"),

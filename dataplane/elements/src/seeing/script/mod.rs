@@ -16,7 +16,7 @@ mod variables;
 use rustix::process::Signal;
 use thruway_element::{
     Alias, Arg, ArgError, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError,
-    NOTHING_MORE, Replicas, Run, Spec, Topic, Ty, reasons,
+    NOTHING_MORE, Replicas, Run, Spec, Threading, Topic, Ty, reasons,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -50,7 +50,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         drops: Unwanted::DROPS,
         handlers: HANDLERS,
-        task: true,
+        threading: Threading::Task,
         changes: Changes::Nothing,
         cost: NOTHING_MORE,
         replicas: Replicas::Apart(

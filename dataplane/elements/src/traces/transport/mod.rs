@@ -10,7 +10,7 @@ use std::any::Any;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Cx, Element, Handler, HandlerError, Operation, Pressing, Reason, Run,
-    Spec, Topic, Ty, reasons,
+    Spec, Threading, Topic, Ty, reasons,
 };
 use thruway_packet::{Anno, Batch, MAX_BATCH, Packet, SMALL_FRAME};
 use thruway_port::capture::LinkType;
@@ -49,7 +49,7 @@ pub(super) const SOCKET: Spec = Spec {
     flow: "x/y",
     drops: Lost::DROPS,
     handlers: HANDLERS,
-    task: true,
+    threading: Threading::Task,
     cost: &[Operation::PortReceive.once()],
     ..Spec::DEFAULT
 };
