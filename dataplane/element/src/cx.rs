@@ -36,8 +36,7 @@ pub trait Host {
     /// Forgets all timers of `node` with this token.
     fn clear_timer(&mut self, node: u32, token: u32);
 
-    /// Runs `visit` on the element `node`, if it offers itself by
-    /// [`Element::as_neighbour`](crate::Element::as_neighbour).
+    /// Runs `visit` on the element `node`, if this thread has it and it is not running.
     fn visit(&mut self, wires: &mut Wires, node: u32, visit: &mut Visit<'_>) {
         let _ = (wires, node, visit);
     }
@@ -343,8 +342,8 @@ impl<'a> Cx<'a> {
         }
     }
 
-    /// Runs `visit` on another element of this thread, if it offers itself by
-    /// [`Element::as_neighbour`](crate::Element::as_neighbour) and is not running.
+    /// Runs `visit` on another element of this thread, if it is not running: for an element that
+    /// knows the other's type, and does more at it than hand it packets.
     #[inline]
     pub fn visit(&mut self, node: u32, visit: &mut Visit<'_>) {
         self.host.visit(self.wires, node, visit);

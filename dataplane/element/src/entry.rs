@@ -1,8 +1,7 @@
 //! The registry: one explicit sorted list of element classes.
 
-use std::any::Any;
-
 use crate::args::{ArgErrors, Args};
+use crate::capability::{Capabilities, of_type_mut};
 use crate::cx::Cx;
 use crate::declared::{Arguments, Handlers};
 use crate::later::HandlerError;
@@ -54,6 +53,8 @@ pub struct Entry {
     pub shares: Option<Shares>,
     /// How its handlers are called, where not by [`Element::read`] and [`Element::write`].
     pub handler_calls: Option<HandlerCalls>,
+    /// What its elements can do besides handling packets.
+    pub capabilities: Capabilities,
 }
 
 /// Calls the handlers of an element whose type is known.
@@ -66,21 +67,16 @@ pub struct HandlerCalls {
 impl HandlerCalls {
     const fn of<T: Element + Handlers>() -> HandlerCalls {
         HandlerCalls {
-            read: |element, cx, name, param| match of_type::<T>(element) {
+            read: |element, cx, name, param| match of_type_mut::<T>(element) {
                 Some(element) => element.read_handler(cx, name, param),
                 None => Err(HandlerError::no_read(name)),
             },
-            write: |element, cx, name, value| match of_type::<T>(element) {
+            write: |element, cx, name, value| match of_type_mut::<T>(element) {
                 Some(element) => element.write_handler(cx, name, value),
                 None => Err(HandlerError::no_write(name)),
             },
         }
     }
-}
-
-/// An element as what it is.
-fn of_type<T: Element>(element: &mut dyn Element) -> Option<&mut T> {
-    (element as &mut dyn Any).downcast_mut()
 }
 
 impl Entry {
@@ -99,7 +95,8 @@ impl Entry {
 
     /// An element that does all by itself.
     pub const fn new(spec: Spec, build: Build) -> Entry {
-        Entry { spec, build, declare: None, shares: None, handler_calls: None }
+        let capabilities = Capabilities::NONE;
+        Entry { spec, build, declare: None, shares: None, handler_calls: None, capabilities }
     }
 
     /// Reads a handler of an element that this entry built.
@@ -134,6 +131,11 @@ impl Entry {
             Some(handler_calls) => (handler_calls.write)(element, cx, name, value),
             None => element.write(cx, name, value),
         }
+    }
+
+    /// The same for an information element: `declare` enters names for the others' arguments.
+    pub const fn declaring(self, declare: Declare) -> Entry {
+        Entry { declare: Some(declare), ..self }
     }
 
     /// The same for an input that several threads can serve.

@@ -8,12 +8,14 @@
 #![forbid(unsafe_code)]
 
 pub mod args;
+mod capability;
 pub mod cost;
 mod cx;
 pub mod declared;
 mod entry;
 mod exception;
 mod handoff;
+mod hot_swap;
 mod later;
 mod nearest;
 mod outside;
@@ -34,17 +36,19 @@ mod ways;
 mod wires;
 
 pub use args::{ArgError, ArgErrors, Args, Env, Names, Shared, handler_value};
-pub use cost::{Cost, Load, Made, NOTHING_MORE, Operation};
+pub use capability::{Capabilities, Cast};
+pub use cost::{Cost, CostModel, Load, Made, NOTHING_MORE, Operation};
 pub use cx::{Cx, Ear, Host, Verdict, Visit};
 pub use declared::{Arguments, Handlers};
 pub use entry::{Build, Catalog, Entry, HandlerCalls, Registry, Share};
 pub use exception::{Exception, Fails};
-pub use handoff::{Handoff, Staged};
+pub use handoff::{Handoff, HandoffQueue, Staged};
+pub use hot_swap::HotSwap;
 pub use later::{Answer, HandlerError, Later, Promise};
 pub use nearest::nearest;
 pub use outside::{Origin, Outside, Pending, Progress, Ready, Remote, RemoteCall};
 pub use per_session::{Answers, Known, NoAnswer, Opening, PerSession, Session};
-pub use per_stream::{STAGE_TIMER, Stream, StreamPlan, stream_ended};
+pub use per_stream::{STAGE_TIMER, Stream, StreamMember, StreamPlan, stream_ended};
 pub use pressing::Pressing;
 pub use purpose::{Purpose, ThreadNumber};
 pub use reason::Reason;
@@ -53,11 +57,12 @@ pub use spec::{
     Wants,
 };
 pub use stats::{NodeStats, Stats};
-pub use storage::Storage;
+pub use storage::{Buffer, Storage};
 pub use threading::Threading;
 pub use values::{
     Addresses, AnnoArg, Bandwidth, Declared, FromArg, Ip6Prefix, IpPrefix, Nanos, Size, UdpPort,
 };
+pub use wants::{FlowDispatch, FlowEntry, SessionFunction};
 pub use ways::{Reach, Ways};
 pub use wires::{PullFrom, Slot, Stores, Target, Wires};
 
@@ -136,25 +141,6 @@ pub trait Element: Any + Send {
         Run::Idle
     }
 
-    /// How it hands packets to its replicas (where [`Threading::hands_off`]). Asked once,
-    /// before [`Element::initialize`].
-    fn handoff(&self) -> Handoff {
-        Handoff::default()
-    }
-
-    /// Packets of each other thread that it takes in this round, at most; the rest waits in the
-    /// ring. With 0 it takes none, and a stop does not wait for them.
-    fn handoff_room(&self) -> usize {
-        MAX_BATCH
-    }
-
-    /// Handles packets that its replica in another thread handed over ([`Cx::handoff`]); they were
-    /// counted there. What is left in the batch goes on as behind [`Element::process`], which the
-    /// default calls with input 0.
-    fn handed(&mut self, cx: &mut Cx<'_>, batch: &mut Batch) {
-        self.process(cx, 0, batch);
-    }
-
     /// A timer set by [`Cx::set_timer`] has come.
     fn timer(&mut self, cx: &mut Cx<'_>, token: u32) {
         let _ = (cx, token);
@@ -177,11 +163,6 @@ pub trait Element: Any + Send {
     fn write(&mut self, cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
         let _ = (cx, value);
         Err(HandlerError::no_write(name))
-    }
-
-    /// Itself, for a neighbour upstream that hands it more than packets ([`Cx::visit`]).
-    fn as_neighbour(&mut self) -> Option<&mut dyn Any> {
-        None
     }
 
     /// What a packet costs where that depends on arguments, tables or traffic; else its spec's
@@ -207,27 +188,6 @@ pub trait Element: Any + Send {
     fn class(&self, port: usize) -> Option<String> {
         let _ = port;
         None
-    }
-
-    /// What the user set of the flow manager, of an element where classification begins.
-    fn flow_settings(&self) -> Option<Settings> {
-        None
-    }
-
-    /// What it is to the flow manager, if it is no entry ([`Element::flow_settings`]). A dispatcher
-    /// names its rules; with none, they follow from the elements behind its outputs.
-    fn role(&self) -> Role {
-        Role::Function
-    }
-
-    /// Of a dispatcher without rules of its own: those that follow from the elements behind its
-    /// outputs, and the class of each output as text. Called before [`Element::initialize`].
-    ///
-    /// # Errors
-    /// Why it cannot go by them.
-    fn take_rules(&mut self, rules: &[Rule], classes: &[String]) -> Result<(), String> {
-        let _ = (rules, classes);
-        Ok(())
     }
 
     /// What it is to streams, if anything.

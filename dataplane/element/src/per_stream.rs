@@ -9,7 +9,9 @@ use thruway_stream::content::{HasContent, flag};
 use thruway_stream::stage::{Memory, Stage};
 use zerocopy::FromBytes;
 
+use crate::Element;
 use crate::cx::Cx;
+use crate::exception::Exception;
 use crate::spec::{Scratch, Wants};
 
 /// Token of the timer that lets go what was held back too long; an element with a [`Stage`] hands
@@ -41,6 +43,30 @@ pub struct StreamPlan {
     pub functions: Vec<(u32, Needs)>,
     /// The layer of the context that it stands in.
     pub within: Option<Layer>,
+}
+
+/// An element that begins or ends a context of streams, or is a function of the payload in one.
+pub trait StreamMember: Element {
+    /// What it is to streams, if anything.
+    fn stream(&self) -> Option<Stream>;
+
+    /// Of an element where a context begins or ends: what is wanted of the context, and which
+    /// elements belong to it. Called before [`Element::initialize`].
+    fn take_stream(&mut self, plan: &StreamPlan) {
+        let _ = plan;
+    }
+
+    /// Of a function of streams: it stands in a context of this layer; called before
+    /// [`Element::initialize`] for each of those that it stands in.
+    fn take_context(&mut self, layer: Layer) {
+        let _ = layer;
+    }
+
+    /// Once it knows its context: the cases in which functions cannot inspect what they are there
+    /// for, with what it does then. `thruway check` prints them.
+    fn exceptions(&self) -> Vec<Exception> {
+        Vec::new()
+    }
 }
 
 impl Wants {

@@ -135,7 +135,7 @@ impl Rig {
             let env = Env::alone("tested", entry.spec.name, &addresses, &shared);
             let env = Env { thread, threads, rank: thread, inputs: 1, outputs, ..env };
             let element = (entry.build)(&Args::sort(&entry.spec, &texts, &env)?)?;
-            let capacity = element.handoff().capacity;
+            let capacity = entry.rings(&*element).capacity;
             let (all, rings) = ((0..threads).collect(), Arc::clone(&rings));
             let others = Others { all, own: thread, capacity, rings };
             Rig::among(others, element, entry, outputs).map_err(ArgErrors::whole)
@@ -181,8 +181,9 @@ impl Rig {
     /// each output.
     pub(crate) fn run(&mut self) -> (Run, Vec<Vec<Packet>>) {
         for mut batch in self.host.others.take() {
+            let entry = self.entry;
             self.with(|element, cx| {
-                element.handed(cx, &mut batch);
+                entry.handed(element, cx, &mut batch);
                 cx.emit_all(0, &mut batch);
             });
         }

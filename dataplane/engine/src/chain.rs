@@ -1,12 +1,13 @@
 //! A configuration as the flow manager sees it ([`thruway_flow::chain`]).
 
-use thruway_element::{Addresses, Changes, Demand, Element, Names, Role, Rule, Spec, Topic};
+use thruway_element::{Addresses, Changes, Demand, FlowDispatch, Names, Role, Rule, Spec, Topic};
 use thruway_flow::chain::{Chain, Node, useless_rule};
 use thruway_flow::plan::{Plan, PlanError};
 use thruway_flow::{Expr, SessionDef, consolidate, parse_class};
 use thruway_lang::{Checked, Graph, Processing};
 
 use crate::build::{BuildError, Stage};
+use crate::layout::Replica;
 
 /// What a class is called that takes every packet.
 const EVERYTHING: &str = "-";
@@ -26,11 +27,11 @@ pub(crate) struct View {
 /// Declarations that cannot be read, and dispatchers that could not tell their outputs apart.
 pub(crate) fn view(
     (graph, checked): (&Graph, &Checked),
-    elements: &[Option<&dyn Element>],
+    elements: &[Option<Replica<'_>>],
     addresses: &Addresses,
 ) -> Result<View, Vec<BuildError>> {
     let viewer = Viewer { graph, checked, elements, addresses };
-    let mut settings = elements.iter().flatten().filter_map(|element| element.flow_settings());
+    let mut settings = elements.iter().flatten().filter_map(|element| element.settings());
     let early_drop = settings.all(|settings| settings.early_drop);
     let mut view = View { chain: Chain { nodes: Vec::new(), early_drop }, derived: Vec::new() };
     let mut errors = Vec::new();
@@ -65,7 +66,7 @@ impl From<PlanError> for BuildError {
 struct Viewer<'a> {
     graph: &'a Graph,
     checked: &'a Checked,
-    elements: &'a [Option<&'a dyn Element>],
+    elements: &'a [Option<Replica<'a>>],
     addresses: &'a Addresses,
 }
 
@@ -74,7 +75,7 @@ impl Viewer<'_> {
         self.graph.elements[index].spec
     }
 
-    fn element(&self, index: usize) -> Option<&dyn Element> {
+    fn element(&self, index: usize) -> Option<Replica<'_>> {
         self.elements.get(index).copied().flatten()
     }
 
@@ -112,8 +113,12 @@ impl Viewer<'_> {
     }
 
     fn role(&self, index: usize) -> Role {
-        let Some(element) = self.element(index) else { return Role::Function };
-        if element.flow_settings().is_some() { Role::Entry } else { element.role() }
+        let Some(Replica { entry, element }) = self.element(index) else { return Role::Function };
+        if entry.flow_entry(element).is_some() {
+            return Role::Entry;
+        }
+        let rules = entry.flow_dispatch(element).map(FlowDispatch::rules);
+        rules.map_or(Role::Function, Role::Dispatcher)
     }
 
     /// Where what is pushed out of an output goes.
@@ -130,7 +135,7 @@ impl Viewer<'_> {
     }
 
     fn demand(&self, index: usize) -> Result<Option<Demand>, BuildError> {
-        if let Some(demand) = self.element(index).and_then(Element::demand) {
+        if let Some(demand) = self.element(index).and_then(|own| own.element.demand()) {
             return Ok(Some(demand));
         }
         let wants = self.spec(index).wants;
@@ -144,7 +149,7 @@ impl Viewer<'_> {
 
     /// What an element declares to want at an input.
     fn class(&self, index: usize, input: usize) -> Option<String> {
-        let own = self.element(index).and_then(|element| element.class(input));
+        let own = self.element(index).and_then(|own| own.element.class(input));
         own.or_else(|| {
             let classes = self.spec(index).wants.classes;
             let class = classes.get(input.min(classes.len().checked_sub(1)?))?;

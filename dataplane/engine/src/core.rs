@@ -230,9 +230,7 @@ impl Host for Core {
     #[inline]
     fn visit(&mut self, wires: &mut Wires, node: u32, visit: &mut Visit<'_>) {
         self.with(wires, node, |element, cx| {
-            if let Some(neighbour) = element.as_neighbour() {
-                visit(neighbour, cx);
-            }
+            visit(element, cx);
         });
     }
 

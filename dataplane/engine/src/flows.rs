@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 
-use thruway_element::{Addresses, Element, Role, Settings};
+use thruway_element::{Addresses, Role, Settings};
 use thruway_flow::chain::Chain;
 use thruway_flow::manager::{Manager, shared_flows_of};
 use thruway_flow::plan::Plan;
@@ -11,7 +11,7 @@ use thruway_flow::plan::Plan;
 use crate::build::{BuildError, Elements, Stage};
 use crate::chain::{self, View};
 use crate::engine::Engine;
-use crate::layout::Layout;
+use crate::layout::{Layout, Replica};
 
 /// What the flow manager makes of a configuration.
 pub struct Flows {
@@ -33,13 +33,13 @@ pub(crate) fn plan(
     replicas: &mut [Elements],
     addresses: &Addresses,
 ) -> Result<Flows, Vec<BuildError>> {
-    let replica = |node: usize| replicas.iter().find_map(|elements| elements[node].as_deref());
-    let elements: Vec<Option<&dyn Element>> =
-        (0..layout.graph.elements.len()).map(replica).collect();
+    let nodes = 0..layout.graph.elements.len();
+    let elements: Vec<Option<Replica<'_>>> =
+        nodes.map(|node| layout.replica(replicas, node)).collect();
     let settings = settings(layout, &elements)?;
     let View { mut chain, derived } =
         chain::view((&layout.graph, &layout.checked), &elements, addresses)?;
-    give_rules(&chain, &derived, replicas)?;
+    give_rules(layout, (&chain, &derived), replicas)?;
     let mut settings = settings.unwrap_or_default();
     settings.seeds = std::array::from_fn(|_| RandomState::new().build_hasher().finish());
     chain.early_drop = settings.early_drop;
@@ -49,15 +49,17 @@ pub(crate) fn plan(
 
 /// Hands dispatchers the rules that were derived for them.
 fn give_rules(
-    chain: &Chain,
-    derived: &[(usize, Vec<String>)],
+    layout: &Layout,
+    (chain, derived): (&Chain, &[(usize, Vec<String>)]),
     replicas: &mut [Elements],
 ) -> Result<(), Vec<BuildError>> {
     let mut errors = Vec::new();
     for (node, classes) in derived {
         let Role::Dispatcher(rules) = &chain.nodes[*node].role else { continue };
+        let Some(entry) = layout.entries[*node] else { continue };
         for element in replicas.iter_mut().filter_map(|elements| elements[*node].as_deref_mut()) {
-            if let Err(message) = element.take_rules(rules, classes) {
+            let dispatch = entry.flow_dispatch_mut(element);
+            if let Some(Err(message)) = dispatch.map(|own| own.take_rules(rules, classes)) {
                 errors.push(BuildError::at(Stage::Arguments, *node, message));
             }
         }
@@ -68,11 +70,11 @@ fn give_rules(
 /// What the user set, at whichever element; that two say different things is an error.
 fn settings(
     layout: &Layout,
-    elements: &[Option<&dyn Element>],
+    elements: &[Option<Replica<'_>>],
 ) -> Result<Option<Settings>, Vec<BuildError>> {
     let mut first: Option<(usize, Settings)> = None;
     for (node, element) in elements.iter().enumerate() {
-        let Some(settings) = element.and_then(Element::flow_settings) else { continue };
+        let Some(settings) = element.and_then(Replica::settings) else { continue };
         match first {
             None => first = Some((node, settings)),
             Some((_, same)) if same == settings => {}

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use thruway_element::{Element, Reason, Staged, Threading};
+use thruway_element::{Reason, Staged, Threading};
 use thruway_flow::manager::{HandoffCounts, THREADS_MAX, ThreadSet};
 use thruway_packet::MAX_BATCH;
 
@@ -29,14 +29,15 @@ pub(crate) fn install(flows: &Flows, engines: &mut [Engine]) {
         let (spec, from) = (layout.graph.elements[node].spec, &layout.threads[node]);
         let replica = from.first().and_then(|thread| engines[*thread].core.elements[node].as_ref());
         let Some(element) = replica.filter(|_| spec.threading.hands_off()) else { continue };
+        let Some(entry) = layout.entries[node] else { continue };
         // Whoever begins sessions hands packets to the thread that serves theirs.
-        let is_entry = element.flow_settings().is_some();
+        let is_entry = entry.flow_entry(&**element).is_some();
         if is_entry && !shares_sessions || layout.is_passed_by(node) {
             continue;
         }
         let is_store = spec.threading == Threading::Pipeline;
         let to = if is_store { &layout.home[node..=node] } else { &from[..] };
-        let rings = element.handoff();
+        let rings = entry.rings(&**element);
         let point = Point { node, from, to, rings, is_entry, is_store };
         Handoffs::connect(&mut all.iter_mut().collect::<Vec<_>>(), point);
     }
@@ -89,12 +90,17 @@ impl Layout {
 impl Core {
     /// Packets on their way from here to other threads, but for those that nobody is to take now.
     pub(crate) fn handing(&self) -> usize {
-        let elements = self.elements.iter().enumerate();
-        let takes = |element: &dyn Element| element.handoff_room() > 0;
-        elements
-            .filter(|(_, element)| element.as_deref().is_some_and(takes))
-            .map(|(node, _)| self.handoffs.holding(node))
+        let nodes = 0..self.elements.len();
+        nodes
+            .filter(|node| self.handoff_room(*node) > 0)
+            .map(|node| self.handoffs.holding(node))
             .sum()
+    }
+
+    /// Packets of each ring that an element takes in this round, at most.
+    fn handoff_room(&self, node: usize) -> usize {
+        let (entry, element) = (self.layout.entries[node], self.elements[node].as_deref());
+        element.zip(entry).map_or(0, |(element, entry)| entry.handoff_room(element))
     }
 }
 
@@ -131,8 +137,7 @@ impl Engine {
     /// Empties the rings of an element, as far as it takes packets.
     fn take_rings(&mut self, at: usize) -> bool {
         let Inlet { node, is_entry, .. } = self.core.handoffs.into[at];
-        let element = self.core.elements[node as usize].as_deref();
-        let room = element.map_or(0, Element::handoff_room).min(MAX_BATCH);
+        let room = self.core.handoff_room(node as usize).min(MAX_BATCH);
         if room == 0 || self.core.layout.parked[node as usize] {
             return false;
         }
@@ -174,9 +179,10 @@ impl Engine {
         self.core.sample();
         self.core.meter(&self.wires, node);
         let traced = self.trace_begins(node);
+        let Some(entry) = self.core.layout.entries[node as usize] else { return };
         let batch = &mut self.batch;
         self.core.with(&mut self.wires, node, |element, cx| {
-            element.handed(cx, batch);
+            entry.handed(element, cx, batch);
             pass_rest(cx, batch);
         });
         if traced {

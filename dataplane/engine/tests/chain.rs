@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Demand, Element, Entry, Handler, Purpose, Registry, Role, Rule,
-    Scratch, Settings, Spec, Threading, Ty, Wants,
+    Arg, ArgErrors, Args, Changes, Demand, Element, Entry, FlowDispatch, FlowEntry, Handler,
+    Purpose, Registry, Role, Rule, Scratch, Settings, Spec, Threading, Ty, Wants,
 };
 use thruway_engine::{Options, Router};
 use thruway_flow::chain::{Chain, Node};
@@ -54,13 +54,15 @@ const SORTED: &[Arg] = &[Arg::rest("CLASS", Ty::Any, ""), Arg::keyword("SESSION"
 const CLASSES: &[Arg] = &[Arg::rest("CLASS", Ty::Any, "")];
 
 static ENTRY: Entry =
-    Entry::new(spec("FlowClassifier", "1/1", "h/h"), |_| Ok(Box::new(Classifier)));
+    Entry::new(spec("FlowClassifier", "1/1", "h/h"), |_| Ok(Box::new(Classifier)))
+        .with_flow_entry::<Classifier>();
 static DISPATCHER: Entry =
     Entry::new(Spec { args: SORTED, ..dispatcher("FlowDispatcher") }, |args| {
         let classes = args.rest().map(|(_, text)| text.to_owned()).collect();
         let session = args.text("SESSION").and_then(|text| SessionDef::parse(text).ok());
         Ok(Box::new(Dispatcher { classes, session }))
-    });
+    })
+    .with_flow_dispatch::<Dispatcher>();
 static SOURCE: Entry =
     Entry::new(Spec { threading: Threading::Task, ..spec("Source", "0/1", "h/h") }, plain);
 static NULL: Entry = Entry::new(spec("Null", "1/1-2", "a/ah"), plain);
@@ -105,9 +107,11 @@ static STORE: Entry = Entry::new(spec("Store", "1/1", "h/l"), plain);
 
 struct Classifier;
 
-impl Element for Classifier {
-    fn flow_settings(&self) -> Option<Settings> {
-        Some(Settings { early_drop: false, ..Settings::default() })
+impl Element for Classifier {}
+
+impl FlowEntry for Classifier {
+    fn settings(&self) -> Settings {
+        Settings { early_drop: false, ..Settings::default() }
     }
 }
 
@@ -117,15 +121,17 @@ struct Dispatcher {
 }
 
 impl Element for Dispatcher {
-    fn role(&self) -> Role {
+    fn demand(&self) -> Option<Demand> {
+        Some(Demand::of(self.session.clone()?, 0, 1))
+    }
+}
+
+impl FlowDispatch for Dispatcher {
+    fn rules(&self) -> Vec<Rule> {
         let parse = |(at, text): (usize, &String)| {
             Rule::new(parse_class(text, &NoNames).expect("a class"), at as u32)
         };
-        Role::Dispatcher(self.classes.iter().enumerate().map(parse).collect())
-    }
-
-    fn demand(&self) -> Option<Demand> {
-        Some(Demand::of(self.session.clone()?, 0, 1))
+        self.classes.iter().enumerate().map(parse).collect()
     }
 
     fn take_rules(&mut self, rules: &[Rule], classes: &[String]) -> Result<(), String> {

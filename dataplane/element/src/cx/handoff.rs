@@ -10,7 +10,7 @@ use crate::reason::Reason;
 
 impl Cx<'_> {
     /// Hands all packets of a batch to this element's replica in another thread, which gets them by
-    /// [`Element::handed`](crate::Element::handed), in order. Those for which the ring has no room
+    /// [`Entry::handed`](crate::Entry::handed), in order. Those for which the ring has no room
     /// are dropped ([`Reason::CONGESTION`]). Returns how many went. To be called once for a batch:
     /// the other thread is woken if it sleeps.
     #[inline]

@@ -11,8 +11,8 @@ use thruway_port::interface;
 use thruway_wire::MacAddr;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry {
-    spec: Spec {
+pub static ENTRY: Entry = Entry::new(
+    Spec {
         name: "AddressInfo",
         topic: Topic::Ip,
         summary: "gives names to addresses",
@@ -38,10 +38,8 @@ pub static ENTRY: Entry = Entry {
         ..Spec::DEFAULT
     },
     build,
-    declare: Some(declare),
-    shares: None,
-    handler_calls: None,
-};
+)
+.declaring(declare);
 
 struct AddressInfo;
 

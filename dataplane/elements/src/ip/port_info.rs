@@ -7,8 +7,8 @@ use thruway_element::{
 };
 
 /// See the spec.
-pub static ENTRY: Entry = Entry {
-    spec: Spec {
+pub static ENTRY: Entry = Entry::new(
+    Spec {
         name: "PortInfo",
         topic: Topic::Ip,
         summary: "gives names to TCP and UDP ports",
@@ -31,10 +31,8 @@ pub static ENTRY: Entry = Entry {
         ..Spec::DEFAULT
     },
     build,
-    declare: Some(declare),
-    shares: None,
-    handler_calls: None,
-};
+)
+.declaring(declare);
 
 struct PortInfo;
 

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handlers, Handoff, Operation, Reason,
-    Replicas, Spec, Threading, Topic, Ty,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handlers, Handoff, HandoffQueue, Operation,
+    Reason, Replicas, Spec, Threading, Topic, Ty,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 
@@ -50,7 +50,8 @@ pub static ENTRY: Entry = Entry::built::<Pipeliner>(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+.with_handoff_queue::<Pipeliner>();
 
 /// Longest wait for room: a thread that stops must not wait for one that has.
 const WAIT_MAX: Duration = Duration::from_secs(1);
@@ -119,14 +120,6 @@ impl Element for Pipeliner {
         Ok(())
     }
 
-    fn handoff(&self) -> Handoff {
-        Handoff { capacity: self.capacity, to_itself: !self.direct }
-    }
-
-    fn handoff_room(&self) -> usize {
-        if self.active { self.burst } else { 0 }
-    }
-
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         if self.direct && self.is_home() {
             return;
@@ -140,6 +133,16 @@ impl Element for Pipeliner {
             self.dropped += batch.len() as u64;
             cx.drop_all(Reason::CONGESTION, batch);
         }
+    }
+}
+
+impl HandoffQueue for Pipeliner {
+    fn rings(&self) -> Handoff {
+        Handoff { capacity: self.capacity, to_itself: !self.direct }
+    }
+
+    fn room(&self) -> usize {
+        if self.active { self.burst } else { 0 }
     }
 
     /// They go on in this thread.

@@ -281,10 +281,6 @@ impl Element for Nf {
         }
     }
 
-    fn as_neighbour(&mut self) -> Option<&mut dyn Any> {
-        Some(self)
-    }
-
     fn stream(&self) -> Option<Stream> {
         Some(Stream::Function(self.settings.stream.as_ref()?.needs))
     }

@@ -197,8 +197,8 @@ impl Outlet {
         let input = hop.input;
         let (mut given, mut went_along) = (Some(packet), false);
         cx.visit(hop.node, &mut |neighbour, cx| {
-            let nf = neighbour.downcast_mut::<Nf>();
-            if let (Some(nf), Some(packet)) = (nf, given.take()) {
+            let Some(nf) = neighbour.downcast_mut::<Nf>() else { return };
+            if let Some(packet) = given.take() {
                 match nf.take_token(cx, input, packet, came) {
                     Ok(along) => went_along = along,
                     Err(packet) => given = Some(packet),

@@ -6,8 +6,8 @@ use thruway_element::{
 };
 
 /// See the spec.
-pub static ENTRY: Entry = Entry {
-    spec: Spec {
+pub static ENTRY: Entry = Entry::new(
+    Spec {
         name: "TrustGroup",
         topic: Topic::Nf,
         summary: "declares a group of isolated functions that trust each other",
@@ -26,7 +26,7 @@ pub static ENTRY: Entry = Entry {
         replicas: Replicas::Single,
         ..Spec::DEFAULT
     },
-    build: |args| {
+    |args| {
         let name: String = args.get("NAME")?;
         if name.is_empty() {
             return Err(args.error("NAME", "is empty: give the group a name").into());
@@ -35,10 +35,8 @@ pub static ENTRY: Entry = Entry {
             .map_err(|message| args.error("FRAMES", message))?;
         Ok(Box::new(TrustGroup))
     },
-    declare: Some(declare),
-    shares: None,
-    handler_calls: None,
-};
+)
+.declaring(declare);
 
 /// Most frames of a group.
 const FRAMES_MAX: u32 = 1 << 20;

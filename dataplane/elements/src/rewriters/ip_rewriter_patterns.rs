@@ -11,8 +11,8 @@ use thruway_element::{
 use crate::rewriters::pattern::Pattern;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry {
-    spec: Spec {
+pub static ENTRY: Entry = Entry::new(
+    Spec {
         name: "IPRewriterPatterns",
         topic: Topic::Rewriters,
         summary: "gives names to patterns of rewriters",
@@ -31,10 +31,8 @@ pub static ENTRY: Entry = Entry {
         ..Spec::DEFAULT
     },
     build,
-    declare: Some(declare),
-    shares: None,
-    handler_calls: None,
-};
+)
+.declaring(declare);
 
 struct IpRewriterPatterns;
 

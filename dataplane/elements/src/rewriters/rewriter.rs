@@ -422,10 +422,6 @@ impl Element for Rewriter {
         handlers::write(self, cx, name, value)
     }
 
-    fn as_neighbour(&mut self) -> Option<&mut dyn Any> {
-        Some(self)
-    }
-
     /// Not where mappings are shared: who has which is not known to the successor.
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
         let is_own = |store: &&Store| store.owners.len() == 1 && !store.is_shared();

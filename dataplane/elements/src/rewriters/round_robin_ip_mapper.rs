@@ -7,8 +7,8 @@ use thruway_element::{
 use crate::rewriters::mapper::{self, ROUND_ROBIN};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry {
-    spec: Spec {
+pub static ENTRY: Entry = Entry::new(
+    Spec {
         name: "RoundRobinIPMapper",
         topic: Topic::Rewriters,
         summary: "has rewriters make mappings by several patterns, one after the other",
@@ -30,10 +30,8 @@ pub static ENTRY: Entry = Entry {
         ..Spec::DEFAULT
     },
     build,
-    declare: Some(|element, args, names| mapper::declare(ROUND_ROBIN, element, args, names)),
-    shares: None,
-    handler_calls: None,
-};
+)
+.declaring(|element, args, names| mapper::declare(ROUND_ROBIN, element, args, names));
 
 struct RoundRobinIpMapper;
 

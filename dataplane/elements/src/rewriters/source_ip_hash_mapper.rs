@@ -7,8 +7,8 @@ use thruway_element::{
 use crate::rewriters::mapper::{self, SOURCE_HASH};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry {
-    spec: Spec {
+pub static ENTRY: Entry = Entry::new(
+    Spec {
         name: "SourceIPHashMapper",
         topic: Topic::Rewriters,
         summary: "has rewriters make mappings by one of several patterns, chosen by the source address",
@@ -39,10 +39,8 @@ pub static ENTRY: Entry = Entry {
         ..Spec::DEFAULT
     },
     build,
-    declare: Some(|element, args, names| mapper::declare(SOURCE_HASH, element, args, names)),
-    shares: None,
-    handler_calls: None,
-};
+)
+.declaring(|element, args, names| mapper::declare(SOURCE_HASH, element, args, names));
 
 struct SourceIpHashMapper;
 

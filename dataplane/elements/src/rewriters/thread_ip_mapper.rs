@@ -6,8 +6,8 @@ use crate::rewriters::mapper::{self, THREAD};
 use crate::rewriters::round_robin_ip_mapper::{self, build};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry {
-    spec: Spec {
+pub static ENTRY: Entry = Entry::new(
+    Spec {
         name: "ThreadIPMapper",
         summary: "has rewriters make mappings by another pattern in each thread",
         docs: "Write its name as an INPUTSPEC of an IPRewriter or the like: the first of the threads that \
@@ -20,7 +20,5 @@ pub static ENTRY: Entry = Entry {
         ..round_robin_ip_mapper::ENTRY.spec
     },
     build,
-    declare: Some(|element, args, names| mapper::declare(THREAD, element, args, names)),
-    shares: None,
-    handler_calls: None,
-};
+)
+.declaring(|element, args, names| mapper::declare(THREAD, element, args, names));

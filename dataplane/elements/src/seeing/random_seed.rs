@@ -7,8 +7,8 @@ use thruway_element::{
 use crate::random::RANDOM_SEED;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry {
-    spec: Spec {
+pub static ENTRY: Entry = Entry::new(
+    Spec {
         name: "RandomSeed",
         topic: Topic::Seeing,
         summary: "makes runs with chance repeatable",
@@ -25,10 +25,8 @@ pub static ENTRY: Entry = Entry {
         ..Spec::DEFAULT
     },
     build,
-    declare: Some(declare),
-    shares: None,
-    handler_calls: None,
-};
+)
+.declaring(declare);
 
 struct RandomSeed;
 

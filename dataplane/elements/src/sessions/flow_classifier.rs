@@ -7,9 +7,9 @@ use std::fmt::Write as _;
 use crate::dialect::ignored;
 use crate::reaching::finding;
 use thruway_element::{
-    Arg, ArgError, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError,
-    Input, Load, Merge, Nanos, Operation, Reason, Refusal, Replicas, Settings, Spec, Threading,
-    Topic, Ty, reasons,
+    Arg, ArgError, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, FlowEntry, Handler,
+    HandlerError, Input, Load, Merge, Nanos, Operation, Reason, Refusal, Replicas, Settings, Spec,
+    Threading, Topic, Ty, reasons,
 };
 use thruway_flow::Timeouts;
 use thruway_flow::manager::{Bounds, ClassCounts, Counts, Cursor, Filter, Kind, Manager};
@@ -148,7 +148,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_flow_entry::<FlowClassifier>();
 
 const LEVELS: &str = "a line for each sort of session: definition, IP version, sessions, embryonic, \
                       begun, timed out, closed, evicted, removed, refused, bytes of memory";
@@ -392,10 +393,6 @@ impl Element for FlowClassifier {
         cx.classify(self.input, batch, reason);
     }
 
-    fn flow_settings(&self) -> Option<Settings> {
-        Some(self.settings)
-    }
-
     fn read(&mut self, cx: &mut Cx<'_>, name: &str, param: &str) -> Result<String, HandlerError> {
         let (now, node) = (cx.now(), cx.node());
         let Some(flows) = cx.flows() else {
@@ -472,5 +469,11 @@ impl Element for FlowClassifier {
             _ => return Err(HandlerError::no_write(name)),
         }
         Ok(())
+    }
+}
+
+impl FlowEntry for FlowClassifier {
+    fn settings(&self) -> Settings {
+        self.settings
     }
 }

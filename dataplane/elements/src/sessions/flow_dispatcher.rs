@@ -1,8 +1,8 @@
 //! FlowDispatcher: packets sorted by what the elements behind want of them.
 
 use thruway_element::{
-    Alias, Arg, ArgError, ArgErrors, Args, Changes, Cx, Demand, Element, Entry, Handler,
-    HandlerError, Hop, Operation, Purpose, Replicas, Role, Rule, Spec, Topic, Ty, reasons,
+    Alias, Arg, ArgError, ArgErrors, Args, Changes, Cx, Demand, Element, Entry, FlowDispatch,
+    Handler, HandlerError, Hop, Operation, Purpose, Replicas, Rule, Spec, Topic, Ty, reasons,
 };
 use thruway_flow::chain::useless_rule;
 use thruway_flow::{
@@ -74,7 +74,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_flow_dispatch::<FlowDispatcher>();
 
 const BY_CONTEXT: &str = "FastClick's name; the last output takes the rest";
 
@@ -269,16 +270,6 @@ fn never(args: &Args<'_>, at: usize, same: Option<usize>) -> ArgError {
 }
 
 impl Element for FlowDispatcher {
-    fn role(&self) -> Role {
-        Role::Dispatcher(self.rules.clone())
-    }
-
-    fn take_rules(&mut self, rules: &[Rule], classes: &[String]) -> Result<(), String> {
-        self.program = Program::compile(rules)?;
-        self.classes = classes.to_vec();
-        Ok(())
-    }
-
     fn demand(&self) -> Option<Demand> {
         Some(Demand::of(self.session.clone()?, 0, 1))
     }
@@ -316,6 +307,18 @@ impl Element for FlowDispatcher {
             ("classes", _) => Ok(self.classes.join("\n")),
             _ => Err(HandlerError::no_read(name)),
         }
+    }
+}
+
+impl FlowDispatch for FlowDispatcher {
+    fn rules(&self) -> Vec<Rule> {
+        self.rules.clone()
+    }
+
+    fn take_rules(&mut self, rules: &[Rule], classes: &[String]) -> Result<(), String> {
+        self.program = Program::compile(rules)?;
+        self.classes = classes.to_vec();
+        Ok(())
     }
 }
 

@@ -64,7 +64,8 @@ pub static ENTRY: Entry = Entry::new(
         ..flow_classifier::ENTRY.spec
     },
     build,
-);
+)
+.with_flow_entry::<FlowClassifier>();
 
 const BY_ADDRESSES: &str = "for packets that begin with a marked IP header";
 

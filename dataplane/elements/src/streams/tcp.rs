@@ -406,10 +406,6 @@ impl Element for TcpIn {
         Ok(number.to_string())
     }
 
-    fn as_neighbour(&mut self) -> Option<&mut dyn Any> {
-        Some(self)
-    }
-
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
         Some(Box::new(std::mem::replace(&mut self.tcp, Tcp::new(self.settings))))
     }

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use thruway_element::{
-    Arg, Args, Cx, Element, Entry, Handler, HandlerError, Handoff, Purpose, Registry, Replicas,
-    Run, Spec, Threading, Ty, Verdict,
+    Arg, Args, Cx, Element, Entry, Handler, HandlerError, Handoff, HandoffQueue, Purpose, Registry,
+    Replicas, Run, Spec, Threading, Ty, Verdict,
 };
 use thruway_engine::{Options, Router};
 use thruway_lang::{NoLibraries, Source, Variables, load};
@@ -387,7 +387,8 @@ static HAND: Entry = Entry::new(
             handed: 0,
         }))
     },
-);
+)
+.with_handoff_queue::<Hand>();
 
 /// What any thread pushes goes on in thread 0, which stops after COUNT packets.
 struct Hand {
@@ -399,14 +400,6 @@ struct Hand {
 }
 
 impl Element for Hand {
-    fn handoff(&self) -> Handoff {
-        Handoff { capacity: self.capacity, ..Handoff::default() }
-    }
-
-    fn handoff_room(&self) -> usize {
-        if self.active { 32 } else { 0 }
-    }
-
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         if self.thread != 0 {
             self.handed += cx.handoff(0, batch);
@@ -432,6 +425,20 @@ impl Element for Hand {
             _ => return Err(HandlerError::no_write(name)),
         }
         Ok(())
+    }
+}
+
+impl HandoffQueue for Hand {
+    fn rings(&self) -> Handoff {
+        Handoff { capacity: self.capacity, ..Handoff::default() }
+    }
+
+    fn room(&self) -> usize {
+        if self.active { 32 } else { 0 }
+    }
+
+    fn handed(&mut self, cx: &mut Cx<'_>, batch: &mut Batch) {
+        self.process(cx, 0, batch);
     }
 }
 

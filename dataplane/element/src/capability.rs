@@ -1,0 +1,112 @@
+//! What some elements can do besides handling packets: traits that an entry registers.
+//!
+//! [`Element`] has what every packet passes. Everything else is a capability: a trait that the few
+//! elements implement that need it, and that their [`Entry`] registers for their type. Who runs
+//! elements asks the entry for it. A capability that an element implements and its entry does not
+//! register is never used: `verify/structure` finds those.
+
+use std::any::Any;
+
+use crate::entry::Entry;
+use crate::{
+    Buffer, CostModel, Element, FlowDispatch, FlowEntry, HandoffQueue, HotSwap, SessionFunction,
+    StreamMember,
+};
+
+/// From an element of a known type to its capability `C`.
+pub struct Cast<C: ?Sized + 'static> {
+    shared: fn(&dyn Element) -> Option<&C>,
+    exclusive: fn(&mut dyn Element) -> Option<&mut C>,
+}
+
+impl<C: ?Sized> Clone for Cast<C> {
+    fn clone(&self) -> Cast<C> {
+        *self
+    }
+}
+
+impl<C: ?Sized> Copy for Cast<C> {}
+
+/// An element as what it is.
+fn of_type<T: Element>(element: &dyn Element) -> Option<&T> {
+    (element as &dyn Any).downcast_ref()
+}
+
+/// The same, to be changed.
+pub(crate) fn of_type_mut<T: Element>(element: &mut dyn Element) -> Option<&mut T> {
+    (element as &mut dyn Any).downcast_mut()
+}
+
+macro_rules! capabilities {
+    ($($Trait:ident $name:ident $name_mut:ident $with:ident: $about:literal;)+) => {
+        /// The capabilities that an entry registers.
+        #[derive(Clone, Copy)]
+        pub struct Capabilities {
+            $($name: Option<Cast<dyn $Trait>>,)+
+        }
+
+        impl Capabilities {
+            /// None.
+            pub const NONE: Capabilities = Capabilities { $($name: None,)+ };
+
+            /// The names of the traits that are registered.
+            pub fn names(&self) -> Vec<&'static str> {
+                let mut names = Vec::new();
+                $(names.extend(self.$name.map(|_| stringify!($Trait)));)+
+                names
+            }
+
+            /// Of those, the ones that the type of an element has.
+            pub fn names_of(&self, element: &dyn Element) -> Vec<&'static str> {
+                let mut names = Vec::new();
+                $(if self.$name.is_some_and(|cast| (cast.shared)(element).is_some()) {
+                    names.push(stringify!($Trait));
+                })+
+                names
+            }
+        }
+
+        /// Registering capabilities and asking for them.
+        impl Entry {$(
+            #[doc = concat!("Registers [`", stringify!($Trait), "`]: ", $about, ".")]
+            pub const fn $with<T: $Trait>(self) -> Entry {
+                let cast: Cast<dyn $Trait> = Cast {
+                    shared: |element| of_type::<T>(element).map(|own| own as _),
+                    exclusive: |element| of_type_mut::<T>(element).map(|own| own as _),
+                };
+                let $name = Some(cast);
+                Entry { capabilities: Capabilities { $name, ..self.capabilities }, ..self }
+            }
+
+            #[doc = concat!("[`", stringify!($Trait), "`] of an element that this entry built.")]
+            pub fn $name<'a>(&self, element: &'a dyn Element) -> Option<&'a dyn $Trait> {
+                (self.capabilities.$name?.shared)(element)
+            }
+
+            #[doc = concat!("[`", stringify!($Trait), "`] of an element that this entry built, to be changed.")]
+            pub fn $name_mut<'a>(
+                &self,
+                element: &'a mut dyn Element,
+            ) -> Option<&'a mut dyn $Trait> {
+                (self.capabilities.$name?.exclusive)(element)
+            }
+        )+}
+    };
+}
+
+capabilities! {
+    FlowEntry flow_entry flow_entry_mut with_flow_entry: "classification begins here";
+    FlowDispatch flow_dispatch flow_dispatch_mut with_flow_dispatch:
+        "it sorts packets by rules of the flow manager";
+    HandoffQueue handoff_queue handoff_queue_mut with_handoff_queue:
+        "how its rings to other threads are filled and emptied";
+    StreamMember stream_member stream_member_mut with_stream_member:
+        "it begins, ends or stands in a context of streams";
+    SessionFunction session_function session_function_mut with_session_function:
+        "what it wants of sessions depends on its arguments, or it is to know of their end";
+    Buffer buffer buffer_mut with_buffer: "it keeps packets for later";
+    CostModel cost_model cost_model_mut with_cost_model:
+        "its cost depends on arguments, tables or traffic";
+    HotSwap hot_swap hot_swap_mut with_hot_swap:
+        "it hands its state to its successor in a hot swap";
+}
