@@ -2,7 +2,8 @@
 
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Needs, Next, Run,
-    Spec, Stage, Stream, StreamCursor, StreamFunction, Threading, Topic, Ty, Wants, handler_value,
+    Spec, Stage, StreamCursor, StreamFunction, StreamMember, Threading, Topic, Ty, Wants,
+    handler_value,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::tcp::flags;
@@ -286,7 +287,8 @@ static PASS: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     pass,
-);
+)
+.with_stream_member::<StreamPass>();
 
 fn pass(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     let needs = [Needs::ORDER, Needs::GUARD, Needs::RESIZE][args.choice("NEEDS")?];
@@ -312,11 +314,13 @@ impl StreamFunction for Blind {
 }
 
 impl Element for StreamPass {
-    fn stream(&self) -> Option<Stream> {
-        Some(Stream::Function(self.needs))
-    }
-
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
         cx.per_stream(&mut self.stage, &mut Blind, port, batch);
+    }
+}
+
+impl StreamMember for StreamPass {
+    fn needs(&self) -> Option<Needs> {
+        Some(self.needs)
     }
 }

@@ -48,7 +48,7 @@ pub use later::{Answer, HandlerError, Later, Promise};
 pub use nearest::nearest;
 pub use outside::{Origin, Outside, Pending, Progress, Ready, Remote, RemoteCall};
 pub use per_session::{Answers, Known, NoAnswer, Opening, PerSession, Session};
-pub use per_stream::{STAGE_TIMER, Stream, StreamMember, StreamPlan, stream_ended};
+pub use per_stream::{STAGE_TIMER, StreamMember, StreamPlan, stream_ended};
 pub use pressing::Pressing;
 pub use purpose::{Purpose, ThreadNumber};
 pub use reason::Reason;
@@ -188,29 +188,6 @@ pub trait Element: Any + Send {
     fn class(&self, port: usize) -> Option<String> {
         let _ = port;
         None
-    }
-
-    /// What it is to streams, if anything.
-    fn stream(&self) -> Option<Stream> {
-        None
-    }
-
-    /// Of an element where a context begins or ends: what is wanted of the context, and which
-    /// elements belong to it. Called before [`Element::initialize`].
-    fn take_stream(&mut self, plan: &StreamPlan) {
-        let _ = plan;
-    }
-
-    /// Of a function of streams: it stands in a context of this layer; called before
-    /// [`Element::initialize`] for each of those that it stands in.
-    fn take_context(&mut self, layer: Layer) {
-        let _ = layer;
-    }
-
-    /// Of an element of streams, once it knows its context: the cases in which functions cannot
-    /// inspect what they are there for, with what it does then. `thruway check` prints them.
-    fn exceptions(&self) -> Vec<Exception> {
-        Vec::new()
     }
 
     /// A session that this element had opened has ended; `state` is a copy of its scratch. Called

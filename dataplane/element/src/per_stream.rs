@@ -18,18 +18,6 @@ use crate::spec::{Scratch, Wants};
 /// its [`crate::Element::timer`] on to [`Cx::stream_timer`] for this token.
 pub const STAGE_TIMER: u32 = u32::MAX;
 
-/// What an element is to streams.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stream {
-    /// A context begins: behind it packets have content of this layer. For that it needs this of
-    /// the context that it stands in, besides what the functions in it need.
-    Enter(Layer, Needs),
-    /// The context of this layer ends.
-    Leave(Layer),
-    /// A function that does this to the payload of whatever context it stands in.
-    Function(Needs),
-}
-
 /// What the elements of a configuration want of a context, told to those where it begins and ends.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StreamPlan {
@@ -47,8 +35,12 @@ pub struct StreamPlan {
 
 /// An element that begins or ends a context of streams, or is a function of the payload in one.
 pub trait StreamMember: Element {
-    /// What it is to streams, if anything.
-    fn stream(&self) -> Option<Stream>;
+    /// What it needs of the context that it stands in, besides what the functions need that stand
+    /// in a context which it begins. `None`, of an element whose spec has no
+    /// [`Purpose`](crate::Purpose) in streams: it is no function of payload, as it is configured.
+    fn needs(&self) -> Option<Needs> {
+        None
+    }
 
     /// Of an element where a context begins or ends: what is wanted of the context, and which
     /// elements belong to it. Called before [`Element::initialize`].

@@ -16,9 +16,9 @@ pub enum Purpose {
     /// Packets leave by the output that has the number of their thread, modulo the number of
     /// outputs.
     SwitchThreads(ThreadNumber),
-    /// It begins contexts of this layer ([`crate::Stream::Enter`]); error messages name it.
+    /// It begins contexts of this layer: behind it packets have content of the layer.
     BeginContext(Layer),
-    /// It ends contexts of this layer ([`crate::Stream::Leave`]); error messages name it.
+    /// It ends contexts of this layer.
     EndContext(Layer),
 }
 

@@ -4,12 +4,12 @@
 use std::fmt::Write as _;
 
 use thruway_element::{
-    Catalog as _, Element, Exception, Layer, Needs, Purpose, Registry, Stream, StreamPlan,
+    Catalog as _, Exception, Layer, Needs, Purpose, Registry, StreamMember, StreamPlan,
 };
 use thruway_lang::Processing;
 
 use crate::build::{BuildError, Elements, Stage};
-use crate::layout::Layout;
+use crate::layout::{Layout, Replica};
 
 /// The contexts of a configuration, in the order of the elements that they begin with.
 #[derive(Debug, Default)]
@@ -35,7 +35,7 @@ pub(crate) fn plan(
     let mut errors = Vec::new();
     let mut covered = vec![false; roles.len()];
     for (node, role) in roles.iter().enumerate() {
-        let Some(Stream::Enter(layer, _)) = *role else { continue };
+        let Some(Role::Begin(layer, _)) = *role else { continue };
         match walk.context(node, layer) {
             Ok(plan) => {
                 let functions = plan.functions.iter().map(|(node, _)| *node);
@@ -49,12 +49,12 @@ pub(crate) fn plan(
     }
     for (node, role) in roles.iter().enumerate().filter(|(node, _)| !covered[*node]) {
         let message = match role {
-            Some(Stream::Function(_)) => format!(
+            Some(Role::Function(_)) => format!(
                 "it sees the payload of streams, so it stands in a context: put {} in front of it, \
                  and the matching Out behind it",
                 beginners(registry)
             ),
-            Some(Stream::Leave(_)) => {
+            Some(Role::End(_)) => {
                 "it ends a context that has not begun: put the matching In in front of it"
                     .to_owned()
             }
@@ -65,10 +65,10 @@ pub(crate) fn plan(
     if !errors.is_empty() {
         return Err(errors);
     }
-    streams.tell(replicas);
+    streams.tell(layout, replicas);
     for (node, _) in roles.iter().enumerate().filter(|(_, role)| role.is_some()) {
-        let element = replicas.iter().find_map(|elements| elements[node].as_deref());
-        let exceptions = element.map(Element::exceptions).unwrap_or_default();
+        let member = layout.replica(replicas, node).and_then(Replica::stream_member);
+        let exceptions = member.map(StreamMember::exceptions).unwrap_or_default();
         if !exceptions.is_empty() {
             streams.exceptions.push((node as u32, exceptions));
         }
@@ -80,17 +80,57 @@ fn error(node: usize, message: String) -> BuildError {
     BuildError::at(Stage::Arguments, node, message)
 }
 
+/// What an element is to streams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    /// A context of this layer begins, which needs this of the context that it stands in.
+    Begin(Layer, Needs),
+    /// The context of this layer ends.
+    End(Layer),
+    /// A function that needs this of whatever context it stands in.
+    Function(Needs),
+}
+
 /// What each element is to streams.
-fn roles(layout: &Layout, replicas: &[Elements]) -> Vec<Option<Stream>> {
-    let replica = |node: usize| replicas.iter().find_map(|elements| elements[node].as_deref());
-    let nodes = 0..layout.graph.elements.len();
-    nodes.map(|node| replica(node).and_then(Element::stream)).collect()
+fn roles(layout: &Layout, replicas: &[Elements]) -> Vec<Option<Role>> {
+    let role = |node: usize| {
+        let member = layout.replica(replicas, node).and_then(Replica::stream_member);
+        let needs = member.and_then(StreamMember::needs);
+        match layout.graph.elements[node].spec.purpose {
+            Purpose::BeginContext(layer) => Some(Role::Begin(layer, needs.unwrap_or_default())),
+            Purpose::EndContext(layer) => Some(Role::End(layer)),
+            _ => needs.map(Role::Function),
+        }
+    };
+    (0..layout.graph.elements.len()).map(role).collect()
+}
+
+impl<'a> Replica<'a> {
+    fn stream_member(self) -> Option<&'a dyn StreamMember> {
+        self.entry.stream_member(self.element)
+    }
+}
+
+impl Layout {
+    /// Does something with all replicas of an element.
+    fn for_each_member(
+        &self,
+        replicas: &mut [Elements],
+        node: u32,
+        what: impl Fn(&mut dyn StreamMember),
+    ) {
+        let node = node as usize;
+        let Some(entry) = self.entries[node] else { return };
+        for element in replicas.iter_mut().filter_map(|all| all[node].as_deref_mut()) {
+            entry.stream_member_mut(element).into_iter().for_each(&what);
+        }
+    }
 }
 
 struct Walk<'a> {
     layout: &'a Layout,
     registry: &'a Registry,
-    roles: &'a [Option<Stream>],
+    roles: &'a [Option<Role>],
 }
 
 impl Walk<'_> {
@@ -111,11 +151,11 @@ impl Walk<'_> {
                 continue;
             }
             match self.roles[node] {
-                Some(Stream::Leave(left)) if left == layer => {
+                Some(Role::End(left)) if left == layer => {
                     plan.leaves.push(node as u32);
                     continue;
                 }
-                Some(Stream::Enter(same, _)) if same == layer => {
+                Some(Role::Begin(same, _)) if same == layer => {
                     let name = &self.layout.graph.elements[from].name;
                     return Err(error(
                         node,
@@ -125,7 +165,7 @@ impl Walk<'_> {
                         ),
                     ));
                 }
-                Some(Stream::Enter(_, needs) | Stream::Function(needs)) => {
+                Some(Role::Begin(_, needs) | Role::Function(needs)) => {
                     plan.functions.push((node as u32, needs));
                     plan.needs = plan.needs.and(needs.complete());
                 }
@@ -185,7 +225,7 @@ impl Streams {
     }
 
     /// Tells the elements where contexts begin and end.
-    fn tell(&mut self, replicas: &mut [Elements]) {
+    fn tell(&mut self, layout: &Layout, replicas: &mut [Elements]) {
         let layers: Vec<(u32, Layer)> = self
             .contexts
             .iter()
@@ -202,12 +242,12 @@ impl Streams {
                 layers.iter().find(|(enter, _)| enter == node).map(|(_, layer)| *layer)
             });
             for node in plan.enters.iter().chain(&plan.leaves) {
-                let elements = replicas.iter_mut().filter_map(|all| all[*node as usize].as_mut());
-                elements.for_each(|element| element.take_stream(plan));
+                let member = |own: &mut dyn StreamMember| own.take_stream(plan);
+                layout.for_each_member(replicas, *node, member);
             }
             for (node, _) in &plan.functions {
-                let elements = replicas.iter_mut().filter_map(|all| all[*node as usize].as_mut());
-                elements.for_each(|element| element.take_context(*layer));
+                let member = |own: &mut dyn StreamMember| own.take_context(*layer);
+                layout.for_each_member(replicas, *node, member);
             }
         }
     }

@@ -4,7 +4,8 @@ use std::any::Any;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cost, Cx, Demand, Element, Ended, Entry, Handler, HandlerError,
-    Load, Operation, Replicas, Run, Scratch, Spec, Stream, Threading, Topic, Ty, reasons,
+    Load, Needs, Operation, Replicas, Run, Scratch, Spec, StreamMember, Threading, Topic, Ty,
+    reasons,
 };
 use thruway_exchange::Tuning;
 use thruway_packet::Batch;
@@ -38,7 +39,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+.with_stream_member::<Nf>();
 
 const DOCS: &str = "\
 Starts PROGRAM with its arguments as a process without rights that sees nothing of the host but \
@@ -281,10 +283,6 @@ impl Element for Nf {
         }
     }
 
-    fn stream(&self) -> Option<Stream> {
-        Some(Stream::Function(self.settings.stream.as_ref()?.needs))
-    }
-
     fn demand(&self) -> Option<Demand> {
         let Scratch { size, align } = Scratch::of::<Place>();
         let session = self.settings.sessions.as_ref()?.session.clone();
@@ -381,5 +379,11 @@ impl Element for Nf {
         let lost = state.end(None);
         cx.count_drops(Lost::Unfinished, lost);
         Ok(())
+    }
+}
+
+impl StreamMember for Nf {
+    fn needs(&self) -> Option<Needs> {
+        Some(self.settings.stream.as_ref()?.needs)
     }
 }

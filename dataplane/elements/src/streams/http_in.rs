@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cost, Cx, Direction, Drop, Element, Ended, Entry, Exception,
     Fails, Handler, HandlerError, Layer, Load, Needs, Operation, Purpose, Reason, Replicas, Size,
-    Spec, Stream, StreamPlan, Topic, Ty, Wants,
+    Spec, StreamMember, StreamPlan, Topic, Ty, Wants,
 };
 use thruway_packet::{Batch, MAX_BATCH, Packet};
 use thruway_stream::http::{
@@ -123,7 +123,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_stream_member::<HttpIn>();
 
 /// What becomes of bodies that are compressed.
 const ENCODED: [&str; 3] = ["unpack", "pass", "refuse"];
@@ -246,30 +247,6 @@ impl Element for HttpIn {
         Some(vec![Operation::SessionState.once(), Operation::HttpHead.times(share.min(1.0))])
     }
 
-    fn stream(&self) -> Option<Stream> {
-        Some(Stream::Enter(Layer::Http, self.needs))
-    }
-
-    fn take_stream(&mut self, plan: &StreamPlan) {
-        self.enter.set_resize(plan.needs.resize || plan.needs.stall);
-        let looks = plan.needs.order;
-        self.enter.set_looks(looks);
-        let settings = self.enter.settings();
-        let unpacks = matches!(settings.encoded, OnEncoded::Unpack(_));
-        let stay = !self.upgrade.unwrap_or(!looks);
-        let asks = Asks { known: looks && unpacks, stay, ..settings.asks };
-        self.enter.set_asks(asks);
-        self.problem = (plan.within != Some(Layer::Tcp)).then(|| {
-            "HTTP is what TCP carries: put TCPIn in front of HTTPIn and TCPOut behind HTTPOut"
-                .into()
-        });
-    }
-
-    fn exceptions(&self) -> Vec<Exception> {
-        let settings = self.enter.settings();
-        if settings.looks { exceptions(settings, &self.types) } else { Vec::new() }
-    }
-
     fn initialize(&mut self, _cx: &mut Cx<'_>) -> Result<(), String> {
         self.problem.take().map_or(Ok(()), Err)
     }
@@ -321,6 +298,32 @@ impl Element for HttpIn {
         if let Ok(enter) = state.downcast::<Enter>() {
             self.enter.take_over(*enter);
         }
+    }
+}
+
+impl StreamMember for HttpIn {
+    fn needs(&self) -> Option<Needs> {
+        Some(self.needs)
+    }
+
+    fn take_stream(&mut self, plan: &StreamPlan) {
+        self.enter.set_resize(plan.needs.resize || plan.needs.stall);
+        let looks = plan.needs.order;
+        self.enter.set_looks(looks);
+        let settings = self.enter.settings();
+        let unpacks = matches!(settings.encoded, OnEncoded::Unpack(_));
+        let stay = !self.upgrade.unwrap_or(!looks);
+        let asks = Asks { known: looks && unpacks, stay, ..settings.asks };
+        self.enter.set_asks(asks);
+        self.problem = (plan.within != Some(Layer::Tcp)).then(|| {
+            "HTTP is what TCP carries: put TCPIn in front of HTTPIn and TCPOut behind HTTPOut"
+                .into()
+        });
+    }
+
+    fn exceptions(&self) -> Vec<Exception> {
+        let settings = self.enter.settings();
+        if settings.looks { exceptions(settings, &self.types) } else { Vec::new() }
     }
 }
 

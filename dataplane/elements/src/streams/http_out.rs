@@ -4,7 +4,7 @@ use std::any::Any;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cx, Direction, Element, Ended, Entry, Handler, HandlerError,
-    Layer, Operation, Purpose, Replicas, Size, Spec, Stream, StreamPlan, Topic, Ty, Wants,
+    Layer, Operation, Purpose, Replicas, Size, Spec, StreamMember, StreamPlan, Topic, Ty, Wants,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_stream::http::{Leave, LeaveState};
@@ -55,7 +55,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_stream_member::<HttpOut>();
 
 /// Most fields of a head as functions may leave it.
 const FIELDS_MAX: usize = 4096;
@@ -86,14 +87,6 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
 }
 
 impl Element for HttpOut {
-    fn stream(&self) -> Option<Stream> {
-        Some(Stream::Leave(Layer::Http))
-    }
-
-    fn take_stream(&mut self, plan: &StreamPlan) {
-        self.leave.set_resize(plan.needs.resize || plan.needs.stall);
-    }
-
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
         let now = cx.now();
         let came = batch.len();
@@ -143,5 +136,11 @@ impl Element for HttpOut {
         if let Ok(leave) = state.downcast::<Leave>() {
             self.leave.take_over(*leave);
         }
+    }
+}
+
+impl StreamMember for HttpOut {
+    fn take_stream(&mut self, plan: &StreamPlan) {
+        self.leave.set_resize(plan.needs.resize || plan.needs.stall);
     }
 }

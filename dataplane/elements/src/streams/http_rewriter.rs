@@ -3,8 +3,8 @@
 use std::any::Any;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Ended, Entry, Handler, HandlerError, Layer,
-    Operation, Replicas, STAGE_TIMER, Spec, Stage, Stream, StreamFunction, Topic, Ty, Wants,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Ended, Entry, Handler, HandlerError, Layer, Needs,
+    Operation, Replicas, STAGE_TIMER, Spec, Stage, StreamFunction, StreamMember, Topic, Ty, Wants,
     stream_ended,
 };
 use thruway_packet::Batch;
@@ -78,7 +78,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_stream_member::<HttpRewriter>();
 
 /// Limits of SPAN: what is held back has room in a stage.
 const SPAN: std::ops::RangeInclusive<usize> = 1..=16 << 10;
@@ -158,14 +159,6 @@ fn page(args: &Args<'_>) -> Result<Page, ArgErrors> {
 }
 
 impl Element for HttpRewriter {
-    fn stream(&self) -> Option<Stream> {
-        Some(Stream::Function(Rewriting::NEEDS))
-    }
-
-    fn take_context(&mut self, layer: Layer) {
-        self.is_http |= layer == Layer::Http;
-    }
-
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         if !self.is_http {
             return Err("it changes messages: put it between HTTPIn and HTTPOut".to_owned());
@@ -214,5 +207,15 @@ impl Element for HttpRewriter {
         if let Ok(stage) = state.downcast::<Stage>() {
             self.stage.take_over(*stage);
         }
+    }
+}
+
+impl StreamMember for HttpRewriter {
+    fn needs(&self) -> Option<Needs> {
+        Some(Rewriting::NEEDS)
+    }
+
+    fn take_context(&mut self, layer: Layer) {
+        self.is_http |= layer == Layer::Http;
     }
 }

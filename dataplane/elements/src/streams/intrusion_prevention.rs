@@ -7,8 +7,8 @@ use std::sync::Arc;
 use crate::reaching::matching;
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Exception, Fails, Handler,
-    HandlerError, Layer, Load, Needs, Operation, Replicas, Spec, Stage, Stream, StreamFunction,
-    Topic, Ty, Wants, stream_ended,
+    HandlerError, Layer, Load, Needs, Operation, Replicas, Spec, Stage, StreamFunction,
+    StreamMember, Topic, Ty, Wants, stream_ended,
 };
 use thruway_flow::Ended;
 use thruway_inspect::rules::{Found, Inspector, Limits, Variables};
@@ -97,7 +97,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_stream_member::<IntrusionPrevention>();
 
 /// Least and most of WINDOW and DIRECTIONS_MAX.
 const WINDOW: (usize, usize) = (64, 1 << 20);
@@ -212,17 +213,6 @@ impl Element for IntrusionPrevention {
         Some(matching(bytes, load))
     }
 
-    fn take_context(&mut self, layer: Layer) {
-        self.wanted.has_messages |= layer == Layer::Http;
-        // The innermost counts: it is what functions are shown.
-        let depth = |layer| {
-            [Layer::Ip, Layer::Udp, Layer::Tcp, Layer::Http]
-                .iter()
-                .position(|known| *known == layer)
-        };
-        self.layer = [self.layer, Some(layer)].into_iter().flatten().max_by_key(|it| depth(*it));
-    }
-
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         let Some(layer) = self.layer.filter(|layer| *layer != Layer::Ip) else {
             return Err("it stands in a context of UDP, TCP or HTTP: ports are not known in that \
@@ -251,28 +241,6 @@ impl Element for IntrusionPrevention {
         }
         self.guard = Some(guard);
         Ok(())
-    }
-
-    fn stream(&self) -> Option<Stream> {
-        Some(Stream::Function(if self.drops { Guard::NEEDS } else { Needs::ORDER }))
-    }
-
-    fn exceptions(&self) -> Vec<Exception> {
-        let row = |what, (done, open), argument| {
-            let fails = Fails::open_if(open);
-            Exception { what, done, fails, argument }
-        };
-        let matched = if self.drops { ("end the session", false) } else { ("alert", true) };
-        let wrong = match self.wanted.lenient {
-            true => ("do without", true),
-            false => ("load nothing", false),
-        };
-        vec![
-            row("a match of drop or reject", matched, "DROP"),
-            row("an evaluation that is too costly", ("take it for a match", false), ""),
-            row("what spans packets, beyond DIRECTIONS_MAX", ("pass", true), "DIRECTIONS_MAX"),
-            row("rules that are wrong", wrong, "LENIENT"),
-        ]
     }
 
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
@@ -341,5 +309,40 @@ impl Element for IntrusionPrevention {
 
     fn take_over(&mut self, state: Box<dyn Any + Send>) {
         self.kept = state.downcast::<Guard>().ok();
+    }
+}
+
+impl StreamMember for IntrusionPrevention {
+    fn take_context(&mut self, layer: Layer) {
+        self.wanted.has_messages |= layer == Layer::Http;
+        // The innermost counts: it is what functions are shown.
+        let depth = |layer| {
+            [Layer::Ip, Layer::Udp, Layer::Tcp, Layer::Http]
+                .iter()
+                .position(|known| *known == layer)
+        };
+        self.layer = [self.layer, Some(layer)].into_iter().flatten().max_by_key(|it| depth(*it));
+    }
+
+    fn needs(&self) -> Option<Needs> {
+        Some(if self.drops { Guard::NEEDS } else { Needs::ORDER })
+    }
+
+    fn exceptions(&self) -> Vec<Exception> {
+        let row = |what, (done, open), argument| {
+            let fails = Fails::open_if(open);
+            Exception { what, done, fails, argument }
+        };
+        let matched = if self.drops { ("end the session", false) } else { ("alert", true) };
+        let wrong = match self.wanted.lenient {
+            true => ("do without", true),
+            false => ("load nothing", false),
+        };
+        vec![
+            row("a match of drop or reject", matched, "DROP"),
+            row("an evaluation that is too costly", ("take it for a match", false), ""),
+            row("what spans packets, beyond DIRECTIONS_MAX", ("pass", true), "DIRECTIONS_MAX"),
+            row("rules that are wrong", wrong, "LENIENT"),
+        ]
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::dialect::ignored;
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Drop, Element, Entry, Exception, Fails, Layer, Needs,
-    Operation, Pressing, Purpose, Reason, Replicas, Spec, Stream, StreamPlan, Topic, Ty, Verdict,
+    Arg, ArgErrors, Args, Changes, Cx, Drop, Element, Entry, Exception, Fails, Layer, Operation,
+    Pressing, Purpose, Reason, Replicas, Spec, StreamMember, StreamPlan, Topic, Ty, Verdict,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_stream::content::{Content, HasContent, flag};
@@ -51,7 +51,7 @@ pub static IN: Entry = Entry::new(
         let refuses_unseen = (args.choice("UNSEEN")? == 0, false);
         Ok(Box::new(IpIn { refuses_unseen, pressing: Pressing::default() }))
     },
-);
+).with_stream_member::<IpIn>();
 
 /// See the spec.
 pub static OUT: Entry = Entry::new(
@@ -87,10 +87,18 @@ struct IpIn {
 }
 
 impl Element for IpIn {
-    fn stream(&self) -> Option<Stream> {
-        Some(Stream::Enter(Layer::Ip, Needs::NOTHING))
+    fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
+        let is_pressed = self.pressing.is_felt(cx);
+        let refuses_unseen = self.refuses_unseen.1;
+        cx.sift(batch, |packet| match enter(packet, is_pressed, refuses_unseen) {
+            Ok(()) => Verdict::Pass,
+            Err(reason) => Verdict::Drop(reason),
+        });
+        cx.pass_on(port, batch);
     }
+}
 
+impl StreamMember for IpIn {
     fn exceptions(&self) -> Vec<Exception> {
         if !self.refuses_unseen.1 && self.refuses_unseen.0 {
             return Vec::new();
@@ -107,16 +115,6 @@ impl Element for IpIn {
     fn take_stream(&mut self, plan: &StreamPlan) {
         self.pressing = Pressing::before(&plan.leaves);
         self.refuses_unseen.1 = self.refuses_unseen.0 && plan.needs.order;
-    }
-
-    fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
-        let is_pressed = self.pressing.is_felt(cx);
-        let refuses_unseen = self.refuses_unseen.1;
-        cx.sift(batch, |packet| match enter(packet, is_pressed, refuses_unseen) {
-            Ok(()) => Verdict::Pass,
-            Err(reason) => Verdict::Drop(reason),
-        });
-        cx.pass_on(port, batch);
     }
 }
 
@@ -143,10 +141,6 @@ fn enter(packet: &mut Packet, is_pressed: bool, refuses_unseen: bool) -> Result<
 struct IpOut;
 
 impl Element for IpOut {
-    fn stream(&self) -> Option<Stream> {
-        Some(Stream::Leave(Layer::Ip))
-    }
-
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
         cx.sift(batch, leave);
         cx.pass_on(port, batch);

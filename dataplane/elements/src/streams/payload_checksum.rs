@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Load, Needs,
-    Next, Operation, Replicas, Spec, Stage, Stream, StreamCursor, StreamFunction, Topic, Ty, Wants,
-    stream_ended,
+    Next, Operation, Replicas, Spec, Stage, StreamCursor, StreamFunction, StreamMember, Topic, Ty,
+    Wants, stream_ended,
 };
 use thruway_flow::Ended;
 use thruway_packet::Batch;
@@ -53,7 +53,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_stream_member::<PayloadChecksum>();
 
 /// What is known of a session.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, KnownLayout, Immutable)]
@@ -173,10 +174,6 @@ impl Element for PayloadChecksum {
         Ok(())
     }
 
-    fn stream(&self) -> Option<Stream> {
-        Some(Stream::Function(Summer::NEEDS))
-    }
-
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
         cx.per_stream(&mut self.stage, &mut self.summer, port, batch);
     }
@@ -228,6 +225,12 @@ impl Element for PayloadChecksum {
         let Summer { bytes, sums, sessions, journal } = *kept;
         self.summer.journal.take_over(journal);
         (self.summer.bytes, self.summer.sums, self.summer.sessions) = (bytes, sums, sessions);
+    }
+}
+
+impl StreamMember for PayloadChecksum {
+    fn needs(&self) -> Option<Needs> {
+        Some(Summer::NEEDS)
     }
 }
 

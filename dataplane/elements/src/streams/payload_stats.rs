@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Needs, Next,
-    Operation, Replicas, Spec, Stage, Stream, StreamCursor, StreamFunction, Topic, Ty, Wants,
+    Operation, Replicas, Spec, Stage, StreamCursor, StreamFunction, StreamMember, Topic, Ty, Wants,
     stream_ended,
 };
 use thruway_flow::Ended;
@@ -58,7 +58,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+.with_stream_member::<PayloadStats>();
 
 /// What is counted of a session; by direction.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, KnownLayout, Immutable)]
@@ -146,10 +147,6 @@ impl Element for PayloadStats {
         Ok(())
     }
 
-    fn stream(&self) -> Option<Stream> {
-        Some(Stream::Function(self.needs))
-    }
-
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
         cx.per_stream(&mut self.stage, &mut self.meter, port, batch);
     }
@@ -202,5 +199,11 @@ impl Element for PayloadStats {
         let Ok(kept) = state.downcast::<Meter>() else { return };
         self.meter.totals = kept.totals;
         self.meter.journal.take_over(kept.journal);
+    }
+}
+
+impl StreamMember for PayloadStats {
+    fn needs(&self) -> Option<Needs> {
+        Some(self.needs)
     }
 }

@@ -5,8 +5,8 @@ use std::any::Any;
 use crate::dialect::ignored;
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cost, Cx, Demand, Direction, Drop, Element, Ended, Entry,
-    Exception, Handler, HandlerError, Known, Layer, Load, Nanos, Needs, Operation, PerSession,
-    Pressing, Purpose, Reason, Replicas, Size, Spec, Stream, StreamPlan, Topic, Ty, Wants,
+    Exception, Handler, HandlerError, Known, Layer, Load, Nanos, Operation, PerSession, Pressing,
+    Purpose, Reason, Replicas, Size, Spec, StreamMember, StreamPlan, Topic, Ty, Wants,
 };
 use thruway_flow::SessionDef;
 use thruway_packet::{Batch, Memory, Packet, PoolStats};
@@ -171,7 +171,8 @@ pub static IN: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_stream_member::<TcpIn>();
 
 /// See the spec.
 pub static OUT: Entry = Entry::new(
@@ -195,7 +196,8 @@ pub static OUT: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     |_: &Args<'_>| -> Result<Box<dyn Element>, ArgErrors> { Ok(Box::<TcpOut>::default()) },
-);
+)
+    .with_stream_member::<TcpOut>();
 
 /// How long a connection is known after both ends have said that they finish, seconds: data before
 /// that may have got lost, and times between retransmissions double (RFC 6298 section 5.5).
@@ -291,31 +293,11 @@ impl Element for TcpIn {
         Some(entering(mode, verifies, load))
     }
 
-    fn stream(&self) -> Option<Stream> {
-        Some(Stream::Enter(Layer::Tcp, Needs::NOTHING))
-    }
-
     /// (Where it has to do with it, until what is left of a closed connection was sent again.)
     fn demand(&self) -> Option<Demand> {
         let session = SessionDef::parse("connection").ok()?;
         let closed_s = (self.settings.mode > Mode::Follow).then_some(CLOSED_S);
         Some(Demand { closed_s, ..IN.spec.wants.demand_of(session) })
-    }
-
-    fn exceptions(&self) -> Vec<Exception> {
-        match self.settings.mode {
-            Mode::Follow => Vec::new(),
-            mode => exceptions(&self.settings, mode >= Mode::Guard, self.refuses_unseen),
-        }
-    }
-
-    fn take_stream(&mut self, plan: &StreamPlan) {
-        let mode = Mode::of(plan.needs).max(self.least);
-        self.settings.mode = mode;
-        self.settings.pick_up = self.pick_up.unwrap_or(mode < Mode::Map);
-        self.tcp.set_settings(self.settings);
-        self.pressing = Pressing::before(&plan.leaves);
-        self.problem = one_of_each(plan);
     }
 
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
@@ -415,6 +397,24 @@ impl Element for TcpIn {
             self.tcp = *tcp;
             self.tcp.set_settings(self.settings);
         }
+    }
+}
+
+impl StreamMember for TcpIn {
+    fn exceptions(&self) -> Vec<Exception> {
+        match self.settings.mode {
+            Mode::Follow => Vec::new(),
+            mode => exceptions(&self.settings, mode >= Mode::Guard, self.refuses_unseen),
+        }
+    }
+
+    fn take_stream(&mut self, plan: &StreamPlan) {
+        let mode = Mode::of(plan.needs).max(self.least);
+        self.settings.mode = mode;
+        self.settings.pick_up = self.pick_up.unwrap_or(mode < Mode::Map);
+        self.tcp.set_settings(self.settings);
+        self.pressing = Pressing::before(&plan.leaves);
+        self.problem = one_of_each(plan);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cost, Cx, Demand, Drop, Element, Entry, Exception, Fails, Layer,
-    Load, Needs, Operation, Pressing, Purpose, Reason, Replicas, Spec, Stream, StreamPlan, Topic,
+    Load, Operation, Pressing, Purpose, Reason, Replicas, Spec, StreamMember, StreamPlan, Topic,
     Ty, Verdict, Wants,
 };
 use thruway_flow::SessionDef;
@@ -55,7 +55,7 @@ pub static IN: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+).with_stream_member::<UdpIn>();
 
 /// See the spec.
 pub static OUT: Entry = Entry::new(
@@ -108,15 +108,22 @@ impl Element for UdpIn {
         Some(vec![Operation::HeaderParse.once(), Operation::ChecksumLine.times(lines)])
     }
 
-    fn stream(&self) -> Option<Stream> {
-        Some(Stream::Enter(Layer::Udp, Needs::NOTHING))
-    }
-
     fn demand(&self) -> Option<Demand> {
         let session = SessionDef::parse("connection").ok()?;
         Some(Demand { timeout_s: self.timeout, ..IN.spec.wants.demand_of(session) })
     }
 
+    fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
+        let is_pressed = self.pressing.is_felt(cx);
+        cx.sift(batch, |packet| match self.enter(packet, is_pressed) {
+            Ok(()) => Verdict::Pass,
+            Err(reason) => Verdict::Drop(reason),
+        });
+        cx.pass_on(port, batch);
+    }
+}
+
+impl StreamMember for UdpIn {
     fn exceptions(&self) -> Vec<Exception> {
         if !self.refuses_unseen.1 && self.refuses_unseen.0 {
             return Vec::new();
@@ -133,15 +140,6 @@ impl Element for UdpIn {
     fn take_stream(&mut self, plan: &StreamPlan) {
         self.pressing = Pressing::before(&plan.leaves);
         self.refuses_unseen.1 = self.refuses_unseen.0 && plan.needs.order;
-    }
-
-    fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
-        let is_pressed = self.pressing.is_felt(cx);
-        cx.sift(batch, |packet| match self.enter(packet, is_pressed) {
-            Ok(()) => Verdict::Pass,
-            Err(reason) => Verdict::Drop(reason),
-        });
-        cx.pass_on(port, batch);
     }
 }
 
@@ -175,10 +173,6 @@ impl UdpIn {
 struct UdpOut;
 
 impl Element for UdpOut {
-    fn stream(&self) -> Option<Stream> {
-        Some(Stream::Leave(Layer::Udp))
-    }
-
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
         cx.sift(batch, leave);
         cx.pass_on(port, batch);

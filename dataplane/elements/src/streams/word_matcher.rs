@@ -7,8 +7,8 @@ use std::sync::Arc;
 use crate::reaching::matching;
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Exception, Fails, Handler,
-    HandlerError, Layer, Load, Operation, Replicas, STAGE_TIMER, Spec, Stage, Stream, Topic, Ty,
-    Wants, stream_ended,
+    HandlerError, Layer, Load, Needs, Operation, Replicas, STAGE_TIMER, Spec, Stage, StreamMember,
+    Topic, Ty, Wants, stream_ended,
 };
 use thruway_flow::Ended;
 use thruway_packet::Batch;
@@ -97,7 +97,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_stream_member::<WordMatcher>();
 
 struct WordMatcher {
     wanted: Wanted,
@@ -178,32 +179,6 @@ impl Element for WordMatcher {
         Ok(())
     }
 
-    fn stream(&self) -> Option<Stream> {
-        Some(Stream::Function(self.mode.needs()))
-    }
-
-    fn take_context(&mut self, layer: Layer) {
-        self.has_messages |= layer == Layer::Http;
-    }
-
-    fn exceptions(&self) -> Vec<Exception> {
-        let row = |what, done, fails, argument| Exception { what, done, fails, argument };
-        let (found, fails) = match self.mode {
-            Mode::Alert => ("count", Fails::Open),
-            Mode::Close => ("end the connection", Fails::Closed),
-            Mode::Mask | Mode::Remove | Mode::Replace => ("change it", Fails::Closed),
-        };
-        let mut rows = vec![row("a word", found, fails, "MODE")];
-        if fails == Fails::Closed && self.mode != Mode::Close {
-            let what = "a word whose end comes after HOLD";
-            rows.push(row(what, "change the end alone", Fails::Closed, "HOLD"));
-        }
-        if self.has_messages {
-            rows.push(row("a word in the head of a message", "pass", Fails::Open, ""));
-        }
-        rows
-    }
-
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
         let Some(matcher) = &mut self.matcher else { return };
         let before = matcher.acts.totals.matches;
@@ -258,5 +233,33 @@ impl Element for WordMatcher {
         let Ok(mut kept) = state.downcast::<Kept>() else { return };
         self.stage.take_over(std::mem::take(&mut kept.stage));
         self.kept = Some(*kept);
+    }
+}
+
+impl StreamMember for WordMatcher {
+    fn needs(&self) -> Option<Needs> {
+        Some(self.mode.needs())
+    }
+
+    fn take_context(&mut self, layer: Layer) {
+        self.has_messages |= layer == Layer::Http;
+    }
+
+    fn exceptions(&self) -> Vec<Exception> {
+        let row = |what, done, fails, argument| Exception { what, done, fails, argument };
+        let (found, fails) = match self.mode {
+            Mode::Alert => ("count", Fails::Open),
+            Mode::Close => ("end the connection", Fails::Closed),
+            Mode::Mask | Mode::Remove | Mode::Replace => ("change it", Fails::Closed),
+        };
+        let mut rows = vec![row("a word", found, fails, "MODE")];
+        if fails == Fails::Closed && self.mode != Mode::Close {
+            let what = "a word whose end comes after HOLD";
+            rows.push(row(what, "change the end alone", Fails::Closed, "HOLD"));
+        }
+        if self.has_messages {
+            rows.push(row("a word in the head of a message", "pass", Fails::Open, ""));
+        }
+        rows
     }
 }

@@ -1,6 +1,6 @@
 //! TCPOut, which hands what leaves to the TCPIn of its context.
 
-use thruway_element::{Cx, Element, Layer, Reason, Stream, StreamPlan};
+use thruway_element::{Cx, Element, Reason, StreamMember, StreamPlan};
 use thruway_packet::{Batch, Packet};
 use thruway_stream::content::{Content, HasContent, flag};
 use thruway_stream::tcp::{DropReason, Out};
@@ -15,14 +15,6 @@ pub(super) struct TcpOut {
 }
 
 impl Element for TcpOut {
-    fn stream(&self) -> Option<Stream> {
-        Some(Stream::Leave(Layer::Tcp))
-    }
-
-    fn take_stream(&mut self, plan: &StreamPlan) {
-        self.enter = plan.enters.first().copied().unwrap_or(0);
-    }
-
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
         // What is of no connection, or only was looked at, goes on as it is.
         let is_plain = |packet: &Packet| {
@@ -55,5 +47,11 @@ impl Element for TcpOut {
     fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         cx.drop_all(Reason(DropReason::Closed as u8), &mut self.waiting);
         Ok(())
+    }
+}
+
+impl StreamMember for TcpOut {
+    fn take_stream(&mut self, plan: &StreamPlan) {
+        self.enter = plan.enters.first().copied().unwrap_or(0);
     }
 }
