@@ -171,7 +171,7 @@ pub trait Host {
     /// Name and class of an element.
     fn describe(&self, node: u32) -> Option<(&str, &str)>;
 
-    /// [`crate::Element::storage`] of another element of this thread.
+    /// [`crate::Buffer::storage`] of another element of this thread.
     fn storage(&self, node: u32) -> Option<Storage> {
         let _ = node;
         None

@@ -165,48 +165,6 @@ pub trait Element: Any + Send {
         Err(HandlerError::no_write(name))
     }
 
-    /// What a packet costs where that depends on arguments, tables or traffic; else its spec's
-    /// [`Spec::cost`] counts. Asked when nothing runs.
-    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
-        let _ = load;
-        None
-    }
-
-    /// What it makes, if it is a source; asked after packets have flowed.
-    fn makes(&self) -> Option<Made> {
-        None
-    }
-
-    /// What it wants of the flow manager where that depends on its arguments; else its spec's
-    /// [`Spec::wants`] counts.
-    fn demand(&self) -> Option<Demand> {
-        None
-    }
-
-    /// Traffic class of input `port`, as `FlowDispatcher` takes it, where that depends on the
-    /// arguments; else its spec's counts.
-    fn class(&self, port: usize) -> Option<String> {
-        let _ = port;
-        None
-    }
-
-    /// A session that this element had opened has ended; `state` is a copy of its scratch. Called
-    /// exactly once for each.
-    fn closed(&mut self, cx: &mut Cx<'_>, state: &[u8], why: Ended) {
-        let _ = (cx, state, why);
-    }
-
-    /// Packets that it keeps for later: a stop that drains waits for them.
-    fn holding(&self) -> usize {
-        0
-    }
-
-    /// How full it is, where other elements (RED, Unqueue2) may go by that; `None` of an element
-    /// that is no store of packets.
-    fn storage(&self) -> Option<Storage> {
-        None
-    }
-
     /// Gives up its state to the element of the same name and class in a configuration that
     /// replaces this one while packets flow (hot swap); `None` when there is nothing worth keeping.
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {

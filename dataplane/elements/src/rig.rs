@@ -5,8 +5,8 @@ use std::os::fd::{OwnedFd, RawFd};
 use std::sync::{Arc, Mutex};
 
 use thruway_element::{
-    Addresses, ArgErrors, Args, Cx, Element, Entry, Env, HandlerError, Host, NodeStats, PullFrom,
-    Run, Shared, Slot, Staged, Target, Wires,
+    Addresses, ArgErrors, Args, Buffer, Cx, Element, Entry, Env, HandlerError, Host, NodeStats,
+    PullFrom, Run, Shared, Slot, Staged, Target, Wires,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -221,7 +221,7 @@ impl Rig {
 
     /// Packets that the element holds.
     pub(crate) fn holding(&self) -> usize {
-        self.element.holding()
+        self.entry.buffer(&*self.element).map_or(0, Buffer::holding)
     }
 
     /// Has the element's state taken over by that of another, as in a hot swap.

@@ -1,6 +1,8 @@
 //! A configuration as the flow manager sees it ([`thruway_flow::chain`]).
 
-use thruway_element::{Addresses, Changes, Demand, FlowDispatch, Names, Role, Rule, Spec, Topic};
+use thruway_element::{
+    Addresses, Changes, Demand, FlowDispatch, Names, Role, Rule, SessionFunction, Spec, Topic,
+};
 use thruway_flow::chain::{Chain, Node, useless_rule};
 use thruway_flow::plan::{Plan, PlanError};
 use thruway_flow::{Expr, SessionDef, consolidate, parse_class};
@@ -79,6 +81,11 @@ impl Viewer<'_> {
         self.elements.get(index).copied().flatten()
     }
 
+    fn session_function(&self, index: usize) -> Option<&dyn SessionFunction> {
+        let Replica { entry, element } = self.element(index)?;
+        entry.session_function(element)
+    }
+
     fn error(&self, node: usize, message: String) -> BuildError {
         BuildError::at(Stage::Arguments, node, message)
     }
@@ -135,7 +142,7 @@ impl Viewer<'_> {
     }
 
     fn demand(&self, index: usize) -> Result<Option<Demand>, BuildError> {
-        if let Some(demand) = self.element(index).and_then(|own| own.element.demand()) {
+        if let Some(demand) = self.session_function(index).and_then(SessionFunction::demand) {
             return Ok(Some(demand));
         }
         let wants = self.spec(index).wants;
@@ -149,7 +156,7 @@ impl Viewer<'_> {
 
     /// What an element declares to want at an input.
     fn class(&self, index: usize, input: usize) -> Option<String> {
-        let own = self.element(index).and_then(|own| own.element.class(input));
+        let own = self.session_function(index).and_then(|function| function.class(input));
         own.or_else(|| {
             let classes = self.spec(index).wants.classes;
             let class = classes.get(input.min(classes.len().checked_sub(1)?))?;

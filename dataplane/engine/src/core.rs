@@ -4,7 +4,7 @@ use std::os::fd::{OwnedFd, RawFd};
 use std::sync::Arc;
 
 use thruway_element::{
-    Cx, Ear, Element, HandlerError, Host, Origin, PullFrom, Remote, Storage, Visit, Wires,
+    Buffer, Cx, Ear, Element, HandlerError, Host, Origin, PullFrom, Remote, Storage, Visit, Wires,
 };
 use thruway_packet::{Batch, cycles};
 
@@ -182,13 +182,28 @@ impl Core {
                 let flows = wires.flows.as_ref();
                 let node = flows.and_then(|flows| flows.end_report(&ended, nth, &mut state));
                 let Some(node) = node else { break };
-                self.with(wires, node, |element, cx| element.closed(cx, &state, ended.why));
+                let Some(entry) = self.layout.entries[node as usize] else { continue };
+                self.with(wires, node, |element, cx| {
+                    if let Some(function) = entry.session_function_mut(element) {
+                        function.closed(cx, &state, ended.why);
+                    }
+                });
             }
             if let Some(flows) = &mut wires.flows {
                 flows.release(&ended);
             }
         }
         self.telling = state;
+    }
+
+    /// Whether an element of this thread keeps packets for later.
+    pub(crate) fn holds(&self) -> bool {
+        let entries = self.layout.entries.iter().copied();
+        let mut all = self.elements.iter().map(Option::as_deref).zip(entries);
+        all.any(|(element, entry)| {
+            let buffer = element.zip(entry).and_then(|(element, entry)| entry.buffer(element));
+            buffer.is_some_and(|buffer| buffer.holding() > 0)
+        })
     }
 
     /// Pulls packets out of an output.
@@ -358,8 +373,9 @@ impl Host for Core {
     }
 
     fn storage(&self, node: u32) -> Option<Storage> {
-        let element = self.elements.get(node as usize)?.as_ref()?;
-        element.storage().or_else(|| self.handoffs.storage(node))
+        let element = self.elements.get(node as usize)?.as_deref()?;
+        let buffer = self.layout.entries[node as usize]?.buffer(element);
+        buffer.and_then(Buffer::storage).or_else(|| self.handoffs.storage(node))
     }
 
     fn burst(&self) -> usize {

@@ -103,7 +103,7 @@ impl Engine {
     fn look_whether_drained(&mut self, worked: bool) {
         let since = *self.stopping.get_or_insert_with(Instant::now);
         let late = since.elapsed() >= DRAIN_MAX;
-        let holds = || self.core.elements.iter().flatten().any(|element| element.holding() > 0);
+        let holds = || self.core.holds();
         let hands = || self.core.handing() > 0;
         let done = !worked && self.rest.rounds >= DRAIN_ROUNDS && !hands() && !holds();
         if (late || done) && !std::mem::replace(&mut self.drained, true) {

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Instant;
 
-use thruway_element::{Element, HandlerError, Registry, Remote, Shared, Stats};
+use thruway_element::{CostModel, HandlerError, Registry, Remote, Shared, Stats};
 use thruway_lang::{Checked, Graph};
 
 use crate::assign;
@@ -175,9 +175,10 @@ impl Router {
     }
 
     /// An element, while nothing runs: its first replica.
-    pub fn element(&self, node: usize) -> Option<&dyn Element> {
+    pub fn cost_model(&self, node: usize) -> Option<&dyn CostModel> {
         let thread = *self.layout.threads.get(node)?.first()?;
-        self.engines.get(thread)?.core.elements.get(node)?.as_deref()
+        let element = self.engines.get(thread)?.core.elements.get(node)?.as_deref()?;
+        self.layout.entries[node]?.cost_model(element)
     }
 
     /// The handle for stopping and asking.

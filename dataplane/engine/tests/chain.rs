@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Demand, Element, Entry, FlowDispatch, FlowEntry, Handler,
-    Purpose, Registry, Role, Rule, Scratch, Settings, Spec, Threading, Ty, Wants,
+    Purpose, Registry, Role, Rule, Scratch, SessionFunction, Settings, Spec, Threading, Ty, Wants,
 };
 use thruway_engine::{Options, Router};
 use thruway_flow::chain::{Chain, Node};
@@ -62,7 +62,8 @@ static DISPATCHER: Entry =
         let session = args.text("SESSION").and_then(|text| SessionDef::parse(text).ok());
         Ok(Box::new(Dispatcher { classes, session }))
     })
-    .with_flow_dispatch::<Dispatcher>();
+    .with_flow_dispatch::<Dispatcher>()
+    .with_session_function::<Dispatcher>();
 static SOURCE: Entry =
     Entry::new(Spec { threading: Threading::Task, ..spec("Source", "0/1", "h/h") }, plain);
 static NULL: Entry = Entry::new(spec("Null", "1/1-2", "a/ah"), plain);
@@ -80,7 +81,8 @@ static WEB: Entry = Entry::new(
 );
 static WANT: Entry = Entry::new(Spec { args: CLASSES, ..spec("Want", "1/1", "a/a") }, |args| {
     Ok(Box::new(Want(args.rest().map(|(_, text)| text.to_owned()).next())))
-});
+})
+.with_session_function::<Want>();
 static LANES: Entry = Entry::new(Spec { flow: "#/#", ..spec("Lanes", "-/=", "a/a") }, plain);
 static FIREWALL: Entry = Entry::new(
     Spec {
@@ -93,7 +95,8 @@ static FIREWALL: Entry = Entry::new(
     },
     plain,
 );
-static PAIRS: Entry = Entry::new(spec("Pairs", "1/1", "a/a"), |_| Ok(Box::new(Pairs)));
+static PAIRS: Entry = Entry::new(spec("Pairs", "1/1", "a/a"), |_| Ok(Box::new(Pairs)))
+    .with_session_function::<Pairs>();
 static ODD: Entry = Entry::new(
     Spec { wants: Wants::session::<()>("conection"), ..spec("Odd", "1/1", "a/a") },
     plain,
@@ -120,7 +123,9 @@ struct Dispatcher {
     session: Option<SessionDef>,
 }
 
-impl Element for Dispatcher {
+impl Element for Dispatcher {}
+
+impl SessionFunction for Dispatcher {
     fn demand(&self) -> Option<Demand> {
         Some(Demand::of(self.session.clone()?, 0, 1))
     }
@@ -144,7 +149,9 @@ impl FlowDispatch for Dispatcher {
 
 struct Want(Option<String>);
 
-impl Element for Want {
+impl Element for Want {}
+
+impl SessionFunction for Want {
     fn class(&self, _port: usize) -> Option<String> {
         self.0.clone()
     }
@@ -152,7 +159,9 @@ impl Element for Want {
 
 struct Pairs;
 
-impl Element for Pairs {
+impl Element for Pairs {}
+
+impl SessionFunction for Pairs {
     fn demand(&self) -> Option<Demand> {
         Some(Demand {
             initial: vec![1],

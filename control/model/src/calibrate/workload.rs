@@ -73,7 +73,7 @@ impl Workload {
         let made = source.map_or(1.0, |source| visits[source].max(1.0));
         let mut sum = Counts::new();
         for (at, visits) in visits.iter().enumerate().filter(|(_, visits)| **visits > 0.0) {
-            let said = self.router.element(at).and_then(|element| element.cost(load));
+            let said = self.router.cost_model(at).and_then(|model| model.cost(load));
             let costs = said.unwrap_or_else(|| elements[at].spec.cost.to_vec());
             for cost in costs.iter().chain([&Operation::Dispatch.once()]) {
                 *sum.entry(cost.operation).or_default() += cost.count * visits / made;

@@ -6,7 +6,7 @@ mod stand_in;
 use std::sync::Arc;
 use std::time::Duration;
 
-use thruway_element::{Cost, Element, Load, Made, Operation, Registry, Spec};
+use thruway_element::{Cost, CostModel, Load, Made, Operation, Registry, Spec};
 use thruway_engine::{BuildError, Options, Router};
 use thruway_lang::{Checked, Diagnostics, Graph};
 
@@ -172,7 +172,8 @@ impl Rehearsal {
     /// Whether each source that had packets has been through all of its trace: what comes last in
     /// it counts as much as what comes first, however slow the host.
     pub fn has_shown_all(&self, counts: &Counts) -> bool {
-        let period = |source| Some(self.router.element(source).and_then(Element::makes)?.period);
+        let period =
+            |source| Some(self.router.cost_model(source).and_then(CostModel::makes)?.period);
         self.sources(counts).into_iter().all(|source| {
             period(source).is_none_or(|period| {
                 period.is_infinite() || counts.packets[source] as f64 >= period
@@ -185,7 +186,7 @@ impl Rehearsal {
         let mut sum = Made { packet_bytes: 0.0, sessions: 0.0, period: 0.0 };
         let mut packets = 0.0;
         for source in self.sources(counts) {
-            let made = self.router.element(source).and_then(Element::makes)?;
+            let made = self.router.cost_model(source).and_then(CostModel::makes)?;
             let weight = counts.packets[source] as f64;
             sum.packet_bytes += made.packet_bytes * weight;
             sum.sessions += made.sessions;
@@ -269,7 +270,7 @@ impl Rehearsal {
 
     fn costs(&self, element: usize, load: &Load) -> Vec<Cost> {
         let decl = &self.router.layout().graph.elements[element];
-        let said = self.router.element(element).and_then(|element| element.cost(load));
+        let said = self.router.cost_model(element).and_then(|model| model.cost(load));
         said.unwrap_or_else(|| decl.spec.cost.to_vec())
     }
 }

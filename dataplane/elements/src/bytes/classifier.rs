@@ -1,8 +1,8 @@
 //! Classifier: sorts packets by the bytes at given offsets.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handlers, Load, Operation, Replicas,
-    Spec, Topic, Ty, Verdict, reasons,
+    Arg, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, Handlers, Load, Operation,
+    Replicas, Spec, Topic, Ty, Verdict, reasons,
 };
 use thruway_flow::PatternProgram;
 use thruway_packet::Batch;
@@ -42,7 +42,8 @@ pub static ENTRY: Entry = Entry::built::<Classifier>(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+.with_cost_model::<Classifier>();
 
 reasons! {
     /// Why a packet goes no further.
@@ -89,13 +90,6 @@ fn steps(of_verdicts: &[(u32, u32)], verdict: u32) -> f64 {
 }
 
 impl Element for Classifier {
-    fn cost(&self, _load: &Load) -> Option<Vec<Cost>> {
-        // Most packets go as the last ones did.
-        let steps = steps(&self.program.steps(), self.usual);
-        let steps = Operation::ClassifyPattern.times(steps);
-        Some(vec![Operation::HeaderRead.once(), steps, Operation::Sort.once()])
-    }
-
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         let (program, usual, outputs) = (&self.program, self.usual, cx.outputs());
         let mut last = usual;
@@ -119,6 +113,15 @@ impl Element for Classifier {
         } else if usual != 0 {
             cx.emit_all(usual as usize, batch);
         }
+    }
+}
+
+impl CostModel for Classifier {
+    fn cost(&self, _load: &Load) -> Option<Vec<Cost>> {
+        // Most packets go as the last ones did.
+        let steps = steps(&self.program.steps(), self.usual);
+        let steps = Operation::ClassifyPattern.times(steps);
+        Some(vec![Operation::HeaderRead.once(), steps, Operation::Sort.once()])
     }
 }
 

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use crate::reaching::looking_up;
 use thruway_element::text::split_words;
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, HandlerError, Handlers, Load,
-    Names, Nanos, Operation, Reason, Replicas, Spec, Topic, Ty, handler_value, reasons,
+    Alias, Arg, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, HandlerError,
+    Handlers, Load, Names, Nanos, Operation, Reason, Replicas, Spec, Topic, Ty, handler_value,
+    reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_sync::atomic::{AtomicU64, Ordering};
@@ -76,7 +77,8 @@ pub static ENTRY: Entry = Entry::built::<EtherSwitch>(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_cost_model::<EtherSwitch>();
 
 reasons! {
     /// Why a frame goes nowhere.
@@ -426,15 +428,6 @@ impl EtherSwitch {
 }
 
 impl Element for EtherSwitch {
-    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
-        let table = &self.places.table;
-        let known = (table.entries(0).len(), table.entry_bytes());
-        let look_up = |operation: Operation| looking_up(operation.once(), known, 2.0, load);
-        let learnt = (self.places.timeout() > 0).then(|| look_up(Operation::HashLearn));
-        let found = [Operation::HeaderRead.once(), look_up(Operation::HashLookup)];
-        Some(found.into_iter().chain(learnt).collect())
-    }
-
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
         let now = cx.now();
         for packet in batch.drain() {
@@ -450,6 +443,17 @@ impl Element for EtherSwitch {
                 Some(to) => self.forward(cx, to, &seen, packet),
             }
         }
+    }
+}
+
+impl CostModel for EtherSwitch {
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        let table = &self.places.table;
+        let known = (table.entries(0).len(), table.entry_bytes());
+        let look_up = |operation: Operation| looking_up(operation.once(), known, 2.0, load);
+        let learnt = (self.places.timeout() > 0).then(|| look_up(Operation::HashLearn));
+        let found = [Operation::HeaderRead.once(), look_up(Operation::HashLookup)];
+        Some(found.into_iter().chain(learnt).collect())
     }
 }
 

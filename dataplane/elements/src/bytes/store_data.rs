@@ -1,8 +1,8 @@
 //! StoreData: fixed bytes into packets.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cost, Cx, Element, Entry, HandlerError, Handlers, Load, Operation,
-    Reason, Replicas, Spec, Topic, Ty, Verdict, handler_value,
+    Arg, ArgErrors, Args, Cost, CostModel, Cx, Element, Entry, HandlerError, Handlers, Load,
+    Operation, Reason, Replicas, Spec, Topic, Ty, Verdict, handler_value,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -29,7 +29,8 @@ pub static ENTRY: Entry = Entry::built::<StoreData>(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_cost_model::<StoreData>();
 
 #[derive(Handlers)]
 #[handler(both, field = offset, "where the bytes go")]
@@ -80,13 +81,15 @@ impl StoreData {
 }
 
 impl Element for StoreData {
+    fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
+        cx.sift(batch, |packet| self.store(packet));
+    }
+}
+
+impl CostModel for StoreData {
     fn cost(&self, _load: &Load) -> Option<Vec<Cost>> {
         // A line is what writing a header is about.
         let more = (Load::lines(self.data.len() as f64) - 1.0).max(0.0);
         Some(vec![Operation::HeaderWrite.once(), Operation::CopyLine.times(more)])
-    }
-
-    fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
-        cx.sift(batch, |packet| self.store(packet));
     }
 }

@@ -5,8 +5,8 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Nanos, Operation,
-    Replicas, Spec, Topic, Ty, handler_value, reasons,
+    Arg, ArgErrors, Args, Buffer, Changes, Cx, Element, Entry, Handler, HandlerError, Nanos,
+    Operation, Replicas, Spec, Topic, Ty, handler_value, reasons,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -53,7 +53,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_buffer::<Delay>();
 
 reasons! {
     /// Why a packet goes no further.
@@ -192,10 +193,6 @@ impl Delay {
 }
 
 impl Element for Delay {
-    fn holding(&self) -> usize {
-        self.line.heap.len()
-    }
-
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.set_alarm(cx);
         Ok(())
@@ -267,6 +264,12 @@ impl Element for Delay {
             cx.drop(Stuck::Unsent, left.what);
         }
         Ok(())
+    }
+}
+
+impl Buffer for Delay {
+    fn holding(&self) -> usize {
+        self.line.heap.len()
     }
 }
 

@@ -4,8 +4,8 @@ use std::any::Any;
 use std::collections::VecDeque;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Nanos, Operation,
-    Replicas, Spec, Topic, Ty, reasons,
+    Arg, ArgErrors, Args, Buffer, Changes, Cx, Element, Entry, Handler, HandlerError, Nanos,
+    Operation, Replicas, Spec, Topic, Ty, reasons,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -50,7 +50,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_buffer::<Reorder>();
 
 reasons! {
     /// Why a packet goes no further.
@@ -138,10 +139,6 @@ impl Reorder {
 }
 
 impl Element for Reorder {
-    fn holding(&self) -> usize {
-        self.back.held.len()
-    }
-
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.set_alarm(cx);
         Ok(())
@@ -194,6 +191,12 @@ impl Element for Reorder {
             cx.drop(Held::Unsent, late.what);
         }
         Ok(())
+    }
+}
+
+impl Buffer for Reorder {
+    fn holding(&self) -> usize {
+        self.back.held.len()
     }
 }
 

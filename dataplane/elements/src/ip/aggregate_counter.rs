@@ -8,8 +8,8 @@ use crate::named_file;
 use crate::reaching::looking_up;
 use thruway_element::text::{split_words, unquote_text};
 use thruway_element::{
-    Arg, ArgError, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Load,
-    Operation, Replicas, Spec, Topic, Ty, handler_value,
+    Arg, ArgError, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, Handler,
+    HandlerError, Load, Operation, Replicas, Spec, Topic, Ty, handler_value,
 };
 use thruway_packet::{Anno, Batch, Packet};
 
@@ -78,7 +78,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_cost_model::<AggregateCounter>();
 
 /// Most values that are kept.
 const MAX_VALUES: usize = 1 << 20;
@@ -236,13 +237,6 @@ impl AggregateCounter {
 }
 
 impl Element for AggregateCounter {
-    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
-        // A slot of the map is a value, its count and a byte of its hash.
-        let bytes = size_of::<(u32, u32)>() + 1;
-        let known = (self.counts.len(), bytes);
-        Some(vec![looking_up(Operation::HashLearn.once(), known, 2.0, load)])
-    }
-
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
         let mut counted = std::mem::take(&mut self.counted);
         counted.clear();
@@ -302,5 +296,14 @@ impl Element for AggregateCounter {
             _ => return Err(HandlerError::no_write(name)),
         }
         Ok(())
+    }
+}
+
+impl CostModel for AggregateCounter {
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        // A slot of the map is a value, its count and a byte of its hash.
+        let bytes = size_of::<(u32, u32)>() + 1;
+        let known = (self.counts.len(), bytes);
+        Some(vec![looking_up(Operation::HashLearn.once(), known, 2.0, load)])
     }
 }

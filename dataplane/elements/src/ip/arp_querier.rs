@@ -4,8 +4,8 @@ use std::any::Any;
 use std::net::Ipv4Addr;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, IpPrefix, Load, Names,
-    Operation, Replicas, Spec, Topic, Ty, Wants,
+    Arg, ArgErrors, Args, Cost, CostModel, Cx, Element, Entry, Handler, HandlerError, IpPrefix,
+    Load, Names, Operation, Replicas, Spec, Topic, Ty, Wants,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::arp::{self, ArpPacket};
@@ -87,7 +87,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_cost_model::<ArpQuerier>();
 
 /// Arguments that belong to the table.
 const OF_TABLE: [&str; 5] =
@@ -221,10 +222,6 @@ impl ArpQuerier {
 }
 
 impl Element for ArpQuerier {
-    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
-        Some(self.resolver.cost(load))
-    }
-
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         if let Some(name) = &self.borrows
             && !self.resolver.find_table()
@@ -290,6 +287,12 @@ impl Element for ArpQuerier {
             }
         }
         Ok(())
+    }
+}
+
+impl CostModel for ArpQuerier {
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        Some(self.resolver.cost(load))
     }
 }
 

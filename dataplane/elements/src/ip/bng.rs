@@ -13,8 +13,8 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, Load, Nanos, Operation,
-    Reason, Replicas, Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Cost, CostModel, Cx, Element, Entry, Handler, HandlerError, Load, Nanos,
+    Operation, Reason, Replicas, Spec, Topic, Ty,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::Header;
@@ -127,7 +127,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_cost_model::<Bng>();
 
 /// Largest CAPACITY.
 const MAX_CAPACITY: usize = 1 << 20;
@@ -252,14 +253,6 @@ fn tables(shared: &Shared) -> Result<&Tables, HandlerError> {
 }
 
 impl Element for Bng {
-    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
-        let tables = (*self.tables).as_ref().ok()?;
-        let own = [Operation::ArrayLookup, Operation::HashLookup, Operation::HashLearn];
-        let own = |operation| own.contains(&operation) || operation == Operation::RouteLookup;
-        let rest = ENTRY.spec.cost.iter().filter(|cost| !own(cost.operation)).copied();
-        Some(rest.chain(tables.costs(load)).collect())
-    }
-
     fn initialize(&mut self, _cx: &mut Cx<'_>) -> Result<(), String> {
         match (&*self.tables, &self.file) {
             (Ok(tables), Some(file)) => tables.load(file),
@@ -292,6 +285,16 @@ impl Element for Bng {
 
     fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
         tables(&self.tables)?.write(name, value)
+    }
+}
+
+impl CostModel for Bng {
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        let tables = (*self.tables).as_ref().ok()?;
+        let own = [Operation::ArrayLookup, Operation::HashLookup, Operation::HashLearn];
+        let own = |operation| own.contains(&operation) || operation == Operation::RouteLookup;
+        let rest = ENTRY.spec.cost.iter().filter(|cost| !own(cost.operation)).copied();
+        Some(rest.chain(tables.costs(load)).collect())
     }
 }
 

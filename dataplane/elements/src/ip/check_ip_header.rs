@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 
 use thruway_element::text::split_words;
 use thruway_element::{
-    Alias, Arg, ArgError, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler,
+    Alias, Arg, ArgError, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, Handler,
     HandlerError, IpPrefix, Load, Operation, Reason, Replicas, Spec, Topic, Ty, Verdict, reasons,
 };
 use thruway_packet::{Batch, Packet};
@@ -56,7 +56,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+.with_cost_model::<CheckIpHeader>();
 
 reasons! {
     /// What is wrong with a header.
@@ -261,11 +262,6 @@ impl CheckIpHeader {
 }
 
 impl Element for CheckIpHeader {
-    fn cost(&self, _load: &Load) -> Option<Vec<Cost>> {
-        let sums = self.check.checksum.then(|| Operation::ChecksumIp.once());
-        Some([Operation::HeaderCheck.once()].into_iter().chain(sums).collect())
-    }
-
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         cx.sift(batch, |packet| match self.check.check(packet) {
             Ok(()) => Verdict::Pass,
@@ -293,6 +289,13 @@ impl Element for CheckIpHeader {
             }
             _ => Err(HandlerError::no_read(name)),
         }
+    }
+}
+
+impl CostModel for CheckIpHeader {
+    fn cost(&self, _load: &Load) -> Option<Vec<Cost>> {
+        let sums = self.check.checksum.then(|| Operation::ChecksumIp.once());
+        Some([Operation::HeaderCheck.once()].into_iter().chain(sums).collect())
     }
 }
 

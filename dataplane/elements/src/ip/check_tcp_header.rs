@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Load,
-    Operation, Replicas, Spec, Topic, Ty, Verdict, reasons,
+    Alias, Arg, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, Handler,
+    HandlerError, Load, Operation, Replicas, Spec, Topic, Ty, Verdict, reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::icmp::{IcmpHeader, icmp_type, is_error};
@@ -51,7 +51,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_cost_model::<CheckTransportHeader>();
 
 reasons! {
     /// What is wrong with a packet.
@@ -179,17 +180,6 @@ impl CheckTransportHeader {
 }
 
 impl Element for CheckTransportHeader {
-    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
-        let lines = Load::lines(load.payload_bytes);
-        // Both headers are checked; the pseudo header is as much to sum as one of IP.
-        Some(vec![
-            Operation::HeaderCheck.once(),
-            Operation::HeaderRead.once(),
-            Operation::ChecksumIp.once(),
-            Operation::ChecksumLine.times(lines),
-        ])
-    }
-
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         cx.sift(batch, |packet| match check(packet, self.sort) {
             Ok(()) => Verdict::Pass,
@@ -216,6 +206,19 @@ impl Element for CheckTransportHeader {
             }
             _ => Err(HandlerError::no_read(name)),
         }
+    }
+}
+
+impl CostModel for CheckTransportHeader {
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        let lines = Load::lines(load.payload_bytes);
+        // Both headers are checked; the pseudo header is as much to sum as one of IP.
+        Some(vec![
+            Operation::HeaderCheck.once(),
+            Operation::HeaderRead.once(),
+            Operation::ChecksumIp.once(),
+            Operation::ChecksumLine.times(lines),
+        ])
     }
 }
 

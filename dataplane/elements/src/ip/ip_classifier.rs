@@ -4,7 +4,7 @@ use thruway_element::{
     Arg, ArgErrors, Args, Changes, Element, Entry, Handler, Operation, Replicas, Spec, Topic, Ty,
 };
 
-use super::ip_filter::{self, Dropped, Kind};
+use super::ip_filter::{self, Dropped, IpFilter, Kind};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -49,7 +49,7 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+).with_cost_model::<IpFilter>();
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     ip_filter::build(args, Kind::Classifier)

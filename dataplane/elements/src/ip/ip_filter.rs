@@ -5,8 +5,8 @@ use std::sync::Arc;
 use thruway_element::cost::Access;
 use thruway_element::text::{join, split_args, split_words, unquote_text};
 use thruway_element::{
-    Arg, ArgError, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Load,
-    Names, Operation, Replicas, Spec, Topic, Ty, reasons,
+    Arg, ArgError, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, Handler,
+    HandlerError, Load, Names, Operation, Replicas, Spec, Topic, Ty, reasons,
 };
 use thruway_flow::{
     DROP, IpProgram, Key, NO_MATCH, PacketView, parse_classifier_rules, parse_filter_rules,
@@ -45,7 +45,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build_filter,
-);
+)
+    .with_cost_model::<IpFilter>();
 
 reasons! {
     /// Why a packet goes no further.
@@ -103,7 +104,7 @@ impl Context {
     }
 }
 
-struct IpFilter {
+pub(super) struct IpFilter {
     context: Context,
     compiled: Arc<Compiled>,
     keys: Box<[Key; MAX_BATCH]>,
@@ -204,14 +205,6 @@ impl IpFilter {
 }
 
 impl Element for IpFilter {
-    fn cost(&self, _load: &Load) -> Option<Vec<Cost>> {
-        let program = &self.compiled.program;
-        let (steps, bytes) = (program.steps(), program.memory_bytes());
-        let decided = Operation::ClassifyIp.times(steps);
-        let decided = decided.reaching(bytes as f64, 1.0, Access::Dependent);
-        Some(vec![Operation::HeaderRead.once(), decided, Operation::Sort.once()])
-    }
-
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         for warning in &self.compiled.warnings {
             cx.chatter(warning);
@@ -262,6 +255,16 @@ impl Element for IpFilter {
         let mut texts = self.compiled.texts.clone();
         texts[at] = value.trim().to_owned();
         self.recompile(texts)
+    }
+}
+
+impl CostModel for IpFilter {
+    fn cost(&self, _load: &Load) -> Option<Vec<Cost>> {
+        let program = &self.compiled.program;
+        let (steps, bytes) = (program.steps(), program.memory_bytes());
+        let decided = Operation::ClassifyIp.times(steps);
+        let decided = decided.reaching(bytes as f64, 1.0, Access::Dependent);
+        Some(vec![Operation::HeaderRead.once(), decided, Operation::Sort.once()])
     }
 }
 

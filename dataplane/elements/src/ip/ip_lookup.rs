@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::reaching::routing;
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Load,
-    Operation, Replicas, Spec, Topic, Ty, Verdict, reasons,
+    Alias, Arg, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, Handler,
+    HandlerError, Load, Operation, Replicas, Spec, Topic, Ty, Verdict, reasons,
 };
 use thruway_lpm::{Fib4, Hop};
 use thruway_packet::{Batch, MAX_BATCH, Packet};
@@ -75,7 +75,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_cost_model::<IpLookup>();
 
 reasons! {
     /// Why a packet goes no further.
@@ -167,11 +168,6 @@ impl IpLookup {
 }
 
 impl Element for IpLookup {
-    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
-        let table = (*self.table).as_ref().ok()?;
-        Some(vec![routing(Operation::RouteLookup, table.fib().footprint(), load)])
-    }
-
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         let Ok(table) = &*self.table else { return Ok(()) };
         if let Some(warning) = table.warning() {
@@ -218,5 +214,12 @@ impl Element for IpLookup {
             return Err(HandlerError::no_write(name));
         }
         table(&self.table)?.write(name, value)
+    }
+}
+
+impl CostModel for IpLookup {
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        let table = (*self.table).as_ref().ok()?;
+        Some(vec![routing(Operation::RouteLookup, table.fib().footprint(), load)])
     }
 }

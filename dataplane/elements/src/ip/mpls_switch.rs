@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use crate::reaching::looking_up;
 use thruway_element::{
-    Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, Load, Names, Operation,
-    Reason, Replicas, Spec, Topic, Ty, handler_value, reasons,
+    Arg, ArgErrors, Args, Cost, CostModel, Cx, Element, Entry, Handler, HandlerError, Load, Names,
+    Operation, Reason, Replicas, Spec, Topic, Ty, handler_value, reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::ethernet::{EthernetHeader, ethertype};
@@ -84,7 +84,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_cost_model::<MplsSwitch>();
 
 reasons! {
     /// Why a packet is not switched.
@@ -286,15 +287,6 @@ fn table(table: &Table) -> Result<&Labels, HandlerError> {
 }
 
 impl Element for MplsSwitch {
-    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
-        let labels = (*self.labels).as_ref().ok()?;
-        // A line of the index, then the entry.
-        let found = looking_up(Operation::ArrayLookup.once(), labels.size(), 2.0, load);
-        let rest = ENTRY.spec.cost.iter().copied();
-        let rest = rest.filter(|cost| cost.operation != Operation::ArrayLookup);
-        Some(rest.chain([found]).collect())
-    }
-
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         let Ok(labels) = &*self.labels else { return };
         cx.sift(batch, |packet| outcome(self.switch(labels, packet), self.punt));
@@ -314,6 +306,17 @@ impl Element for MplsSwitch {
 
     fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
         table(&self.labels)?.write(&self.reading(), name, value)
+    }
+}
+
+impl CostModel for MplsSwitch {
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        let labels = (*self.labels).as_ref().ok()?;
+        // A line of the index, then the entry.
+        let found = looking_up(Operation::ArrayLookup.once(), labels.size(), 2.0, load);
+        let rest = ENTRY.spec.cost.iter().copied();
+        let rest = rest.filter(|cost| cost.operation != Operation::ArrayLookup);
+        Some(rest.chain([found]).collect())
     }
 }
 

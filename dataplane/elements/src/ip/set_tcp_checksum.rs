@@ -1,8 +1,8 @@
 //! SetTCPChecksum, SetUDPChecksum: the right checksum into transport headers.
 
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Load, Operation, Replicas,
-    Spec, Topic, Ty, Verdict, reasons,
+    Alias, Arg, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, Load, Operation,
+    Replicas, Spec, Topic, Ty, Verdict, reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::Header;
@@ -37,7 +37,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_cost_model::<SetTransportChecksum>();
 
 reasons! {
     /// Why there is no checksum to set.
@@ -97,18 +98,6 @@ fn pseudo(ip: &Ipv4Header, protocol: u8, len: usize) -> thruway_wire::checksum::
 }
 
 impl Element for SetTransportChecksum {
-    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
-        let lines = Load::lines(load.payload_bytes);
-        // Both headers are checked; the pseudo header is as much to sum as one of IP.
-        Some(vec![
-            Operation::HeaderCheck.once(),
-            Operation::HeaderRead.once(),
-            Operation::ChecksumIp.once(),
-            Operation::ChecksumLine.times(lines),
-            Operation::HeaderWrite.once(),
-        ])
-    }
-
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         let before = batch.len();
         cx.sift(batch, |packet| match set(packet, self.udp, self.fix_offset) {
@@ -120,6 +109,20 @@ impl Element for SetTransportChecksum {
             let name = if self.udp { "SetUDPChecksum" } else { "SetTCPChecksum" };
             cx.chatter(&format!("{name}: bad lengths"));
         }
+    }
+}
+
+impl CostModel for SetTransportChecksum {
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        let lines = Load::lines(load.payload_bytes);
+        // Both headers are checked; the pseudo header is as much to sum as one of IP.
+        Some(vec![
+            Operation::HeaderCheck.once(),
+            Operation::HeaderRead.once(),
+            Operation::ChecksumIp.once(),
+            Operation::ChecksumLine.times(lines),
+            Operation::HeaderWrite.once(),
+        ])
     }
 }
 

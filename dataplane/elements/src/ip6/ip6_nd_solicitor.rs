@@ -4,8 +4,8 @@ use std::any::Any;
 use std::net::Ipv6Addr;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, Load, Names, Operation,
-    Replicas, Spec, Topic, Ty, Wants,
+    Arg, ArgErrors, Args, Cost, CostModel, Cx, Element, Entry, Handler, HandlerError, Load, Names,
+    Operation, Replicas, Spec, Topic, Ty, Wants,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::MacAddr;
@@ -77,7 +77,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+.with_cost_model::<Ip6NdSolicitor>();
 
 /// Shortest time between solicitations for one address: RETRANS_TIMER (RFC 4861 section 10), in ns.
 const RETRANS_TIMER: i64 = 1_000_000_000;
@@ -162,10 +163,6 @@ impl Ip6NdSolicitor {
 }
 
 impl Element for Ip6NdSolicitor {
-    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
-        Some(self.resolver.cost(load))
-    }
-
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         if self.expires {
             cx.set_timer(0, cx.now() + EXPIRE_EVERY);
@@ -223,6 +220,12 @@ impl Element for Ip6NdSolicitor {
             }
         }
         Ok(())
+    }
+}
+
+impl CostModel for Ip6NdSolicitor {
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        Some(self.resolver.cost(load))
     }
 }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::reaching::routing;
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Load,
-    Operation, Replicas, Spec, Topic, Ty, Verdict, reasons,
+    Arg, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, Handler, HandlerError,
+    Load, Operation, Replicas, Spec, Topic, Ty, Verdict, reasons,
 };
 use thruway_lpm::{Reader, Route};
 use thruway_packet::{Batch, MAX_BATCH, Packet};
@@ -54,7 +54,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_cost_model::<LookupIp6Route>();
 
 reasons! {
     /// Why a packet goes no further.
@@ -108,10 +109,6 @@ fn forward(packet: &mut Packet, route: Option<Route<u128>>) -> u32 {
 }
 
 impl Element for LookupIp6Route {
-    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
-        Some(vec![routing(Operation::RouteLookup6, self.reader.fib().footprint(), load)])
-    }
-
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         let Ok(table) = &*self.table else { return Ok(()) };
         if let Some(warning) = table.warning() {
@@ -156,5 +153,11 @@ impl Element for LookupIp6Route {
 
     fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
         table(&self.table)?.write(name, value)
+    }
+}
+
+impl CostModel for LookupIp6Route {
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        Some(vec![routing(Operation::RouteLookup6, self.reader.fib().footprint(), load)])
     }
 }

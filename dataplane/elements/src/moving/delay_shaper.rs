@@ -1,7 +1,7 @@
 //! DelayShaper: packets can be pulled after a delay.
 
 use thruway_element::{
-    Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic,
+    Arguments, Buffer, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic,
 };
 use thruway_packet::Batch;
 
@@ -23,7 +23,8 @@ pub static ENTRY: Entry = Entry::of::<DelayShaper>(Spec {
     cost: &[Operation::Store.once(), Operation::Clock.once()],
     replicas: Replicas::OneThread("it holds the packet that may go next"),
     ..Spec::DEFAULT
-});
+})
+.with_buffer::<DelayShaper>();
 
 const TIMER: u32 = 0;
 
@@ -57,7 +58,9 @@ impl Element for DelayShaper {
     fn timer(&mut self, _cx: &mut Cx<'_>, _token: u32) {
         self.waking = false;
     }
+}
 
+impl Buffer for DelayShaper {
     fn holding(&self) -> usize {
         self.held.holding()
     }

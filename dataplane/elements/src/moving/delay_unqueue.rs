@@ -1,8 +1,8 @@
 //! DelayUnqueue: from pull to push, with a delay.
 
 use thruway_element::{
-    Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Run, Spec, Threading,
-    Topic,
+    Arguments, Buffer, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Run, Spec,
+    Threading, Topic,
 };
 use thruway_packet::MAX_BATCH;
 
@@ -25,7 +25,8 @@ pub static ENTRY: Entry = Entry::of::<DelayUnqueue>(Spec {
     cost: &[Operation::Store.once(), Operation::Clock.once()],
     replicas: Replicas::Single,
     ..Spec::DEFAULT
-});
+})
+.with_buffer::<DelayUnqueue>();
 
 #[derive(Arguments, Handlers)]
 struct DelayUnqueue {
@@ -44,7 +45,9 @@ impl Element for DelayUnqueue {
         }
         Run::Again
     }
+}
 
+impl Buffer for DelayUnqueue {
     fn holding(&self) -> usize {
         self.held.holding()
     }

@@ -1,7 +1,7 @@
 //! DRRSched: inputs share by bytes.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Replicas, Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Buffer, Changes, Cx, Element, Entry, Operation, Replicas, Spec, Topic, Ty,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -27,7 +27,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+.with_buffer::<DrrSched>();
 
 /// One input.
 #[derive(Debug)]
@@ -108,7 +109,9 @@ impl Element for DrrSched {
             batch.push(packet);
         }
     }
+}
 
+impl Buffer for DrrSched {
     fn holding(&self) -> usize {
         self.rounds.shares.iter().filter(|share| share.head.is_some()).count()
     }

@@ -4,7 +4,7 @@ use thruway_element::{Entry, Replicas, Spec};
 
 use crate::dialect::ignored;
 
-use super::tee::{self, OUTPUTS, build};
+use super::tee::{self, OUTPUTS, Tee, build};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -20,4 +20,4 @@ pub static ENTRY: Entry = Entry::new(
         ..tee::ENTRY.spec
     },
     build,
-);
+).with_cost_model::<Tee>();

@@ -2,7 +2,8 @@
 
 use super::tee::copying;
 use thruway_element::{
-    Arguments, Changes, Cost, Cx, Element, Entry, Handlers, Load, Operation, Replicas, Spec, Topic,
+    Arguments, Changes, Cost, CostModel, Cx, Element, Entry, Handlers, Load, Operation, Replicas,
+    Spec, Topic,
 };
 use thruway_packet::Batch;
 
@@ -24,7 +25,8 @@ pub static ENTRY: Entry = Entry::of::<Hub>(Spec {
     cost: &[Operation::Clone.once()],
     replicas: Replicas::Alike,
     ..Spec::DEFAULT
-});
+})
+.with_cost_model::<Hub>();
 
 #[derive(Arguments, Handlers)]
 struct Hub {
@@ -33,11 +35,6 @@ struct Hub {
 }
 
 impl Element for Hub {
-    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
-        // One output has no copy, and one the packet itself.
-        Some(copying(self.outputs.saturating_sub(2), load))
-    }
-
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
         // The last of the others takes the packets themselves.
         let last = (0..cx.outputs()).rev().find(|output| *output != port);
@@ -47,6 +44,13 @@ impl Element for Hub {
             copy_to_outputs(cx, packet, port + 1..last);
         }
         cx.emit_all(last, batch);
+    }
+}
+
+impl CostModel for Hub {
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        // One output has no copy, and one the packet itself.
+        Some(copying(self.outputs.saturating_sub(2), load))
     }
 }
 

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Bandwidth, Changes, Cx, Element, Entry, Handler, HandlerError, Nanos,
-    Operation, Replicas, Run, Spec, Storage, Threading, Topic, Ty, handler_value, reasons,
+    Arg, ArgErrors, Args, Bandwidth, Buffer, Changes, Cx, Element, Entry, Handler, HandlerError,
+    Nanos, Operation, Replicas, Run, Spec, Storage, Threading, Topic, Ty, handler_value, reasons,
 };
 use thruway_packet::{Anno, Batch, MAX_BATCH, Packet};
 
@@ -41,7 +41,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+.with_buffer::<LinkUnqueue>();
 
 reasons! {
     /// Why a packet does not arrive.
@@ -162,14 +163,6 @@ impl Element for LinkUnqueue {
         self.alarm = None;
     }
 
-    fn holding(&self) -> usize {
-        self.line.len()
-    }
-
-    fn storage(&self) -> Option<Storage> {
-        Some(Storage { len: self.line.len(), capacity: i32::MAX as usize })
-    }
-
     fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
         match name {
             "latency" => Ok(interval(self.link.latency)),
@@ -195,6 +188,16 @@ impl Element for LinkUnqueue {
         self.busy = false;
         self.set_alarm(cx);
         Ok(())
+    }
+}
+
+impl Buffer for LinkUnqueue {
+    fn holding(&self) -> usize {
+        self.line.len()
+    }
+
+    fn storage(&self) -> Option<Storage> {
+        Some(Storage { len: self.line.len(), capacity: i32::MAX as usize })
     }
 }
 

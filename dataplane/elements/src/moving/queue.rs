@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use crossbeam_queue::ArrayQueue;
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, HandlerError, Handlers, Operation,
-    Replicas, Spec, Storage, Topic, Ty, handler_value, reasons,
+    Alias, Arg, ArgErrors, Args, Buffer, Changes, Cx, Element, Entry, HandlerError, Handlers,
+    Operation, Replicas, Spec, Storage, Topic, Ty, handler_value, reasons,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -57,7 +57,8 @@ pub static ENTRY: Entry = Entry::built::<Queue>(
         ..SPEC
     },
     build,
-);
+)
+    .with_buffer::<Queue>();
 
 /// See the spec.
 pub static FRONT_DROP: Entry = Entry::built::<Queue>(
@@ -73,7 +74,8 @@ pub static FRONT_DROP: Entry = Entry::built::<Queue>(
         ..SPEC
     },
     build,
-);
+)
+.with_buffer::<Queue>();
 
 /// See the spec.
 pub static MIXED: Entry = Entry::built::<Queue>(
@@ -92,7 +94,8 @@ pub static MIXED: Entry = Entry::built::<Queue>(
         ..SPEC
     },
     build,
-);
+)
+    .with_buffer::<Queue>();
 
 reasons! {
     /// Why a packet is not stored, or no longer.
@@ -273,14 +276,6 @@ impl Queue {
 }
 
 impl Element for Queue {
-    fn holding(&self) -> usize {
-        self.store.len()
-    }
-
-    fn storage(&self) -> Option<Storage> {
-        Some(Storage { len: self.store.len(), capacity: self.capacity })
-    }
-
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.tell_sources(cx);
         Ok(())
@@ -323,6 +318,16 @@ impl Element for Queue {
             }
         }
         self.highwater = self.store.len();
+    }
+}
+
+impl Buffer for Queue {
+    fn holding(&self) -> usize {
+        self.store.len()
+    }
+
+    fn storage(&self) -> Option<Storage> {
+        Some(Storage { len: self.store.len(), capacity: self.capacity })
     }
 }
 

@@ -1,8 +1,8 @@
 //! RouterLink: stands between the configurations that click-combine joins.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Load, Operation, Replicas, Run, Spec,
-    Threading, Topic, Ty,
+    Arg, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, Load, Operation, Replicas,
+    Run, Spec, Threading, Topic, Ty,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 
@@ -31,7 +31,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+.with_cost_model::<RouterLink>();
 
 struct RouterLink {
     outputs: usize,
@@ -53,10 +54,6 @@ fn pass(cx: &mut Cx<'_>, batch: &mut Batch) {
 }
 
 impl Element for RouterLink {
-    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
-        Some(copying(self.outputs.saturating_sub(1), load))
-    }
-
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         pass(cx, batch);
     }
@@ -71,5 +68,11 @@ impl Element for RouterLink {
             }
         }
         if moved { Run::Again } else { Run::Idle }
+    }
+}
+
+impl CostModel for RouterLink {
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        Some(copying(self.outputs.saturating_sub(1), load))
     }
 }

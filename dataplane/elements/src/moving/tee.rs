@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Load, Operation, Replicas, Spec,
-    Topic, Ty,
+    Arg, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, Load, Operation, Replicas,
+    Spec, Topic, Ty,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -27,7 +27,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+.with_cost_model::<Tee>();
 
 pub(super) const OUTPUTS: Arg = Arg::optional("N", Ty::UInt, "number of outputs there should be");
 
@@ -46,9 +47,10 @@ pub static PULL: Entry = Entry::new(
         ..ENTRY.spec
     },
     build,
-);
+)
+.with_cost_model::<Tee>();
 
-struct Tee {
+pub(super) struct Tee {
     /// Whether output 0 is pulled.
     pull: bool,
     outputs: usize,
@@ -82,10 +84,6 @@ pub(super) fn copying(copies: usize, load: &Load) -> Vec<Cost> {
 }
 
 impl Element for Tee {
-    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
-        Some(copying(self.outputs.saturating_sub(1), load))
-    }
-
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         let Some(last) = cx.outputs().checked_sub(1) else { return };
         let copied = if self.pull { 1..last + 1 } else { 0..last };
@@ -95,5 +93,11 @@ impl Element for Tee {
         if !self.pull {
             cx.emit_all(last, batch);
         }
+    }
+}
+
+impl CostModel for Tee {
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        Some(copying(self.outputs.saturating_sub(1), load))
     }
 }

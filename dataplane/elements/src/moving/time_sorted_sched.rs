@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic,
-    Ty,
+    Arg, ArgErrors, Args, Buffer, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec,
+    Topic, Ty,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -35,7 +35,8 @@ pub static ENTRY: Entry = Entry::built::<TimeSortedSched>(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+.with_buffer::<TimeSortedSched>();
 
 const BUFFER_MAX: usize = 1 << 16;
 /// Packets of an input for which room is made beforehand.
@@ -160,7 +161,9 @@ impl Element for TimeSortedSched {
             cx.stop();
         }
     }
+}
 
+impl Buffer for TimeSortedSched {
     fn holding(&self) -> usize {
         self.merge.heap.len()
     }

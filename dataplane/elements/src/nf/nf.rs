@@ -3,9 +3,9 @@
 use std::any::Any;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, Cx, Demand, Element, Ended, Entry, Handler, HandlerError,
-    Load, Needs, Operation, Replicas, Run, Scratch, Spec, StreamMember, Threading, Topic, Ty,
-    reasons,
+    Arg, ArgErrors, Args, Buffer, Changes, Cost, CostModel, Cx, Demand, Element, Ended, Entry,
+    Handler, HandlerError, Load, Needs, Operation, Replicas, Run, Scratch, SessionFunction, Spec,
+    StreamMember, Threading, Topic, Ty, reasons,
 };
 use thruway_exchange::Tuning;
 use thruway_packet::Batch;
@@ -40,7 +40,10 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-.with_stream_member::<Nf>();
+.with_stream_member::<Nf>()
+.with_session_function::<Nf>()
+.with_buffer::<Nf>()
+.with_cost_model::<Nf>();
 
 const DOCS: &str = "\
 Starts PROGRAM with its arguments as a process without rights that sees nothing of the host but \
@@ -214,16 +217,6 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
 }
 
 impl Element for Nf {
-    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
-        // Into the slot and out of it.
-        let lines = 2.0 * Load::lines(load.packet_bytes);
-        Some(vec![Operation::RingHop.once(), Operation::CopyLine.times(lines)])
-    }
-
-    fn class(&self, _port: usize) -> Option<String> {
-        self.class.clone()
-    }
-
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.start(cx)?;
         self.follow(cx);
@@ -283,18 +276,6 @@ impl Element for Nf {
         }
     }
 
-    fn demand(&self) -> Option<Demand> {
-        let Scratch { size, align } = Scratch::of::<Place>();
-        let session = self.settings.sessions.as_ref()?.session.clone();
-        Some(Demand::of(session, size, align))
-    }
-
-    fn closed(&mut self, cx: &mut Cx<'_>, state: &[u8], _why: Ended) {
-        if let Ok(place) = Place::read_from_bytes(state) {
-            self.end_session(cx, &place);
-        }
-    }
-
     fn timer(&mut self, cx: &mut Cx<'_>, token: u32) {
         match token {
             STREAM_TIMER => return self.remind(cx),
@@ -302,13 +283,6 @@ impl Element for Nf {
             _ => {}
         }
         self.wake_if_due(cx);
-    }
-
-    fn holding(&self) -> usize {
-        let Some(state) = &self.running else { return 0 };
-        let with_it = state.link.as_ref().map_or(0, |link| link.occupancy() as usize);
-        let held = state.entries.as_ref().map_or(0, Entries::held);
-        with_it + state.waiting() + held
     }
 
     fn read(&mut self, _cx: &mut Cx<'_>, name: &str, param: &str) -> Result<String, HandlerError> {
@@ -379,6 +353,41 @@ impl Element for Nf {
         let lost = state.end(None);
         cx.count_drops(Lost::Unfinished, lost);
         Ok(())
+    }
+}
+
+impl CostModel for Nf {
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        // Into the slot and out of it.
+        let lines = 2.0 * Load::lines(load.packet_bytes);
+        Some(vec![Operation::RingHop.once(), Operation::CopyLine.times(lines)])
+    }
+}
+
+impl Buffer for Nf {
+    fn holding(&self) -> usize {
+        let Some(state) = &self.running else { return 0 };
+        let with_it = state.link.as_ref().map_or(0, |link| link.occupancy() as usize);
+        let held = state.entries.as_ref().map_or(0, Entries::held);
+        with_it + state.waiting() + held
+    }
+}
+
+impl SessionFunction for Nf {
+    fn class(&self, _port: usize) -> Option<String> {
+        self.class.clone()
+    }
+
+    fn demand(&self) -> Option<Demand> {
+        let Scratch { size, align } = Scratch::of::<Place>();
+        let session = self.settings.sessions.as_ref()?.session.clone();
+        Some(Demand::of(session, size, align))
+    }
+
+    fn closed(&mut self, cx: &mut Cx<'_>, state: &[u8], _why: Ended) {
+        if let Ok(place) = Place::read_from_bytes(state) {
+            self.end_session(cx, &place);
+        }
     }
 }
 

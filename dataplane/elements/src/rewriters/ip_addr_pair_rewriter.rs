@@ -4,6 +4,7 @@ use thruway_element::{Arg, Entry, Replicas, Spec, Ty};
 
 use crate::rewriters::build::{self, build, taken};
 use crate::rewriters::class::Class;
+use crate::rewriters::rewriter::Rewriter;
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -25,4 +26,4 @@ pub static ENTRY: Entry = Entry::new(
         ..build::REWRITER
     },
     |args| build(args, Class::Pair),
-);
+).with_cost_model::<Rewriter>();

@@ -5,6 +5,7 @@ use thruway_element::{Alias, Arg, Entry, Replicas, Spec, Ty};
 use crate::rewriters::build::{self, build, shown, taken};
 use crate::rewriters::class::Class;
 use crate::rewriters::handlers;
+use crate::rewriters::rewriter::Rewriter;
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -93,4 +94,4 @@ pub static ENTRY: Entry = Entry::new(
         ..build::REWRITER
     },
     |args| build(args, Class::Ip),
-);
+).with_cost_model::<Rewriter>();

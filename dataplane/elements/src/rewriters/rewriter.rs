@@ -3,7 +3,9 @@
 use std::any::Any;
 
 use crate::reaching::finding;
-use thruway_element::{Cost, Cx, Element, HandlerError, Load, Names, Operation, Verdict, reasons};
+use thruway_element::{
+    Cost, CostModel, Cx, Element, HandlerError, Load, Names, Operation, Verdict, reasons,
+};
 use thruway_flow::table::Found;
 use thruway_packet::{Anno, Batch, MAX_BATCH, Packet};
 use thruway_wire::flow::FiveTuple;
@@ -369,13 +371,6 @@ impl Rewriter {
 }
 
 impl Element for Rewriter {
-    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
-        // Who lends the store to others says what they reach.
-        let bytes = self.store.as_ref().map_or((0, 0.0), |store| store.mapping_bytes());
-        let around = [Operation::HeaderRead.once(), Operation::RewriteIp.once()];
-        Some(around.into_iter().chain(finding(bytes, load)).collect())
-    }
-
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.join(cx)?;
         if self.reap_ns > 0 {
@@ -445,6 +440,15 @@ impl Element for Rewriter {
             store.adopt(capacity);
             self.store = Some(store);
         }
+    }
+}
+
+impl CostModel for Rewriter {
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        // Who lends the store to others says what they reach.
+        let bytes = self.store.as_ref().map_or((0, 0.0), |store| store.mapping_bytes());
+        let around = [Operation::HeaderRead.once(), Operation::RewriteIp.once()];
+        Some(around.into_iter().chain(finding(bytes, load)).collect())
     }
 }
 

@@ -6,6 +6,7 @@ use thruway_element::{Alias, Arg, Entry, Replicas, Spec, Ty};
 use crate::rewriters::build::{self, build, shown, taken};
 use crate::rewriters::class::Class;
 use crate::rewriters::handlers;
+use crate::rewriters::rewriter::Rewriter;
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -51,4 +52,4 @@ pub static ENTRY: Entry = Entry::new(
         ..build::REWRITER
     },
     |args| build(args, Class::Tcp),
-);
+).with_cost_model::<Rewriter>();

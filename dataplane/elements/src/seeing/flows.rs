@@ -3,8 +3,8 @@
 use std::net::Ipv4Addr;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, Load, Made, Operation,
-    Replicas, Spec, Topic, Ty, cost::Access, handler_value,
+    Arg, ArgErrors, Args, Cost, CostModel, Cx, Element, Entry, Handler, HandlerError, Load, Made,
+    Operation, Replicas, Spec, Topic, Ty, cost::Access, handler_value,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::checksum::{Sum, checksum_20};
@@ -50,7 +50,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_cost_model::<Flows>();
 
 /// Handlers of all elements that make such packets.
 pub(super) const HANDLERS: &[Handler] = &[
@@ -94,7 +95,8 @@ pub static TCP: Entry = Entry::new(
         ..ENTRY.spec
     },
     build,
-);
+)
+    .with_cost_model::<Flows>();
 
 /// Shortest packet, as in Click: the least that Ethernet carries.
 const LENGTH_MIN: usize = 60;
@@ -400,26 +402,6 @@ impl Element for Flows {
         }
     }
 
-    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
-        let lines = Load::lines(load.packet_bytes);
-        let mut cost = making(lines);
-        if self.plan.kind == Kind::Tcp {
-            // All but the first packet of a flow are written over the frame of that.
-            let later = 1.0 - 1.0 / f64::from(self.flow_size.max(1));
-            cost.push(Operation::CopyLine.times(later * lines));
-        }
-        let reached = std::mem::size_of_val(self.flows.as_slice()) as f64;
-        let flow = Operation::Random.once().reaching(reached, 1.0, Access::Dependent);
-        // Ports and checksum.
-        cost.extend([flow, Operation::HeaderWrite.once()]);
-        Some(cost)
-    }
-
-    fn makes(&self) -> Option<Made> {
-        let (packet_bytes, sessions) = (self.plan.len as f64, self.flows.len() as f64);
-        Some(Made { packet_bytes, sessions, period: f64::INFINITY })
-    }
-
     fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
         match name {
             "count" => Ok(self.count.to_string()),
@@ -455,6 +437,28 @@ impl Element for Flows {
             _ => return Err(HandlerError::no_write(name)),
         }
         Ok(())
+    }
+}
+
+impl CostModel for Flows {
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        let lines = Load::lines(load.packet_bytes);
+        let mut cost = making(lines);
+        if self.plan.kind == Kind::Tcp {
+            // All but the first packet of a flow are written over the frame of that.
+            let later = 1.0 - 1.0 / f64::from(self.flow_size.max(1));
+            cost.push(Operation::CopyLine.times(later * lines));
+        }
+        let reached = std::mem::size_of_val(self.flows.as_slice()) as f64;
+        let flow = Operation::Random.once().reaching(reached, 1.0, Access::Dependent);
+        // Ports and checksum.
+        cost.extend([flow, Operation::HeaderWrite.once()]);
+        Some(cost)
+    }
+
+    fn makes(&self) -> Option<Made> {
+        let (packet_bytes, sessions) = (self.plan.len as f64, self.flows.len() as f64);
+        Some(Made { packet_bytes, sessions, period: f64::INFINITY })
     }
 }
 

@@ -1,8 +1,8 @@
 //! InfiniteSource: the same packet, as fast as it is scheduled.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, Load, Made, Operation,
-    Reason, Replicas, Run, Spec, Threading, Topic, Ty, handler_value,
+    Arg, ArgErrors, Args, Cost, CostModel, Cx, Element, Entry, Handler, HandlerError, Load, Made,
+    Operation, Reason, Replicas, Run, Spec, Threading, Topic, Ty, handler_value,
 };
 use thruway_packet::{Batch, Image, MAX_BATCH, Marks, Packet};
 
@@ -51,7 +51,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_cost_model::<InfiniteSource>();
 
 /// The packet to be copied, with room behind it for whole lines to be copied.
 struct Print {
@@ -212,22 +213,6 @@ impl Element for InfiniteSource {
         }
     }
 
-    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
-        let mut cost = making(Load::lines(load.packet_bytes));
-        if self.timestamp {
-            cost.push(Operation::Clock.once());
-        }
-        if self.random.is_some() {
-            let numbers = (load.packet_bytes / Random::BYTES as f64).ceil();
-            cost.push(Operation::Random.times(numbers));
-        }
-        Some(cost)
-    }
-
-    fn makes(&self) -> Option<Made> {
-        self.template.made()
-    }
-
     fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
         match name {
             "count" => Ok(self.count.to_string()),
@@ -252,5 +237,23 @@ impl Element for InfiniteSource {
         }
         self.ended &= self.allowance(1) == 0;
         Ok(())
+    }
+}
+
+impl CostModel for InfiniteSource {
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        let mut cost = making(Load::lines(load.packet_bytes));
+        if self.timestamp {
+            cost.push(Operation::Clock.once());
+        }
+        if self.random.is_some() {
+            let numbers = (load.packet_bytes / Random::BYTES as f64).ceil();
+            cost.push(Operation::Random.times(numbers));
+        }
+        Some(cost)
+    }
+
+    fn makes(&self) -> Option<Made> {
+        self.template.made()
     }
 }

@@ -1,8 +1,8 @@
 //! RatedSource: the same packet, so many times a second.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Bandwidth, Cost, Cx, Element, Entry, Handler, HandlerError, Load, Made,
-    Operation, Replicas, Run, Spec, Threading, Topic, Ty, handler_value,
+    Arg, ArgErrors, Args, Bandwidth, Cost, CostModel, Cx, Element, Entry, Handler, HandlerError,
+    Load, Made, Operation, Replicas, Run, Spec, Threading, Topic, Ty, handler_value,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -51,7 +51,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_cost_model::<RatedSource>();
 
 /// Timer: whoever pulled in vain may try again.
 const AGAIN: u32 = 0;
@@ -148,16 +149,6 @@ impl Element for RatedSource {
         }
     }
 
-    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
-        let mut cost = making(Load::lines(load.packet_bytes));
-        cost.push(Operation::Clock.once());
-        Some(cost)
-    }
-
-    fn makes(&self) -> Option<Made> {
-        self.template.made()
-    }
-
     fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
         match name {
             "count" => Ok(self.count.to_string()),
@@ -191,5 +182,17 @@ impl Element for RatedSource {
         }
         self.ended &= allowance(self.limit, self.count, 1) == 0;
         Ok(())
+    }
+}
+
+impl CostModel for RatedSource {
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        let mut cost = making(Load::lines(load.packet_bytes));
+        cost.push(Operation::Clock.once());
+        Some(cost)
+    }
+
+    fn makes(&self) -> Option<Made> {
+        self.template.made()
     }
 }

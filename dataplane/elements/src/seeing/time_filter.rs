@@ -1,8 +1,8 @@
 //! TimeFilter: packets of a span of time.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Nanos, Operation,
-    Replicas, Spec, Topic, Ty, Verdict, handler_value, reasons,
+    Arg, ArgErrors, Args, Buffer, Changes, Cx, Element, Entry, Handler, HandlerError, Nanos,
+    Operation, Replicas, Spec, Topic, Ty, Verdict, handler_value, reasons,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -56,7 +56,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_buffer::<TimeFilter>();
 
 reasons! {
     /// Why a packet does not pass.
@@ -240,10 +241,6 @@ impl Element for TimeFilter {
         }
     }
 
-    fn holding(&self) -> usize {
-        self.held.len()
-    }
-
     fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
         let span = *self.span(0);
         match name {
@@ -266,5 +263,11 @@ impl Element for TimeFilter {
         }
         self.told &= name == "start";
         Ok(())
+    }
+}
+
+impl Buffer for TimeFilter {
+    fn holding(&self) -> usize {
+        self.held.len()
     }
 }

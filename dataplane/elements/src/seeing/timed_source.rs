@@ -1,8 +1,8 @@
 //! TimedSource: the same packet, at intervals.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, Load, Made, Nanos,
-    Operation, Replicas, Spec, Topic, Ty, handler_value,
+    Arg, ArgErrors, Args, Cost, CostModel, Cx, Element, Entry, Handler, HandlerError, Load, Made,
+    Nanos, Operation, Replicas, Spec, Topic, Ty, handler_value,
 };
 
 use super::template::{DEFAULT_DATA, Template};
@@ -43,7 +43,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+.with_cost_model::<TimedSource>();
 
 /// Timer: a packet is due.
 const DUE: u32 = 0;
@@ -126,16 +127,6 @@ impl Element for TimedSource {
         self.schedule(cx, next);
     }
 
-    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
-        let mut cost = making(Load::lines(load.packet_bytes));
-        cost.push(Operation::Clock.once());
-        Some(cost)
-    }
-
-    fn makes(&self) -> Option<Made> {
-        self.template.made()
-    }
-
     fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
         match name {
             "count" => Ok(self.count.to_string()),
@@ -161,6 +152,18 @@ impl Element for TimedSource {
             self.schedule(cx, now);
         }
         Ok(())
+    }
+}
+
+impl CostModel for TimedSource {
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        let mut cost = making(Load::lines(load.packet_bytes));
+        cost.push(Operation::Clock.once());
+        Some(cost)
+    }
+
+    fn makes(&self) -> Option<Made> {
+        self.template.made()
     }
 }
 

@@ -7,8 +7,8 @@ use std::sync::{Arc, OnceLock};
 
 use thruway_element::cost::Access;
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, HandlerError, Handlers, Load,
-    Operation, Replicas, Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, HandlerError, Handlers,
+    Load, Operation, Replicas, Spec, Topic, Ty,
 };
 use thruway_packet::{Batch, Packet, cycles, fallible};
 
@@ -48,7 +48,8 @@ pub static ENTRY: Entry = Entry::built::<WorkPackage>(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+.with_cost_model::<WorkPackage>();
 
 /// Largest array, megabytes.
 const S_MAX: f64 = 1024.0;
@@ -191,7 +192,9 @@ impl Element for WorkPackage {
         }
         cx.pass_on(port, batch);
     }
+}
 
+impl CostModel for WorkPackage {
     fn cost(&self, _load: &Load) -> Option<Vec<Cost>> {
         let Work { draws, reads, percent, .. } = self.work;
         let of_packet = f64::from(reads) * f64::from(percent) / 100.0;

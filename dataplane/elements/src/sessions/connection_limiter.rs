@@ -6,8 +6,8 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use thruway_element::{
     Arg, ArgError, ArgErrors, Args, Changes, Cx, Direction, Element, Entry, Handler, HandlerError,
-    Merge, Opening, Operation, PerSession, Reason, Replicas, Session, Spec, Topic, Ty, Verdict,
-    Wants, handler_value, reasons,
+    Merge, Opening, Operation, PerSession, Reason, Replicas, Session, SessionFunction, Spec, Topic,
+    Ty, Verdict, Wants, handler_value, reasons,
 };
 use thruway_flow::Ended;
 use thruway_packet::{Batch, Packet};
@@ -69,7 +69,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+.with_session_function::<ConnectionLimiter>();
 
 reasons! {
     /// Why a packet goes no further.
@@ -241,13 +242,6 @@ impl Element for ConnectionLimiter {
         cx.per_session(&mut self.limiter, batch);
     }
 
-    fn closed(&mut self, cx: &mut Cx<'_>, state: &[u8], why: Ended) {
-        self.limiter.now = cx.now();
-        if let Ok(state) = Counted::read_from_bytes(state) {
-            self.limiter.close(&state, why);
-        }
-    }
-
     fn read(&mut self, _cx: &mut Cx<'_>, name: &str, param: &str) -> Result<String, HandlerError> {
         match name {
             "max" => Ok(self.limiter.sources.most.unwrap_or(0).to_string()),
@@ -286,6 +280,15 @@ impl Element for ConnectionLimiter {
         let most = handler_value::<u32>(name, value)?;
         self.limiter.sources.most = (most > 0).then_some(most);
         Ok(())
+    }
+}
+
+impl SessionFunction for ConnectionLimiter {
+    fn closed(&mut self, cx: &mut Cx<'_>, state: &[u8], why: Ended) {
+        self.limiter.now = cx.now();
+        if let Ok(state) = Counted::read_from_bytes(state) {
+            self.limiter.close(&state, why);
+        }
     }
 }
 

@@ -7,9 +7,9 @@ use std::fmt::Write as _;
 use crate::dialect::ignored;
 use crate::reaching::finding;
 use thruway_element::{
-    Arg, ArgError, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, FlowEntry, Handler,
-    HandlerError, Input, Load, Merge, Nanos, Operation, Reason, Refusal, Replicas, Settings, Spec,
-    Threading, Topic, Ty, reasons,
+    Arg, ArgError, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, FlowEntry,
+    Handler, HandlerError, Input, Load, Merge, Nanos, Operation, Reason, Refusal, Replicas,
+    Settings, Spec, Threading, Topic, Ty, reasons,
 };
 use thruway_flow::Timeouts;
 use thruway_flow::manager::{Bounds, ClassCounts, Counts, Cursor, Filter, Kind, Manager};
@@ -149,7 +149,8 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_flow_entry::<FlowClassifier>();
+    .with_flow_entry::<FlowClassifier>()
+    .with_cost_model::<FlowClassifier>();
 
 const LEVELS: &str = "a line for each sort of session: definition, IP version, sessions, embryonic, \
                       begun, timed out, closed, evicted, removed, refused, bytes of memory";
@@ -383,12 +384,6 @@ impl Element for FlowClassifier {
         Ok(())
     }
 
-    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
-        let parsed = [Operation::HeaderParse.once(), Operation::Classify.times(self.classifies)];
-        let found = self.session.map(|bytes| finding(bytes, load));
-        Some(parsed.into_iter().chain(found.into_iter().flatten()).collect())
-    }
-
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         cx.classify(self.input, batch, reason);
     }
@@ -469,6 +464,14 @@ impl Element for FlowClassifier {
             _ => return Err(HandlerError::no_write(name)),
         }
         Ok(())
+    }
+}
+
+impl CostModel for FlowClassifier {
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        let parsed = [Operation::HeaderParse.once(), Operation::Classify.times(self.classifies)];
+        let found = self.session.map(|bytes| finding(bytes, load));
+        Some(parsed.into_iter().chain(found.into_iter().flatten()).collect())
     }
 }
 

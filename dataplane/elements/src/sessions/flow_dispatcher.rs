@@ -2,7 +2,8 @@
 
 use thruway_element::{
     Alias, Arg, ArgError, ArgErrors, Args, Changes, Cx, Demand, Element, Entry, FlowDispatch,
-    Handler, HandlerError, Hop, Operation, Purpose, Replicas, Rule, Spec, Topic, Ty, reasons,
+    Handler, HandlerError, Hop, Operation, Purpose, Replicas, Rule, SessionFunction, Spec, Topic,
+    Ty, reasons,
 };
 use thruway_flow::chain::useless_rule;
 use thruway_flow::{
@@ -75,7 +76,8 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_flow_dispatch::<FlowDispatcher>();
+    .with_flow_dispatch::<FlowDispatcher>()
+    .with_session_function::<FlowDispatcher>();
 
 const BY_CONTEXT: &str = "FastClick's name; the last output takes the rest";
 
@@ -270,10 +272,6 @@ fn never(args: &Args<'_>, at: usize, same: Option<usize>) -> ArgError {
 }
 
 impl Element for FlowDispatcher {
-    fn demand(&self) -> Option<Demand> {
-        Some(Demand::of(self.session.clone()?, 0, 1))
-    }
-
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         let (program, outputs) = (&self.program, self.outputs);
         let port_of = |cx: &Cx<'_>, packet: &Packet| {
@@ -307,6 +305,12 @@ impl Element for FlowDispatcher {
             ("classes", _) => Ok(self.classes.join("\n")),
             _ => Err(HandlerError::no_read(name)),
         }
+    }
+}
+
+impl SessionFunction for FlowDispatcher {
+    fn demand(&self) -> Option<Demand> {
+        Some(Demand::of(self.session.clone()?, 0, 1))
     }
 }
 

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use thruway_element::{
     Answers, Arg, ArgErrors, Args, Changes, Cx, Direction, Element, Entry, Handler, HandlerError,
-    NoAnswer, Opening, Operation, PerSession, Reason, Replicas, Session, Spec, Topic, Ty, Verdict,
-    Wants, reasons,
+    NoAnswer, Opening, Operation, PerSession, Reason, Replicas, Session, SessionFunction, Spec,
+    Topic, Ty, Verdict, Wants, reasons,
 };
 use thruway_flow::Ended;
 use thruway_packet::{Batch, Packet};
@@ -58,7 +58,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     |args| Ok(Box::new(FlowIpNat { function: Nat::new(args)? })),
-);
+)
+    .with_session_function::<FlowIpNat>();
 
 reasons! {
     /// Why a packet goes no further.
@@ -202,12 +203,6 @@ impl Element for FlowIpNat {
         cx.per_session(&mut self.function, batch);
     }
 
-    fn closed(&mut self, _cx: &mut Cx<'_>, state: &[u8], _why: Ended) {
-        if let Ok(state) = Ports::read_from_bytes(state) {
-            self.function.close(&state);
-        }
-    }
-
     fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
         match name {
             "created" => Ok(self.function.created.to_string()),
@@ -231,6 +226,14 @@ impl Element for FlowIpNat {
             let _ = own.compare_exchange(0, word, Ordering::Relaxed, Ordering::Relaxed);
         }
         (*created, *in_use) = (*created + before.counts[0], *in_use + before.counts[1]);
+    }
+}
+
+impl SessionFunction for FlowIpNat {
+    fn closed(&mut self, _cx: &mut Cx<'_>, state: &[u8], _why: Ended) {
+        if let Ok(state) = Ports::read_from_bytes(state) {
+            self.function.close(&state);
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Names, Operation,
-    PerSession, Replicas, Spec, Topic, Ty, Wants,
+    PerSession, Replicas, SessionFunction, Spec, Topic, Ty, Wants,
 };
 use thruway_flow::Ended;
 use thruway_packet::Batch;
@@ -101,7 +101,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_session_function::<LoadBalancer>();
 
 struct LoadBalancer {
     names: Names,
@@ -192,12 +193,6 @@ impl Element for LoadBalancer {
         }
     }
 
-    fn closed(&mut self, _cx: &mut Cx<'_>, state: &[u8], why: Ended) {
-        if let Ok(state) = Balanced::read_from_bytes(state) {
-            self.balancer.close(&state, why);
-        }
-    }
-
     fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
         let servers = self.balancer.servers.iter();
         let lines: Vec<String> = match name {
@@ -231,6 +226,14 @@ impl Element for LoadBalancer {
                 .change(name, value)
                 .map_err(|message| HandlerError::refused(format!("{name}: {message}"))),
             _ => Err(HandlerError::no_write(name)),
+        }
+    }
+}
+
+impl SessionFunction for LoadBalancer {
+    fn closed(&mut self, _cx: &mut Cx<'_>, state: &[u8], why: Ended) {
+        if let Ok(state) = Balanced::read_from_bytes(state) {
+            self.balancer.close(&state, why);
         }
     }
 }

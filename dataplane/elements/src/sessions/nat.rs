@@ -22,7 +22,7 @@ use std::net::Ipv4Addr;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Merge, Operation,
-    PerSession, Replicas, Spec, Topic, Ty, Wants,
+    PerSession, Replicas, SessionFunction, Spec, Topic, Ty, Wants,
 };
 use thruway_flow::Ended;
 use thruway_packet::Batch;
@@ -146,7 +146,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_session_function::<Nat>();
 
 const MAPPINGS: &str = "endpoint-independent mappings, a line each: protocol, inside, outside, \
                         sessions; as many as the parameter says (100)";
@@ -387,13 +388,6 @@ impl Element for Nat {
         cx.set_timer(0, cx.now().saturating_add(LOG_EVERY_NS));
     }
 
-    fn closed(&mut self, cx: &mut Cx<'_>, state: &[u8], why: Ended) {
-        self.translator.now = cx.now();
-        if let Ok(state) = State::read_from_bytes(state) {
-            self.translator.close(&state, why);
-        }
-    }
-
     fn read(&mut self, _cx: &mut Cx<'_>, name: &str, param: &str) -> Result<String, HandlerError> {
         let translator = &self.translator;
         let blocks = translator.ports.blocks();
@@ -437,6 +431,15 @@ impl Element for Nat {
 
     fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.write_log(cx)
+    }
+}
+
+impl SessionFunction for Nat {
+    fn closed(&mut self, cx: &mut Cx<'_>, state: &[u8], why: Ended) {
+        self.translator.now = cx.now();
+        if let Ok(state) = State::read_from_bytes(state) {
+            self.translator.close(&state, why);
+        }
     }
 }
 

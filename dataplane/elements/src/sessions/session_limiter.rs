@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Bandwidth, Changes, Cx, Demand, Element, Entry, Handler, HandlerError,
-    Opening, Operation, PerSession, Reason, Replicas, Session, Spec, Topic, Ty, Verdict, Wants,
-    handler_value, reasons,
+    Opening, Operation, PerSession, Reason, Replicas, Session, SessionFunction, Spec, Topic, Ty,
+    Verdict, Wants, handler_value, reasons,
 };
 use thruway_flow::{Ended, SessionDef};
 use thruway_packet::{Batch, Packet};
@@ -61,7 +61,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_session_function::<SessionLimiter>();
 
 reasons! {
     /// Why a packet goes no further.
@@ -181,10 +182,6 @@ impl Element for SessionLimiter {
         Ok(())
     }
 
-    fn demand(&self) -> Option<Demand> {
-        Some(ENTRY.spec.wants.demand_of(self.session.clone()))
-    }
-
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         self.limiter.now = cx.now();
         cx.per_session(&mut self.limiter, batch);
@@ -192,10 +189,6 @@ impl Element for SessionLimiter {
         if ahead > 0 {
             self.limiter.shared.give_back(ahead);
         }
-    }
-
-    fn closed(&mut self, _cx: &mut Cx<'_>, _state: &[u8], why: Ended) {
-        self.limiter.close(&0, why);
     }
 
     fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
@@ -232,6 +225,16 @@ impl Element for SessionLimiter {
             .map_err(|message| HandlerError::refused(format!("{name}: {message}")))?;
         self.limiter.pace = pace;
         Ok(())
+    }
+}
+
+impl SessionFunction for SessionLimiter {
+    fn demand(&self) -> Option<Demand> {
+        Some(ENTRY.spec.wants.demand_of(self.session.clone()))
+    }
+
+    fn closed(&mut self, _cx: &mut Cx<'_>, _state: &[u8], why: Ended) {
+        self.limiter.close(&0, why);
     }
 }
 

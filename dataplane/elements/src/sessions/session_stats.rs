@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use thruway_element::{
     Alias, Arg, ArgErrors, Args, Changes, Cx, Demand, Element, Entry, Handler, HandlerError, Nanos,
-    Operation, PerSession, Replicas, Spec, Topic, Ty, Wants,
+    Operation, PerSession, Replicas, SessionFunction, Spec, Topic, Ty, Wants,
 };
 use thruway_flow::{Ended, SessionDef};
 use thruway_packet::Batch;
@@ -87,7 +87,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+.with_session_function::<SessionStats>();
 
 /// Time between writings, nanoseconds.
 const WRITE_EVERY_NS: i64 = 100_000_000;
@@ -211,20 +212,8 @@ impl Element for SessionStats {
         Ok(())
     }
 
-    fn demand(&self) -> Option<Demand> {
-        Some(ENTRY.spec.wants.demand_of(self.session.clone()))
-    }
-
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         cx.per_session(&mut self.ledger, batch);
-        self.arm(cx, WRITE_EVERY_NS);
-    }
-
-    fn closed(&mut self, cx: &mut Cx<'_>, state: &[u8], why: Ended) {
-        self.ledger.set_time(cx.now());
-        if let Ok(state) = Counters::read_from_bytes(state) {
-            self.ledger.close(&state, why);
-        }
         self.arm(cx, WRITE_EVERY_NS);
     }
 
@@ -274,6 +263,20 @@ impl Element for SessionStats {
     fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.write_out(cx, usize::MAX);
         Ok(())
+    }
+}
+
+impl SessionFunction for SessionStats {
+    fn demand(&self) -> Option<Demand> {
+        Some(ENTRY.spec.wants.demand_of(self.session.clone()))
+    }
+
+    fn closed(&mut self, cx: &mut Cx<'_>, state: &[u8], why: Ended) {
+        self.ledger.set_time(cx.now());
+        if let Ok(state) = Counters::read_from_bytes(state) {
+            self.ledger.close(&state, why);
+        }
+        self.arm(cx, WRITE_EVERY_NS);
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use thruway_element::text::{join, split_args};
 use thruway_element::{
     Arg, ArgError, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Names,
-    Operation, Replicas, Spec, Topic, Ty, Wants,
+    Operation, Replicas, SessionFunction, Spec, Topic, Ty, Wants,
 };
 use thruway_flow::Ended;
 use thruway_packet::Batch;
@@ -88,7 +88,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_session_function::<StatefulFirewall>();
 
 struct StatefulFirewall {
     name: String,
@@ -152,12 +153,6 @@ impl Element for StatefulFirewall {
         }
     }
 
-    fn closed(&mut self, _cx: &mut Cx<'_>, state: &[u8], why: Ended) {
-        if let Ok(state) = Decision::read_from_bytes(state) {
-            thruway_element::PerSession::close(&mut self.guard, &state, why);
-        }
-    }
-
     fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
         let counts = self.guard.counts();
         match name {
@@ -190,6 +185,14 @@ impl Element for StatefulFirewall {
         let policy = policy.map_err(|mistakes| HandlerError::refused(listed(&mistakes)))?;
         self.guard.replace(Arc::new(policy));
         Ok(())
+    }
+}
+
+impl SessionFunction for StatefulFirewall {
+    fn closed(&mut self, _cx: &mut Cx<'_>, state: &[u8], why: Ended) {
+        if let Ok(state) = Decision::read_from_bytes(state) {
+            thruway_element::PerSession::close(&mut self.guard, &state, why);
+        }
     }
 }
 

@@ -4,9 +4,9 @@ use std::any::Any;
 use std::fmt::Write as _;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, Cx, Direction, Drop, Element, Ended, Entry, Exception,
-    Fails, Handler, HandlerError, Layer, Load, Needs, Operation, Purpose, Reason, Replicas, Size,
-    Spec, StreamMember, StreamPlan, Topic, Ty, Wants,
+    Arg, ArgErrors, Args, Buffer, Changes, Cost, CostModel, Cx, Direction, Drop, Element, Ended,
+    Entry, Exception, Fails, Handler, HandlerError, Layer, Load, Needs, Operation, Purpose, Reason,
+    Replicas, SessionFunction, Size, Spec, StreamMember, StreamPlan, Topic, Ty, Wants,
 };
 use thruway_packet::{Batch, MAX_BATCH, Packet};
 use thruway_stream::http::{
@@ -124,7 +124,10 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_stream_member::<HttpIn>();
+    .with_stream_member::<HttpIn>()
+    .with_session_function::<HttpIn>()
+    .with_buffer::<HttpIn>()
+    .with_cost_model::<HttpIn>();
 
 /// What becomes of bodies that are compressed.
 const ENCODED: [&str; 3] = ["unpack", "pass", "refuse"];
@@ -240,13 +243,6 @@ impl HttpIn {
 }
 
 impl Element for HttpIn {
-    fn cost(&self, _load: &Load) -> Option<Vec<Cost>> {
-        let heads = self.enter.counts.requests + self.enter.counts.responses;
-        // Nothing has come yet: as if each packet had one.
-        let share = if self.packets == 0 { 1.0 } else { heads as f64 / self.packets as f64 };
-        Some(vec![Operation::SessionState.once(), Operation::HttpHead.times(share.min(1.0))])
-    }
-
     fn initialize(&mut self, _cx: &mut Cx<'_>) -> Result<(), String> {
         self.problem.take().map_or(Ok(()), Err)
     }
@@ -265,17 +261,6 @@ impl Element for HttpIn {
             _ => out.push(packet),
         });
         send(cx, (port, came), &mut self.out, batch);
-    }
-
-    fn closed(&mut self, _cx: &mut Cx<'_>, state: &[u8], _why: Ended) {
-        if let Ok(mut state) = State::read_from_bytes(state) {
-            let State { memory, enter } = &mut state;
-            self.enter.forget(memory, enter);
-        }
-    }
-
-    fn holding(&self) -> usize {
-        self.enter.holding()
     }
 
     fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
@@ -297,6 +282,30 @@ impl Element for HttpIn {
     fn take_over(&mut self, state: Box<dyn Any + Send>) {
         if let Ok(enter) = state.downcast::<Enter>() {
             self.enter.take_over(*enter);
+        }
+    }
+}
+
+impl CostModel for HttpIn {
+    fn cost(&self, _load: &Load) -> Option<Vec<Cost>> {
+        let heads = self.enter.counts.requests + self.enter.counts.responses;
+        // Nothing has come yet: as if each packet had one.
+        let share = if self.packets == 0 { 1.0 } else { heads as f64 / self.packets as f64 };
+        Some(vec![Operation::SessionState.once(), Operation::HttpHead.times(share.min(1.0))])
+    }
+}
+
+impl Buffer for HttpIn {
+    fn holding(&self) -> usize {
+        self.enter.holding()
+    }
+}
+
+impl SessionFunction for HttpIn {
+    fn closed(&mut self, _cx: &mut Cx<'_>, state: &[u8], _why: Ended) {
+        if let Ok(mut state) = State::read_from_bytes(state) {
+            let State { memory, enter } = &mut state;
+            self.enter.forget(memory, enter);
         }
     }
 }

@@ -3,8 +3,9 @@
 use std::any::Any;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Direction, Element, Ended, Entry, Handler, HandlerError,
-    Layer, Operation, Purpose, Replicas, Size, Spec, StreamMember, StreamPlan, Topic, Ty, Wants,
+    Arg, ArgErrors, Args, Buffer, Changes, Cx, Direction, Element, Ended, Entry, Handler,
+    HandlerError, Layer, Operation, Purpose, Replicas, SessionFunction, Size, Spec, StreamMember,
+    StreamPlan, Topic, Ty, Wants,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_stream::http::{Leave, LeaveState};
@@ -56,7 +57,9 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_stream_member::<HttpOut>();
+    .with_stream_member::<HttpOut>()
+    .with_session_function::<HttpOut>()
+    .with_buffer::<HttpOut>();
 
 /// Most fields of a head as functions may leave it.
 const FIELDS_MAX: usize = 4096;
@@ -102,16 +105,6 @@ impl Element for HttpOut {
         send(cx, (port, came), &mut self.out, batch);
     }
 
-    fn closed(&mut self, _cx: &mut Cx<'_>, state: &[u8], _why: Ended) {
-        if let Ok(mut state) = State::read_from_bytes(state) {
-            self.leave.forget(&mut state.memory);
-        }
-    }
-
-    fn holding(&self) -> usize {
-        self.leave.holding()
-    }
-
     fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
         let counts = &self.leave.counts;
         let number = match name {
@@ -135,6 +128,20 @@ impl Element for HttpOut {
     fn take_over(&mut self, state: Box<dyn Any + Send>) {
         if let Ok(leave) = state.downcast::<Leave>() {
             self.leave.take_over(*leave);
+        }
+    }
+}
+
+impl Buffer for HttpOut {
+    fn holding(&self) -> usize {
+        self.leave.holding()
+    }
+}
+
+impl SessionFunction for HttpOut {
+    fn closed(&mut self, _cx: &mut Cx<'_>, state: &[u8], _why: Ended) {
+        if let Ok(mut state) = State::read_from_bytes(state) {
+            self.leave.forget(&mut state.memory);
         }
     }
 }

@@ -3,9 +3,9 @@
 use std::any::Any;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Ended, Entry, Handler, HandlerError, Layer, Needs,
-    Operation, Replicas, STAGE_TIMER, Spec, Stage, StreamFunction, StreamMember, Topic, Ty, Wants,
-    stream_ended,
+    Arg, ArgErrors, Args, Buffer, Changes, Cx, Element, Ended, Entry, Handler, HandlerError, Layer,
+    Needs, Operation, Replicas, STAGE_TIMER, SessionFunction, Spec, Stage, StreamFunction,
+    StreamMember, Topic, Ty, Wants, stream_ended,
 };
 use thruway_packet::Batch;
 
@@ -79,7 +79,9 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_stream_member::<HttpRewriter>();
+    .with_stream_member::<HttpRewriter>()
+    .with_session_function::<HttpRewriter>()
+    .with_buffer::<HttpRewriter>();
 
 /// Limits of SPAN: what is held back has room in a stage.
 const SPAN: std::ops::RangeInclusive<usize> = 1..=16 << 10;
@@ -177,14 +179,6 @@ impl Element for HttpRewriter {
         }
     }
 
-    fn closed(&mut self, _cx: &mut Cx<'_>, state: &[u8], _why: Ended) {
-        stream_ended(&mut self.stage, &mut self.rewriting, state);
-    }
-
-    fn holding(&self) -> usize {
-        self.stage.holding()
-    }
-
     fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
         let counts = &self.rewriting.counts;
         let number = match name {
@@ -207,6 +201,18 @@ impl Element for HttpRewriter {
         if let Ok(stage) = state.downcast::<Stage>() {
             self.stage.take_over(*stage);
         }
+    }
+}
+
+impl Buffer for HttpRewriter {
+    fn holding(&self) -> usize {
+        self.stage.holding()
+    }
+}
+
+impl SessionFunction for HttpRewriter {
+    fn closed(&mut self, _cx: &mut Cx<'_>, state: &[u8], _why: Ended) {
+        stream_ended(&mut self.stage, &mut self.rewriting, state);
     }
 }
 

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use crate::reaching::matching;
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Exception, Fails, Handler,
-    HandlerError, Layer, Load, Needs, Operation, Replicas, Spec, Stage, StreamFunction,
-    StreamMember, Topic, Ty, Wants, stream_ended,
+    Arg, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, Exception, Fails, Handler,
+    HandlerError, Layer, Load, Needs, Operation, Replicas, SessionFunction, Spec, Stage,
+    StreamFunction, StreamMember, Topic, Ty, Wants, stream_ended,
 };
 use thruway_flow::Ended;
 use thruway_inspect::rules::{Found, Inspector, Limits, Variables};
@@ -98,7 +98,9 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_stream_member::<IntrusionPrevention>();
+    .with_stream_member::<IntrusionPrevention>()
+    .with_session_function::<IntrusionPrevention>()
+    .with_cost_model::<IntrusionPrevention>();
 
 /// Least and most of WINDOW and DIRECTIONS_MAX.
 const WINDOW: (usize, usize) = (64, 1 << 20);
@@ -208,11 +210,6 @@ impl IntrusionPrevention {
 }
 
 impl Element for IntrusionPrevention {
-    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
-        let bytes = self.guard.as_ref().map_or(0, |guard| guard.rules.set.patterns_bytes());
-        Some(matching(bytes, load))
-    }
-
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         let Some(layer) = self.layer.filter(|layer| *layer != Layer::Ip) else {
             return Err("it stands in a context of UDP, TCP or HTTP: ports are not known in that \
@@ -248,12 +245,6 @@ impl Element for IntrusionPrevention {
         let Some(guard) = &mut self.guard else { return };
         cx.per_stream(&mut self.stage, guard, port, batch);
         guard.journal.arm(cx);
-    }
-
-    fn closed(&mut self, _cx: &mut Cx<'_>, state: &[u8], _why: Ended) {
-        if let Some(guard) = &mut self.guard {
-            stream_ended(&mut self.stage, guard, state);
-        }
     }
 
     fn timer(&mut self, cx: &mut Cx<'_>, token: u32) {
@@ -309,6 +300,21 @@ impl Element for IntrusionPrevention {
 
     fn take_over(&mut self, state: Box<dyn Any + Send>) {
         self.kept = state.downcast::<Guard>().ok();
+    }
+}
+
+impl CostModel for IntrusionPrevention {
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        let bytes = self.guard.as_ref().map_or(0, |guard| guard.rules.set.patterns_bytes());
+        Some(matching(bytes, load))
+    }
+}
+
+impl SessionFunction for IntrusionPrevention {
+    fn closed(&mut self, _cx: &mut Cx<'_>, state: &[u8], _why: Ended) {
+        if let Some(guard) = &mut self.guard {
+            stream_ended(&mut self.stage, guard, state);
+        }
     }
 }
 

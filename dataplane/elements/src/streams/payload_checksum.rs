@@ -4,9 +4,9 @@ use std::any::Any;
 use std::fmt::Write as _;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Load, Needs,
-    Next, Operation, Replicas, Spec, Stage, StreamCursor, StreamFunction, StreamMember, Topic, Ty,
-    Wants, stream_ended,
+    Arg, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, Handler, HandlerError,
+    Load, Needs, Next, Operation, Replicas, SessionFunction, Spec, Stage, StreamCursor,
+    StreamFunction, StreamMember, Topic, Ty, Wants, stream_ended,
 };
 use thruway_flow::Ended;
 use thruway_packet::Batch;
@@ -54,7 +54,9 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_stream_member::<PayloadChecksum>();
+    .with_stream_member::<PayloadChecksum>()
+    .with_session_function::<PayloadChecksum>()
+    .with_cost_model::<PayloadChecksum>();
 
 /// What is known of a session.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, KnownLayout, Immutable)]
@@ -163,11 +165,6 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
 }
 
 impl Element for PayloadChecksum {
-    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
-        let lines = Load::lines(load.payload_bytes);
-        Some(vec![Operation::SessionState.once(), Operation::ChecksumLine.times(lines)])
-    }
-
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.summer.journal.open(&format!("{CSV_COLUMNS},bytes,sum,reply_bytes,reply_sum\n"))?;
         self.summer.journal.arm(cx);
@@ -176,11 +173,6 @@ impl Element for PayloadChecksum {
 
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
         cx.per_stream(&mut self.stage, &mut self.summer, port, batch);
-    }
-
-    fn closed(&mut self, cx: &mut Cx<'_>, state: &[u8], _why: Ended) {
-        stream_ended(&mut self.stage, &mut self.summer, state);
-        self.summer.journal.arm(cx);
     }
 
     fn timer(&mut self, cx: &mut Cx<'_>, token: u32) {
@@ -225,6 +217,20 @@ impl Element for PayloadChecksum {
         let Summer { bytes, sums, sessions, journal } = *kept;
         self.summer.journal.take_over(journal);
         (self.summer.bytes, self.summer.sums, self.summer.sessions) = (bytes, sums, sessions);
+    }
+}
+
+impl CostModel for PayloadChecksum {
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        let lines = Load::lines(load.payload_bytes);
+        Some(vec![Operation::SessionState.once(), Operation::ChecksumLine.times(lines)])
+    }
+}
+
+impl SessionFunction for PayloadChecksum {
+    fn closed(&mut self, cx: &mut Cx<'_>, state: &[u8], _why: Ended) {
+        stream_ended(&mut self.stage, &mut self.summer, state);
+        self.summer.journal.arm(cx);
     }
 }
 

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Needs, Next,
-    Operation, Replicas, Spec, Stage, StreamCursor, StreamFunction, StreamMember, Topic, Ty, Wants,
-    stream_ended,
+    Operation, Replicas, SessionFunction, Spec, Stage, StreamCursor, StreamFunction, StreamMember,
+    Topic, Ty, Wants, stream_ended,
 };
 use thruway_flow::Ended;
 use thruway_packet::Batch;
@@ -59,7 +59,8 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-.with_stream_member::<PayloadStats>();
+.with_stream_member::<PayloadStats>()
+.with_session_function::<PayloadStats>();
 
 /// What is counted of a session; by direction.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, KnownLayout, Immutable)]
@@ -151,11 +152,6 @@ impl Element for PayloadStats {
         cx.per_stream(&mut self.stage, &mut self.meter, port, batch);
     }
 
-    fn closed(&mut self, cx: &mut Cx<'_>, state: &[u8], _why: Ended) {
-        stream_ended(&mut self.stage, &mut self.meter, state);
-        self.meter.journal.arm(cx);
-    }
-
     fn timer(&mut self, cx: &mut Cx<'_>, token: u32) {
         if token == JOURNAL_TIMER {
             self.meter.journal.timer(cx);
@@ -199,6 +195,13 @@ impl Element for PayloadStats {
         let Ok(kept) = state.downcast::<Meter>() else { return };
         self.meter.totals = kept.totals;
         self.meter.journal.take_over(kept.journal);
+    }
+}
+
+impl SessionFunction for PayloadStats {
+    fn closed(&mut self, cx: &mut Cx<'_>, state: &[u8], _why: Ended) {
+        stream_ended(&mut self.stage, &mut self.meter, state);
+        self.meter.journal.arm(cx);
     }
 }
 

@@ -4,9 +4,10 @@ use std::any::Any;
 
 use crate::dialect::ignored;
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, Cx, Demand, Direction, Drop, Element, Ended, Entry,
-    Exception, Handler, HandlerError, Known, Layer, Load, Nanos, Operation, PerSession, Pressing,
-    Purpose, Reason, Replicas, Size, Spec, StreamMember, StreamPlan, Topic, Ty, Wants,
+    Arg, ArgErrors, Args, Changes, Cost, CostModel, Cx, Demand, Direction, Drop, Element, Ended,
+    Entry, Exception, Handler, HandlerError, Known, Layer, Load, Nanos, Operation, PerSession,
+    Pressing, Purpose, Reason, Replicas, SessionFunction, Size, Spec, StreamMember, StreamPlan,
+    Topic, Ty, Wants,
 };
 use thruway_flow::SessionDef;
 use thruway_packet::{Batch, Memory, Packet, PoolStats};
@@ -172,7 +173,9 @@ pub static IN: Entry = Entry::new(
     },
     build,
 )
-    .with_stream_member::<TcpIn>();
+    .with_stream_member::<TcpIn>()
+    .with_session_function::<TcpIn>()
+    .with_cost_model::<TcpIn>();
 
 /// See the spec.
 pub static OUT: Entry = Entry::new(
@@ -197,7 +200,7 @@ pub static OUT: Entry = Entry::new(
     },
     |_: &Args<'_>| -> Result<Box<dyn Element>, ArgErrors> { Ok(Box::<TcpOut>::default()) },
 )
-    .with_stream_member::<TcpOut>();
+    .with_stream_member::<TcpOut>().with_buffer::<TcpOut>();
 
 /// How long a connection is known after both ends have said that they finish, seconds: data before
 /// that may have got lost, and times between retransmissions double (RFC 6298 section 5.5).
@@ -288,18 +291,6 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
 }
 
 impl Element for TcpIn {
-    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
-        let (mode, verifies) = (self.settings.mode, self.settings.verify);
-        Some(entering(mode, verifies, load))
-    }
-
-    /// (Where it has to do with it, until what is left of a closed connection was sent again.)
-    fn demand(&self) -> Option<Demand> {
-        let session = SessionDef::parse("connection").ok()?;
-        let closed_s = (self.settings.mode > Mode::Follow).then_some(CLOSED_S);
-        Some(Demand { closed_s, ..IN.spec.wants.demand_of(session) })
-    }
-
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.leave_memory();
         self.arm(cx);
@@ -352,17 +343,6 @@ impl Element for TcpIn {
         self.arm(cx);
     }
 
-    fn closed(&mut self, cx: &mut Cx<'_>, state: &[u8], why: Ended) {
-        let Ok(state) = State::read_from_bytes(state) else { return };
-        match state.conn {
-            0 | FOLLOWED => self.follow.close(&state, why),
-            conn => {
-                self.tcp.close(conn - 1, &mut self.out);
-                count_drops(cx, &mut self.out);
-            }
-        }
-    }
-
     fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
         let counts = &self.tcp.counts;
         let number = match name {
@@ -396,6 +376,33 @@ impl Element for TcpIn {
         if let Ok(tcp) = state.downcast::<Tcp>() {
             self.tcp = *tcp;
             self.tcp.set_settings(self.settings);
+        }
+    }
+}
+
+impl CostModel for TcpIn {
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        let (mode, verifies) = (self.settings.mode, self.settings.verify);
+        Some(entering(mode, verifies, load))
+    }
+}
+
+impl SessionFunction for TcpIn {
+    /// (Where it has to do with it, until what is left of a closed connection was sent again.)
+    fn demand(&self) -> Option<Demand> {
+        let session = SessionDef::parse("connection").ok()?;
+        let closed_s = (self.settings.mode > Mode::Follow).then_some(CLOSED_S);
+        Some(Demand { closed_s, ..IN.spec.wants.demand_of(session) })
+    }
+
+    fn closed(&mut self, cx: &mut Cx<'_>, state: &[u8], why: Ended) {
+        let Ok(state) = State::read_from_bytes(state) else { return };
+        match state.conn {
+            0 | FOLLOWED => self.follow.close(&state, why),
+            conn => {
+                self.tcp.close(conn - 1, &mut self.out);
+                count_drops(cx, &mut self.out);
+            }
         }
     }
 }

@@ -1,9 +1,9 @@
 //! UDPIn, UDPOut: the payload of UDP datagrams.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, Cx, Demand, Drop, Element, Entry, Exception, Fails, Layer,
-    Load, Operation, Pressing, Purpose, Reason, Replicas, Spec, StreamMember, StreamPlan, Topic,
-    Ty, Verdict, Wants,
+    Arg, ArgErrors, Args, Changes, Cost, CostModel, Cx, Demand, Drop, Element, Entry, Exception,
+    Fails, Layer, Load, Operation, Pressing, Purpose, Reason, Replicas, SessionFunction, Spec,
+    StreamMember, StreamPlan, Topic, Ty, Verdict, Wants,
 };
 use thruway_flow::SessionDef;
 use thruway_packet::{Batch, Packet};
@@ -55,7 +55,9 @@ pub static IN: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-).with_stream_member::<UdpIn>();
+).with_stream_member::<UdpIn>()
+    .with_session_function::<UdpIn>()
+    .with_cost_model::<UdpIn>();
 
 /// See the spec.
 pub static OUT: Entry = Entry::new(
@@ -103,16 +105,6 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
 }
 
 impl Element for UdpIn {
-    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
-        let lines = Load::lines(load.payload_bytes);
-        Some(vec![Operation::HeaderParse.once(), Operation::ChecksumLine.times(lines)])
-    }
-
-    fn demand(&self) -> Option<Demand> {
-        let session = SessionDef::parse("connection").ok()?;
-        Some(Demand { timeout_s: self.timeout, ..IN.spec.wants.demand_of(session) })
-    }
-
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
         let is_pressed = self.pressing.is_felt(cx);
         cx.sift(batch, |packet| match self.enter(packet, is_pressed) {
@@ -120,6 +112,20 @@ impl Element for UdpIn {
             Err(reason) => Verdict::Drop(reason),
         });
         cx.pass_on(port, batch);
+    }
+}
+
+impl CostModel for UdpIn {
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        let lines = Load::lines(load.payload_bytes);
+        Some(vec![Operation::HeaderParse.once(), Operation::ChecksumLine.times(lines)])
+    }
+}
+
+impl SessionFunction for UdpIn {
+    fn demand(&self) -> Option<Demand> {
+        let session = SessionDef::parse("connection").ok()?;
+        Some(Demand { timeout_s: self.timeout, ..IN.spec.wants.demand_of(session) })
     }
 }
 

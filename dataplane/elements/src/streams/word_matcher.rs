@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use crate::reaching::matching;
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Exception, Fails, Handler,
-    HandlerError, Layer, Load, Needs, Operation, Replicas, STAGE_TIMER, Spec, Stage, StreamMember,
-    Topic, Ty, Wants, stream_ended,
+    Arg, ArgErrors, Args, Buffer, Changes, Cost, CostModel, Cx, Element, Entry, Exception, Fails,
+    Handler, HandlerError, Layer, Load, Needs, Operation, Replicas, STAGE_TIMER, SessionFunction,
+    Spec, Stage, StreamMember, Topic, Ty, Wants, stream_ended,
 };
 use thruway_flow::Ended;
 use thruway_packet::Batch;
@@ -98,7 +98,10 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_stream_member::<WordMatcher>();
+    .with_stream_member::<WordMatcher>()
+    .with_session_function::<WordMatcher>()
+    .with_buffer::<WordMatcher>()
+    .with_cost_model::<WordMatcher>();
 
 struct WordMatcher {
     wanted: Wanted,
@@ -162,11 +165,6 @@ impl WordMatcher {
 }
 
 impl Element for WordMatcher {
-    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
-        let bytes = self.matcher.as_ref().map_or(0, |matcher| matcher.list.words.memory());
-        Some(matching(bytes, load))
-    }
-
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         let list = self.list()?;
         let (mut counts, mut totals) = (vec![0; list.names.len()], Totals::default());
@@ -192,16 +190,6 @@ impl Element for WordMatcher {
         if let Some(matcher) = self.matcher.as_mut().filter(|_| token == STAGE_TIMER) {
             cx.stream_timer(&mut self.stage, matcher);
         }
-    }
-
-    fn closed(&mut self, _cx: &mut Cx<'_>, state: &[u8], _why: Ended) {
-        if let Some(matcher) = &mut self.matcher {
-            stream_ended(&mut self.stage, matcher, state);
-        }
-    }
-
-    fn holding(&self) -> usize {
-        self.stage.holding()
     }
 
     fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
@@ -233,6 +221,27 @@ impl Element for WordMatcher {
         let Ok(mut kept) = state.downcast::<Kept>() else { return };
         self.stage.take_over(std::mem::take(&mut kept.stage));
         self.kept = Some(*kept);
+    }
+}
+
+impl CostModel for WordMatcher {
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        let bytes = self.matcher.as_ref().map_or(0, |matcher| matcher.list.words.memory());
+        Some(matching(bytes, load))
+    }
+}
+
+impl Buffer for WordMatcher {
+    fn holding(&self) -> usize {
+        self.stage.holding()
+    }
+}
+
+impl SessionFunction for WordMatcher {
+    fn closed(&mut self, _cx: &mut Cx<'_>, state: &[u8], _why: Ended) {
+        if let Some(matcher) = &mut self.matcher {
+            stream_ended(&mut self.stage, matcher, state);
+        }
     }
 }
 

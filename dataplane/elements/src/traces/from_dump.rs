@@ -1,8 +1,8 @@
 //! FromDump: packets out of a capture file.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, Load, Made, Nanos,
-    Operation, Replicas, Run, Spec, Threading, Topic, Ty, handler_value, reasons,
+    Arg, ArgErrors, Args, Cost, CostModel, Cx, Element, Entry, Handler, HandlerError, Load, Made,
+    Nanos, Operation, Replicas, Run, Spec, Threading, Topic, Ty, handler_value, reasons,
 };
 use thruway_packet::{Batch, MAX_BATCH, Packet};
 use thruway_port::capture::LinkType;
@@ -42,7 +42,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+.with_cost_model::<FromDump>();
 
 const ARGS: &[Arg] = &[
     Arg::required("FILENAME", Ty::File, "the capture; - for standard input"),
@@ -299,18 +300,6 @@ impl Element for FromDump {
         self.count += batch.len() as u64;
     }
 
-    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
-        // From the file to a buffer, and from there to the packet.
-        let lines = Load::lines(load.packet_bytes);
-        let mut cost = replaying(lines, self.capture.file_bytes().unwrap_or(0) as usize);
-        cost.extend([Operation::CopyLine.times(lines), Operation::HeaderRead.once()]);
-        Some(cost)
-    }
-
-    fn makes(&self) -> Option<Made> {
-        self.capture.census().made()
-    }
-
     fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
         match name {
             "count" => Ok(self.count.to_string()),
@@ -350,5 +339,19 @@ impl Element for FromDump {
 
     fn finish(&mut self, _cx: &mut Cx<'_>) -> Result<(), String> {
         self.capture.finish()
+    }
+}
+
+impl CostModel for FromDump {
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        // From the file to a buffer, and from there to the packet.
+        let lines = Load::lines(load.packet_bytes);
+        let mut cost = replaying(lines, self.capture.file_bytes().unwrap_or(0) as usize);
+        cost.extend([Operation::CopyLine.times(lines), Operation::HeaderRead.once()]);
+        Some(cost)
+    }
+
+    fn makes(&self) -> Option<Made> {
+        self.capture.census().made()
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Cost, Cx, Element, Entry, Handler, HandlerError, Load, Made,
-    Nanos, Operation, Replicas, Run, Spec, Threading, Topic, Ty, handler_value,
+    Alias, Arg, ArgErrors, Args, Cost, CostModel, Cx, Element, Entry, Handler, HandlerError, Load,
+    Made, Nanos, Operation, Replicas, Run, Spec, Threading, Topic, Ty, handler_value,
 };
 use thruway_packet::{Batch, Image, MAX_BATCH, Marks, Packet, prefetch_bytes};
 
@@ -66,7 +66,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_cost_model::<ReplayUnqueue>();
 
 /// Packets start at multiples of a processor's line: a read that straddles two costs twice.
 const ALIGN: usize = 64;
@@ -396,14 +397,6 @@ impl Element for ReplayUnqueue {
         }
     }
 
-    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
-        Some(self.store.cost(load))
-    }
-
-    fn makes(&self) -> Option<Made> {
-        Census::of(self.store.packets()).made()
-    }
-
     fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
         match name {
             "count" => Ok(self.count.to_string()),
@@ -430,6 +423,16 @@ impl Element for ReplayUnqueue {
             _ => return Err(HandlerError::no_write(name)),
         }
         Ok(())
+    }
+}
+
+impl CostModel for ReplayUnqueue {
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        Some(self.store.cost(load))
+    }
+
+    fn makes(&self) -> Option<Made> {
+        Census::of(self.store.packets()).made()
     }
 }
 

@@ -4,8 +4,8 @@ use std::any::Any;
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
-    Run, Spec, Threading, Topic, Ty, reasons,
+    Arg, ArgErrors, Args, Buffer, Changes, Cx, Element, Entry, Handler, HandlerError, Operation,
+    Replicas, Run, Spec, Threading, Topic, Ty, reasons,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::capture::WriterOptions;
@@ -77,7 +77,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_buffer::<ToDevice>();
 
 reasons! {
     /// Why a packet is not sent.
@@ -336,10 +337,6 @@ impl ToDevice {
 }
 
 impl Element for ToDevice {
-    fn holding(&self) -> usize {
-        if let Sink::Live(live) = &self.sink { live.holding() } else { 0 }
-    }
-
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         if let Sink::Interface(name) = &self.sink
             && let Some(wish) = self.wish.clone()
@@ -460,5 +457,11 @@ impl Element for ToDevice {
             Sink::Capture(out, _) => out.finish(),
             _ => Ok(()),
         }
+    }
+}
+
+impl Buffer for ToDevice {
+    fn holding(&self) -> usize {
+        if let Sink::Live(live) = &self.sink { live.holding() } else { 0 }
     }
 }

@@ -4,8 +4,8 @@ use std::any::Any;
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Nanos, Operation,
-    Replicas, Run, Spec, Threading, Topic, Ty, reasons,
+    Arg, ArgErrors, Args, Buffer, Changes, Cx, Element, Entry, Handler, HandlerError, Nanos,
+    Operation, Replicas, Run, Spec, Threading, Topic, Ty, reasons,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::dpdk::{Device, Sender};
@@ -73,7 +73,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_buffer::<ToDpdkDevice>();
 
 reasons! {
     /// Why a packet is not sent.
@@ -258,10 +259,6 @@ impl ToDpdkDevice {
 }
 
 impl Element for ToDpdkDevice {
-    fn holding(&self) -> usize {
-        self.ring.as_ref().map_or(0, Ring::len)
-    }
-
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.open()?;
         let line = match (&self.ring, &self.device) {
@@ -376,5 +373,11 @@ impl Element for ToDpdkDevice {
             device.rest();
         }
         Ok(())
+    }
+}
+
+impl Buffer for ToDpdkDevice {
+    fn holding(&self) -> usize {
+        self.ring.as_ref().map_or(0, Ring::len)
     }
 }

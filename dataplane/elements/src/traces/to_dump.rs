@@ -1,8 +1,8 @@
 //! ToDump: packets into a capture file.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, Cx, Element, Entry, Handler, HandlerError, Load,
-    Operation, Replicas, Run, Spec, Threading, Topic, Ty, reasons,
+    Arg, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, Handler, HandlerError,
+    Load, Operation, Replicas, Run, Spec, Threading, Topic, Ty, reasons,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::capture::{FileFormat, LinkType, WriterOptions};
@@ -43,7 +43,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+.with_cost_model::<ToDump>();
 
 const ARGS: &[Arg] = &[
     Arg::required("FILENAME", Ty::OutFile, "the capture; - for standard output"),
@@ -146,18 +147,6 @@ impl ToDump {
 }
 
 impl Element for ToDump {
-    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
-        let kept = match self.options.snaplen {
-            0 => load.packet_bytes,
-            snaplen => load.packet_bytes.min(f64::from(snaplen)),
-        };
-        // To a buffer, and from there to the system.
-        Some(vec![
-            Operation::HeaderWrite.once(),
-            Operation::CopyLine.times(2.0 * Load::lines(kept)),
-        ])
-    }
-
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         if let Some(link) = self.agreed_link(cx)? {
             self.options.link = link;
@@ -210,5 +199,19 @@ impl Element for ToDump {
 
     fn finish(&mut self, _cx: &mut Cx<'_>) -> Result<(), String> {
         self.out.finish()
+    }
+}
+
+impl CostModel for ToDump {
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        let kept = match self.options.snaplen {
+            0 => load.packet_bytes,
+            snaplen => load.packet_bytes.min(f64::from(snaplen)),
+        };
+        // To a buffer, and from there to the system.
+        Some(vec![
+            Operation::HeaderWrite.once(),
+            Operation::CopyLine.times(2.0 * Load::lines(kept)),
+        ])
     }
 }

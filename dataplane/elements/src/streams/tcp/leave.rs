@@ -1,6 +1,6 @@
 //! TCPOut, which hands what leaves to the TCPIn of its context.
 
-use thruway_element::{Cx, Element, Reason, StreamMember, StreamPlan};
+use thruway_element::{Buffer, Cx, Element, Reason, StreamMember, StreamPlan};
 use thruway_packet::{Batch, Packet};
 use thruway_stream::content::{Content, HasContent, flag};
 use thruway_stream::tcp::{DropReason, Out};
@@ -40,13 +40,15 @@ impl Element for TcpOut {
         send(cx, out, batch);
     }
 
-    fn holding(&self) -> usize {
-        self.waiting.len()
-    }
-
     fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         cx.drop_all(Reason(DropReason::Closed as u8), &mut self.waiting);
         Ok(())
+    }
+}
+
+impl Buffer for TcpOut {
+    fn holding(&self) -> usize {
+        self.waiting.len()
     }
 }
 

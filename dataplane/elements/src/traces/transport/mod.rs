@@ -9,8 +9,8 @@ mod stream;
 use std::any::Any;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Handler, HandlerError, Operation, Pressing, Reason, Run,
-    Spec, Threading, Topic, Ty, reasons,
+    Arg, ArgErrors, Args, Buffer, Cx, Element, Handler, HandlerError, Operation, Pressing, Reason,
+    Run, Spec, Threading, Topic, Ty, reasons,
 };
 use thruway_packet::{Anno, Batch, MAX_BATCH, Packet, SMALL_FRAME};
 use thruway_port::capture::LinkType;
@@ -307,10 +307,6 @@ impl Element for Transport {
         }
     }
 
-    fn holding(&self) -> usize {
-        self.waiting.len()
-    }
-
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
         let link = std::mem::replace(&mut self.link, Box::new(stream::Gone));
         let waiting = std::mem::take(&mut self.waiting);
@@ -331,5 +327,11 @@ impl Element for Transport {
         self.link.unwatch(cx);
         self.link = Box::new(stream::Gone);
         Ok(())
+    }
+}
+
+impl Buffer for Transport {
+    fn holding(&self) -> usize {
+        self.waiting.len()
     }
 }
