@@ -46,6 +46,10 @@ macro_rules! capabilities {
         }
 
         impl Capabilities {
+            /// All there are: the trait, and how an entry registers it.
+            pub const ALL: &'static [(&'static str, &'static str)] =
+                &[$((stringify!($Trait), stringify!($with)),)+];
+
             /// None.
             pub const NONE: Capabilities = Capabilities { $($name: None,)+ };
 

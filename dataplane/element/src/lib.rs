@@ -165,18 +165,6 @@ pub trait Element: Any + Send {
         Err(HandlerError::no_write(name))
     }
 
-    /// Gives up its state to the element of the same name and class in a configuration that
-    /// replaces this one while packets flow (hot swap); `None` when there is nothing worth keeping.
-    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
-        None
-    }
-
-    /// Takes what the element's predecessor handed over, before [`Element::initialize`]. A state of
-    /// another type is ignored.
-    fn take_over(&mut self, state: Box<dyn Any + Send>) {
-        drop(state);
-    }
-
     /// Called once after the last packet: flushes and closes. What cannot be written is said.
     ///
     /// # Errors

@@ -226,8 +226,12 @@ impl Rig {
 
     /// Has the element's state taken over by that of another, as in a hot swap.
     pub(crate) fn hand_over_to(&mut self, next: &mut Rig) {
-        if let Some(state) = self.element.hand_over() {
-            next.element.take_over(state);
+        let old = self.entry.hot_swap_mut(&mut *self.element);
+        let new = next.entry.hot_swap_mut(&mut *next.element);
+        if let (Some(old), Some(new)) = (old, new)
+            && let Some(state) = old.hand_over()
+        {
+            new.take_over(state);
         }
     }
 

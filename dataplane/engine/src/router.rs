@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Instant;
 
-use thruway_element::{CostModel, HandlerError, Registry, Remote, Shared, Stats};
+use thruway_element::{CostModel, HandlerError, HotSwap, Registry, Remote, Shared, Stats};
 use thruway_lang::{Checked, Graph};
 
 use crate::assign;
@@ -213,11 +213,14 @@ impl Router {
         for (node, decl) in layout.graph.elements.iter().enumerate() {
             let same = before.find(&decl.name);
             let same = same.filter(|at| before.graph.elements[*at].class == decl.class);
-            let Some(at) = same else { continue };
+            let (Some(at), Some(entry)) = (same, layout.entries[node]) else { continue };
             for (new, old) in self.engines.iter_mut().zip(&mut old.engines) {
-                let state = old.core.elements[at].as_mut().and_then(|element| element.hand_over());
-                if let (Some(element), Some(state)) = (&mut new.core.elements[node], state) {
-                    element.take_over(state);
+                let (new, old) = (&mut new.core.elements[node], &mut old.core.elements[at]);
+                let old = old.as_deref_mut().and_then(|element| entry.hot_swap_mut(element));
+                let new = new.as_deref_mut().and_then(|element| entry.hot_swap_mut(element));
+                let state = old.and_then(HotSwap::hand_over);
+                if let (Some(new), Some(state)) = (new, state) {
+                    new.take_over(state);
                 }
             }
         }

@@ -4,6 +4,7 @@
 //! runs every rule on this repository. A problem says where, what, and what to do about it.
 #![forbid(unsafe_code)]
 
+pub mod capabilities;
 pub mod catalog;
 pub mod circles;
 pub mod class_names;

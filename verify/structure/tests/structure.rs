@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use thruway_structure::{
-    Problem, Tree, catalog, circles, class_names, compatibility, layers, prose, rooms, sizes,
-    steps, texts, words,
+    Problem, Tree, capabilities, catalog, circles, class_names, compatibility, layers, prose,
+    rooms, sizes, steps, texts, words,
 };
 
 static TREE: LazyLock<Tree> = LazyLock::new(Tree::of_repository);
@@ -133,6 +133,13 @@ fn elements_are_documented() {
 #[test]
 fn replicas_are_what_elements_say() {
     none(catalog::impossible_replicas());
+}
+
+#[test]
+fn entries_register_what_their_elements_can() {
+    none(capabilities::unregistered(&TREE));
+    none(capabilities::unlike());
+    assert!(capabilities::unbuilt().len() < 20, "{:?}", capabilities::unbuilt());
 }
 
 #[test]

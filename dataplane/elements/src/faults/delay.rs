@@ -5,8 +5,8 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Buffer, Changes, Cx, Element, Entry, Handler, HandlerError, Nanos,
-    Operation, Replicas, Spec, Topic, Ty, handler_value, reasons,
+    Arg, ArgErrors, Args, Buffer, Changes, Cx, Element, Entry, Handler, HandlerError, HotSwap,
+    Nanos, Operation, Replicas, Spec, Topic, Ty, handler_value, reasons,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -54,7 +54,8 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_buffer::<Delay>();
+    .with_buffer::<Delay>()
+    .with_hot_swap::<Delay>();
 
 reasons! {
     /// Why a packet goes no further.
@@ -249,6 +250,15 @@ impl Element for Delay {
         Ok(())
     }
 
+    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        for Reverse(left) in self.line.heap.drain() {
+            cx.drop(Stuck::Unsent, left.what);
+        }
+        Ok(())
+    }
+}
+
+impl HotSwap for Delay {
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
         Some(Box::new(std::mem::replace(&mut self.line, Line::new(0))))
     }
@@ -257,13 +267,6 @@ impl Element for Delay {
         if let Ok(line) = state.downcast() {
             self.line = *line;
         }
-    }
-
-    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        for Reverse(left) in self.line.heap.drain() {
-            cx.drop(Stuck::Unsent, left.what);
-        }
-        Ok(())
     }
 }
 

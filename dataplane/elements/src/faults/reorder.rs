@@ -4,8 +4,8 @@ use std::any::Any;
 use std::collections::VecDeque;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Buffer, Changes, Cx, Element, Entry, Handler, HandlerError, Nanos,
-    Operation, Replicas, Spec, Topic, Ty, reasons,
+    Arg, ArgErrors, Args, Buffer, Changes, Cx, Element, Entry, Handler, HandlerError, HotSwap,
+    Nanos, Operation, Replicas, Spec, Topic, Ty, reasons,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -51,7 +51,8 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_buffer::<Reorder>();
+    .with_buffer::<Reorder>()
+    .with_hot_swap::<Reorder>();
 
 reasons! {
     /// Why a packet goes no further.
@@ -176,6 +177,15 @@ impl Element for Reorder {
         self.fault.write(name, value)
     }
 
+    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        for late in self.back.held.drain(..) {
+            cx.drop(Held::Unsent, late.what);
+        }
+        Ok(())
+    }
+}
+
+impl HotSwap for Reorder {
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
         Some(Box::new(std::mem::take(&mut self.back)))
     }
@@ -184,13 +194,6 @@ impl Element for Reorder {
         if let Ok(back) = state.downcast() {
             self.back = *back;
         }
-    }
-
-    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        for late in self.back.held.drain(..) {
-            cx.drop(Held::Unsent, late.what);
-        }
-        Ok(())
     }
 }
 

@@ -4,8 +4,8 @@ use std::any::Any;
 use std::net::Ipv4Addr;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cost, CostModel, Cx, Element, Entry, Handler, HandlerError, IpPrefix,
-    Load, Names, Operation, Replicas, Spec, Topic, Ty, Wants,
+    Arg, ArgErrors, Args, Cost, CostModel, Cx, Element, Entry, Handler, HandlerError, HotSwap,
+    IpPrefix, Load, Names, Operation, Replicas, Spec, Topic, Ty, Wants,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::arp::{self, ArpPacket};
@@ -88,7 +88,8 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_cost_model::<ArpQuerier>();
+    .with_cost_model::<ArpQuerier>()
+    .with_hot_swap::<ArpQuerier>();
 
 /// Arguments that belong to the table.
 const OF_TABLE: [&str; 5] =
@@ -234,17 +235,6 @@ impl Element for ArpQuerier {
         Ok(())
     }
 
-    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
-        // An ARPTable hands over its table itself.
-        self.borrows.is_none().then(|| self.resolver.hand_over(self.ip))
-    }
-
-    fn take_over(&mut self, state: Box<dyn Any + Send>) {
-        if self.borrows.is_none() {
-            self.resolver.take_over(self.ip, state);
-        }
-    }
-
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
         if port == 0 {
             self.encapsulate(cx, batch);
@@ -287,6 +277,19 @@ impl Element for ArpQuerier {
             }
         }
         Ok(())
+    }
+}
+
+impl HotSwap for ArpQuerier {
+    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
+        // An ARPTable hands over its table itself.
+        self.borrows.is_none().then(|| self.resolver.hand_over(self.ip))
+    }
+
+    fn take_over(&mut self, state: Box<dyn Any + Send>) {
+        if self.borrows.is_none() {
+            self.resolver.take_over(self.ip, state);
+        }
     }
 }
 

@@ -5,8 +5,8 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, NOTHING_MORE, Names, Replicas,
-    Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, HotSwap, NOTHING_MORE, Names,
+    Replicas, Spec, Topic, Ty,
 };
 use thruway_packet::Batch;
 
@@ -53,7 +53,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_hot_swap::<ArpTable>();
 
 struct ArpTable {
     shared: Arc<Shared<Ipv4Addr>>,
@@ -92,17 +93,6 @@ impl Element for ArpTable {
         Ok(())
     }
 
-    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
-        let empty = Table::new(self.limits);
-        Some(Box::new(self.shared.change(|table| std::mem::replace(table, empty))))
-    }
-
-    fn take_over(&mut self, state: Box<dyn Any + Send>) {
-        if let Ok(state) = state.downcast::<Table<Ipv4Addr>>() {
-            self.shared.change(|table| table.adopt(*state));
-        }
-    }
-
     fn timer(&mut self, cx: &mut Cx<'_>, _token: u32) {
         let now = cx.now();
         self.change(cx, |table, lost| table.slim(now, lost));
@@ -128,5 +118,18 @@ impl Element for ArpTable {
             table.set(address, mac, now, lost);
         });
         Ok(())
+    }
+}
+
+impl HotSwap for ArpTable {
+    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
+        let empty = Table::new(self.limits);
+        Some(Box::new(self.shared.change(|table| std::mem::replace(table, empty))))
+    }
+
+    fn take_over(&mut self, state: Box<dyn Any + Send>) {
+        if let Ok(state) = state.downcast::<Table<Ipv4Addr>>() {
+            self.shared.change(|table| table.adopt(*state));
+        }
     }
 }

@@ -6,8 +6,8 @@ use std::any::Any;
 use std::net::Ipv4Addr;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas, Spec,
-    Topic, Ty, Wants, reasons,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, HotSwap, Operation, Replicas,
+    Spec, Topic, Ty, Wants, reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::MacAddr;
@@ -63,7 +63,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_hot_swap::<DhcpClient>();
 
 reasons! {
     /// Why a frame tells the client nothing.
@@ -191,7 +192,9 @@ impl Element for DhcpClient {
         self.act(cx);
         Ok(())
     }
+}
 
+impl HotSwap for DhcpClient {
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
         let next = Exchange::new(self.exchange.mac(), Vec::new(), Secret::fresh());
         Some(Box::new(std::mem::replace(&mut self.exchange, next)))

@@ -7,8 +7,8 @@ use std::net::Ipv4Addr;
 
 use thruway_element::text::split_words;
 use thruway_element::{
-    Arg, ArgError, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, IpPrefix, Names,
-    Nanos, Operation, Replicas, Spec, Topic, Ty, Wants, reasons,
+    Arg, ArgError, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, HotSwap, IpPrefix,
+    Names, Nanos, Operation, Replicas, Spec, Topic, Ty, Wants, reasons,
 };
 use thruway_packet::{Anno, Batch, Packet};
 use thruway_wire::dhcp::{
@@ -75,7 +75,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_hot_swap::<DhcpServer>();
 
 const LEASES: &str = "addresses in use, a line each: address, Ethernet address, offered, leased or \
                       declined, seconds left";
@@ -350,7 +351,9 @@ impl Element for DhcpServer {
         self.told.dns = dns.map_err(|why| HandlerError::refused(format!("dns: {why}")))?;
         Ok(())
     }
+}
 
+impl HotSwap for DhcpServer {
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
         let (first, last) = self.leases.range();
         Some(Box::new(std::mem::replace(&mut self.leases, Leases::new(first, last))))

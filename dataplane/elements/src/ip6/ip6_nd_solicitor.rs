@@ -4,8 +4,8 @@ use std::any::Any;
 use std::net::Ipv6Addr;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cost, CostModel, Cx, Element, Entry, Handler, HandlerError, Load, Names,
-    Operation, Replicas, Spec, Topic, Ty, Wants,
+    Arg, ArgErrors, Args, Cost, CostModel, Cx, Element, Entry, Handler, HandlerError, HotSwap,
+    Load, Names, Operation, Replicas, Spec, Topic, Ty, Wants,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::MacAddr;
@@ -78,7 +78,8 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-.with_cost_model::<Ip6NdSolicitor>();
+.with_cost_model::<Ip6NdSolicitor>()
+.with_hot_swap::<Ip6NdSolicitor>();
 
 /// Shortest time between solicitations for one address: RETRANS_TIMER (RFC 4861 section 10), in ns.
 const RETRANS_TIMER: i64 = 1_000_000_000;
@@ -170,14 +171,6 @@ impl Element for Ip6NdSolicitor {
         Ok(())
     }
 
-    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
-        Some(self.resolver.hand_over(self.ip))
-    }
-
-    fn take_over(&mut self, state: Box<dyn Any + Send>) {
-        self.resolver.take_over(self.ip, state);
-    }
-
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
         if port == 0 {
             self.resolver.encapsulate(cx, batch);
@@ -220,6 +213,16 @@ impl Element for Ip6NdSolicitor {
             }
         }
         Ok(())
+    }
+}
+
+impl HotSwap for Ip6NdSolicitor {
+    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
+        Some(self.resolver.hand_over(self.ip))
+    }
+
+    fn take_over(&mut self, state: Box<dyn Any + Send>) {
+        self.resolver.take_over(self.ip, state);
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crossbeam_queue::ArrayQueue;
 use thruway_element::{
     Alias, Arg, ArgErrors, Args, Buffer, Changes, Cx, Element, Entry, HandlerError, Handlers,
-    Operation, Replicas, Spec, Storage, Topic, Ty, handler_value, reasons,
+    HotSwap, Operation, Replicas, Spec, Storage, Topic, Ty, handler_value, reasons,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -58,7 +58,8 @@ pub static ENTRY: Entry = Entry::built::<Queue>(
     },
     build,
 )
-    .with_buffer::<Queue>();
+    .with_buffer::<Queue>()
+    .with_hot_swap::<Queue>();
 
 /// See the spec.
 pub static FRONT_DROP: Entry = Entry::built::<Queue>(
@@ -75,7 +76,8 @@ pub static FRONT_DROP: Entry = Entry::built::<Queue>(
     },
     build,
 )
-.with_buffer::<Queue>();
+.with_buffer::<Queue>()
+.with_hot_swap::<Queue>();
 
 /// See the spec.
 pub static MIXED: Entry = Entry::built::<Queue>(
@@ -95,7 +97,8 @@ pub static MIXED: Entry = Entry::built::<Queue>(
     },
     build,
 )
-    .with_buffer::<Queue>();
+    .with_buffer::<Queue>()
+    .with_hot_swap::<Queue>();
 
 reasons! {
     /// Why a packet is not stored, or no longer.
@@ -304,7 +307,9 @@ impl Element for Queue {
         batch.extend(std::iter::from_fn(|| self.store.pop()).take(max));
         self.tell_sources(cx);
     }
+}
 
+impl HotSwap for Queue {
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
         let packets: VecDeque<Packet> = std::iter::from_fn(|| self.store.pop()).collect();
         Some(Box::new(packets))

@@ -3,8 +3,8 @@
 use std::any::Any;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
-    Spec, Topic, Ty, Verdict, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, HotSwap, Operation,
+    Replicas, Spec, Topic, Ty, Verdict, reasons,
 };
 use thruway_packet::Batch;
 
@@ -39,7 +39,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_hot_swap::<RatedSplitter>();
 
 /// See the spec.
 pub static BANDWIDTH: Entry = Entry::new(
@@ -61,7 +62,8 @@ pub static BANDWIDTH: Entry = Entry::new(
         ..ENTRY.spec
     },
     build,
-);
+)
+    .with_hot_swap::<RatedSplitter>();
 
 reasons! {
     /// Why a packet leaves by output 1.
@@ -98,14 +100,6 @@ impl Element for RatedSplitter {
         });
     }
 
-    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
-        self.limit.hand_over()
-    }
-
-    fn take_over(&mut self, state: Box<dyn Any + Send>) {
-        self.limit.take_over(state);
-    }
-
     fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
         match name {
             "rate" => Ok(self.limit.rate_text()),
@@ -118,6 +112,16 @@ impl Element for RatedSplitter {
             "rate" => self.limit.write_rate(name, value, cx.now()),
             _ => Err(HandlerError::no_write(name)),
         }
+    }
+}
+
+impl HotSwap for RatedSplitter {
+    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
+        self.limit.hand_over()
+    }
+
+    fn take_over(&mut self, state: Box<dyn Any + Send>) {
+        self.limit.take_over(state);
     }
 }
 

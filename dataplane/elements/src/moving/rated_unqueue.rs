@@ -3,8 +3,8 @@
 use std::any::Any;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
-    Run, Spec, Threading, Topic, Ty, handler_value,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, HotSwap, Operation,
+    Replicas, Run, Spec, Threading, Topic, Ty, handler_value,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 
@@ -43,7 +43,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_hot_swap::<RatedUnqueue>();
 
 const ACTIVE: Arg = Arg::keyword("ACTIVE", Ty::Bool, "whether it moves packets").or("true");
 
@@ -71,7 +72,8 @@ pub static BANDWIDTH: Entry = Entry::new(
         ..ENTRY.spec
     },
     build,
-);
+)
+.with_hot_swap::<RatedUnqueue>();
 
 /// Longest time until it looks again whether its rate was changed, nanoseconds.
 const SLEEP_MAX: i64 = 100_000_000;
@@ -135,14 +137,6 @@ impl Element for RatedUnqueue {
         Run::Again
     }
 
-    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
-        self.limit.hand_over()
-    }
-
-    fn take_over(&mut self, state: Box<dyn Any + Send>) {
-        self.limit.take_over(state);
-    }
-
     fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
         let calls = &self.calls;
         match name {
@@ -164,5 +158,15 @@ impl Element for RatedUnqueue {
             _ => return Err(HandlerError::no_write(name)),
         }
         Ok(())
+    }
+}
+
+impl HotSwap for RatedUnqueue {
+    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
+        self.limit.hand_over()
+    }
+
+    fn take_over(&mut self, state: Box<dyn Any + Send>) {
+        self.limit.take_over(state);
     }
 }

@@ -3,8 +3,8 @@
 use std::any::Any;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, FromArg, Handler, HandlerError, Operation,
-    Replicas, Spec, Topic, Ty, Verdict, handler_value, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, FromArg, Handler, HandlerError, HotSwap,
+    Operation, Replicas, Spec, Topic, Ty, Verdict, handler_value, reasons,
 };
 use thruway_packet::Batch;
 
@@ -59,7 +59,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+.with_hot_swap::<Red>();
 
 reasons! {
     /// Why a packet does not pass.
@@ -316,7 +317,9 @@ impl Element for Red {
             _ => Err(HandlerError::no_write(name)),
         }
     }
+}
 
+impl HotSwap for Red {
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
         Some(Box::new(self.marker.average.clone()))
     }

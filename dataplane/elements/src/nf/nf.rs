@@ -4,8 +4,8 @@ use std::any::Any;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Buffer, Changes, Cost, CostModel, Cx, Demand, Element, Ended, Entry,
-    Handler, HandlerError, Load, Needs, Operation, Replicas, Run, Scratch, SessionFunction, Spec,
-    StreamMember, Threading, Topic, Ty, reasons,
+    Handler, HandlerError, HotSwap, Load, Needs, Operation, Replicas, Run, Scratch,
+    SessionFunction, Spec, StreamMember, Threading, Topic, Ty, reasons,
 };
 use thruway_exchange::Tuning;
 use thruway_packet::Batch;
@@ -43,7 +43,8 @@ pub static ENTRY: Entry = Entry::new(
 .with_stream_member::<Nf>()
 .with_session_function::<Nf>()
 .with_buffer::<Nf>()
-.with_cost_model::<Nf>();
+.with_cost_model::<Nf>()
+.with_hot_swap::<Nf>();
 
 const DOCS: &str = "\
 Starts PROGRAM with its arguments as a process without rights that sees nothing of the host but \
@@ -333,6 +334,17 @@ impl Element for Nf {
         Ok(())
     }
 
+    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        let Some(state) = &mut self.running else { return Ok(()) };
+        // What came back since the last round leads nowhere any more. The function itself ends with
+        // the configuration: until then its handlers can be read.
+        let lost = state.end(None);
+        cx.count_drops(Lost::Unfinished, lost);
+        Ok(())
+    }
+}
+
+impl HotSwap for Nf {
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
         self.give_state().map(|state| state as Box<dyn Any + Send>)
     }
@@ -344,15 +356,6 @@ impl Element for Nf {
         } else {
             self.other = Some(state);
         }
-    }
-
-    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        let Some(state) = &mut self.running else { return Ok(()) };
-        // What came back since the last round leads nowhere any more. The function itself ends with
-        // the configuration: until then its handlers can be read.
-        let lost = state.end(None);
-        cx.count_drops(Lost::Unfinished, lost);
-        Ok(())
     }
 }
 

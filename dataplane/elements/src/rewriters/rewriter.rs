@@ -4,7 +4,7 @@ use std::any::Any;
 
 use crate::reaching::finding;
 use thruway_element::{
-    Cost, CostModel, Cx, Element, HandlerError, Load, Names, Operation, Verdict, reasons,
+    Cost, CostModel, Cx, Element, HandlerError, HotSwap, Load, Names, Operation, Verdict, reasons,
 };
 use thruway_flow::table::Found;
 use thruway_packet::{Anno, Batch, MAX_BATCH, Packet};
@@ -416,7 +416,9 @@ impl Element for Rewriter {
     fn write(&mut self, cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
         handlers::write(self, cx, name, value)
     }
+}
 
+impl HotSwap for Rewriter {
     /// Not where mappings are shared: who has which is not known to the successor.
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
         let is_own = |store: &&Store| store.owners.len() == 1 && !store.is_shared();

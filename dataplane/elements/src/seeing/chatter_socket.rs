@@ -8,7 +8,8 @@ use std::any::Any;
 use std::sync::{Arc, Mutex};
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handlers, NOTHING_MORE, Replicas, Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handlers, HotSwap, NOTHING_MORE, Replicas, Spec,
+    Topic, Ty,
 };
 use thruway_sync::atomic::{AtomicUsize, Ordering};
 
@@ -60,7 +61,8 @@ pub static ENTRY: Entry = Entry::built::<ChatterSocket>(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_hot_swap::<ChatterSocket>();
 
 #[derive(Handlers)]
 #[handler(read, name = "port", "the TCP port, or the file name", get = lock(&self.name))]
@@ -102,6 +104,12 @@ impl Element for ChatterSocket {
         self.post.begin(cx, server)
     }
 
+    fn finish(&mut self, _cx: &mut Cx<'_>) -> Result<(), String> {
+        self.post.stop().map_or(Ok(()), |server| server.end())
+    }
+}
+
+impl HotSwap for ChatterSocket {
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
         // What this configuration says until its end is heard by the clients all the same.
         self.post.stop().map(|server| server as Box<dyn Any + Send>)
@@ -110,9 +118,5 @@ impl Element for ChatterSocket {
     fn take_over(&mut self, state: Box<dyn Any + Send>) {
         let log = &mut self.log;
         self.post.take_over(state, |left| *log = left.log());
-    }
-
-    fn finish(&mut self, _cx: &mut Cx<'_>) -> Result<(), String> {
-        self.post.stop().map_or(Ok(()), |server| server.end())
     }
 }

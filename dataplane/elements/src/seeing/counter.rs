@@ -3,8 +3,8 @@
 use std::any::Any;
 
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, HandlerError, Handlers, Operation,
-    Replicas, Spec, Topic, Ty, handler_value,
+    Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, HandlerError, Handlers, HotSwap,
+    Operation, Replicas, Spec, Topic, Ty, handler_value,
 };
 use thruway_packet::Batch;
 
@@ -67,7 +67,8 @@ pub static ENTRY: Entry = Entry::built::<Counter>(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_hot_swap::<Counter>();
 
 /// Bits of fraction of the packet rate and, since there are more of them, of the byte rate.
 const PACKET_SCALE: u32 = 10;
@@ -207,7 +208,9 @@ impl Element for Counter {
             self.call(cx);
         }
     }
+}
 
+impl HotSwap for Counter {
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
         let (rate, byte_rate) = (Rate::new(PACKET_SCALE), Rate::new(BYTE_SCALE));
         let sums = self.sums.part();

@@ -6,8 +6,8 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use thruway_element::{
     Arg, ArgError, ArgErrors, Args, Changes, Cx, Direction, Element, Entry, Handler, HandlerError,
-    Merge, Opening, Operation, PerSession, Reason, Replicas, Session, SessionFunction, Spec, Topic,
-    Ty, Verdict, Wants, handler_value, reasons,
+    HotSwap, Merge, Opening, Operation, PerSession, Reason, Replicas, Session, SessionFunction,
+    Spec, Topic, Ty, Verdict, Wants, handler_value, reasons,
 };
 use thruway_flow::Ended;
 use thruway_packet::{Batch, Packet};
@@ -70,7 +70,8 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-.with_session_function::<ConnectionLimiter>();
+.with_session_function::<ConnectionLimiter>()
+.with_hot_swap::<ConnectionLimiter>();
 
 reasons! {
     /// Why a packet goes no further.
@@ -258,6 +259,17 @@ impl Element for ConnectionLimiter {
         }
     }
 
+    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+        if name != "max" {
+            return Err(HandlerError::no_write(name));
+        }
+        let most = handler_value::<u32>(name, value)?;
+        self.limiter.sources.most = (most > 0).then_some(most);
+        Ok(())
+    }
+}
+
+impl HotSwap for ConnectionLimiter {
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
         let Limiter { sources, open, .. } = &mut self.limiter;
         let none = Sources::new(None, None, 1, seed());
@@ -271,15 +283,6 @@ impl Element for ConnectionLimiter {
         let Sources { most, pace, .. } = self.limiter.sources;
         (self.limiter.sources, self.limiter.open) = (kept.sources, kept.open);
         (self.limiter.sources.most, self.limiter.sources.pace) = (most, pace);
-    }
-
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
-        if name != "max" {
-            return Err(HandlerError::no_write(name));
-        }
-        let most = handler_value::<u32>(name, value)?;
-        self.limiter.sources.most = (most > 0).then_some(most);
-        Ok(())
     }
 }
 

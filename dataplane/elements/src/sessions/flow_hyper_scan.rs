@@ -4,8 +4,8 @@ use std::any::Any;
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Direction, Element, Entry, Handler, HandlerError, Opening,
-    Operation, PerSession, Reason, Replicas, Session, Spec, Topic, Ty, Verdict, Wants,
+    Arg, ArgErrors, Args, Changes, Cx, Direction, Element, Entry, Handler, HandlerError, HotSwap,
+    Opening, Operation, PerSession, Reason, Replicas, Session, Spec, Topic, Ty, Verdict, Wants,
 };
 use thruway_inspect::expressions::{ExpressionError, Expressions, Progress};
 use thruway_packet::{Batch, Packet};
@@ -50,7 +50,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+.with_hot_swap::<FlowHyperScan>();
 
 /// What is remembered of a session.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, KnownLayout, Immutable)]
@@ -135,7 +136,9 @@ impl Element for FlowHyperScan {
             _ => Err(HandlerError::no_read(name)),
         }
     }
+}
 
+impl HotSwap for FlowHyperScan {
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
         Some(Box::new(self.scan.counts))
     }

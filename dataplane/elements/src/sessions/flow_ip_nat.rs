@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use thruway_element::{
     Answers, Arg, ArgErrors, Args, Changes, Cx, Direction, Element, Entry, Handler, HandlerError,
-    NoAnswer, Opening, Operation, PerSession, Reason, Replicas, Session, SessionFunction, Spec,
-    Topic, Ty, Verdict, Wants, reasons,
+    HotSwap, NoAnswer, Opening, Operation, PerSession, Reason, Replicas, Session, SessionFunction,
+    Spec, Topic, Ty, Verdict, Wants, reasons,
 };
 use thruway_flow::Ended;
 use thruway_packet::{Batch, Packet};
@@ -59,7 +59,8 @@ pub static ENTRY: Entry = Entry::new(
     },
     |args| Ok(Box::new(FlowIpNat { function: Nat::new(args)? })),
 )
-    .with_session_function::<FlowIpNat>();
+    .with_session_function::<FlowIpNat>()
+    .with_hot_swap::<FlowIpNat>();
 
 reasons! {
     /// Why a packet goes no further.
@@ -210,7 +211,9 @@ impl Element for FlowIpNat {
             _ => Err(HandlerError::no_read(name)),
         }
     }
+}
 
+impl HotSwap for FlowIpNat {
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
         let Nat { ports, created, in_use, .. } = &mut self.function;
         let counts = [std::mem::take(created), std::mem::take(in_use)];

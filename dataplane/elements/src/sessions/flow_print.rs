@@ -3,8 +3,8 @@
 use std::any::Any;
 
 use thruway_element::{
-    ArgErrors, Args, Changes, Cx, Element, Entry, Opening, Operation, PerSession, Reason, Replicas,
-    Session, Spec, Topic, Verdict, Wants,
+    ArgErrors, Args, Changes, Cx, Element, Entry, HotSwap, Opening, Operation, PerSession, Reason,
+    Replicas, Session, Spec, Topic, Verdict, Wants,
 };
 use thruway_packet::{Batch, Packet};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -30,7 +30,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+.with_hot_swap::<FlowPrint>();
 
 /// What is known of a session.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, KnownLayout, Immutable)]
@@ -118,7 +119,9 @@ impl Element for FlowPrint {
         cx.per_session(&mut self.runs, batch);
         self.runs.runs.drain(..).for_each(|run| cx.chatter(&run.line()));
     }
+}
 
+impl HotSwap for FlowPrint {
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
         Some(Box::new(self.runs.sessions))
     }

@@ -4,8 +4,8 @@ use std::any::Any;
 use std::net::Ipv4Addr;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Names, Operation,
-    PerSession, Replicas, SessionFunction, Spec, Topic, Ty, Wants,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, HotSwap, Names,
+    Operation, PerSession, Replicas, SessionFunction, Spec, Topic, Ty, Wants,
 };
 use thruway_flow::Ended;
 use thruway_packet::Batch;
@@ -102,7 +102,8 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_session_function::<LoadBalancer>();
+    .with_session_function::<LoadBalancer>()
+    .with_hot_swap::<LoadBalancer>();
 
 struct LoadBalancer {
     names: Names,
@@ -210,6 +211,17 @@ impl Element for LoadBalancer {
         Ok(lines.join("\n"))
     }
 
+    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+        match name {
+            "add" | "remove" | "drain" | "resume" | "weight" => self
+                .change(name, value)
+                .map_err(|message| HandlerError::refused(format!("{name}: {message}"))),
+            _ => Err(HandlerError::no_write(name)),
+        }
+    }
+}
+
+impl HotSwap for LoadBalancer {
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
         Some(Box::new(self.balancer.servers.hand_over()))
     }
@@ -217,15 +229,6 @@ impl Element for LoadBalancer {
     fn take_over(&mut self, state: Box<dyn Any + Send>) {
         if let Ok(slots) = state.downcast::<Vec<Server>>() {
             self.balancer.servers.take_over(*slots);
-        }
-    }
-
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
-        match name {
-            "add" | "remove" | "drain" | "resume" | "weight" => self
-                .change(name, value)
-                .map_err(|message| HandlerError::refused(format!("{name}: {message}"))),
-            _ => Err(HandlerError::no_write(name)),
         }
     }
 }

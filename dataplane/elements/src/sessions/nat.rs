@@ -21,8 +21,8 @@ use std::io::Write as _;
 use std::net::Ipv4Addr;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Merge, Operation,
-    PerSession, Replicas, SessionFunction, Spec, Topic, Ty, Wants,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, HotSwap, Merge,
+    Operation, PerSession, Replicas, SessionFunction, Spec, Topic, Ty, Wants,
 };
 use thruway_flow::Ended;
 use thruway_packet::Batch;
@@ -147,7 +147,8 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_session_function::<Nat>();
+    .with_session_function::<Nat>()
+    .with_hot_swap::<Nat>();
 
 const MAPPINGS: &str = "endpoint-independent mappings, a line each: protocol, inside, outside, \
                         sessions; as many as the parameter says (100)";
@@ -404,6 +405,12 @@ impl Element for Nat {
         })
     }
 
+    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.write_log(cx)
+    }
+}
+
+impl HotSwap for Nat {
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
         let (ports, mappings, embryonic) = tables_of(&self.made_of, Secret::from_seed(0));
         let translator = &mut self.translator;
@@ -427,10 +434,6 @@ impl Element for Nat {
             translator.embryonic = tables.embryonic;
             (translator.tables, translator.created) = (tables.tables, tables.created);
         }
-    }
-
-    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.write_log(cx)
     }
 }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Bandwidth, Changes, Cx, Demand, Element, Entry, Handler, HandlerError,
-    Opening, Operation, PerSession, Reason, Replicas, Session, SessionFunction, Spec, Topic, Ty,
-    Verdict, Wants, handler_value, reasons,
+    HotSwap, Opening, Operation, PerSession, Reason, Replicas, Session, SessionFunction, Spec,
+    Topic, Ty, Verdict, Wants, handler_value, reasons,
 };
 use thruway_flow::{Ended, SessionDef};
 use thruway_packet::{Batch, Packet};
@@ -62,7 +62,8 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_session_function::<SessionLimiter>();
+    .with_session_function::<SessionLimiter>()
+    .with_hot_swap::<SessionLimiter>();
 
 reasons! {
     /// Why a packet goes no further.
@@ -200,19 +201,6 @@ impl Element for SessionLimiter {
         }
     }
 
-    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
-        let shared = self.limiter.shared.empty_at();
-        Some(Box::new(Kept { open: std::mem::take(&mut self.limiter.open), shared }))
-    }
-
-    /// Buckets are times: a new pace holds for them at once.
-    fn take_over(&mut self, state: Box<dyn Any + Send>) {
-        if let Ok(kept) = state.downcast::<Kept>() {
-            self.limiter.open = kept.open;
-            self.limiter.shared.set_empty_at(kept.shared);
-        }
-    }
-
     fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
         let Limiter { pace, by_bytes, .. } = self.limiter;
         let (rate, burst) = match name {
@@ -225,6 +213,21 @@ impl Element for SessionLimiter {
             .map_err(|message| HandlerError::refused(format!("{name}: {message}")))?;
         self.limiter.pace = pace;
         Ok(())
+    }
+}
+
+impl HotSwap for SessionLimiter {
+    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
+        let shared = self.limiter.shared.empty_at();
+        Some(Box::new(Kept { open: std::mem::take(&mut self.limiter.open), shared }))
+    }
+
+    /// Buckets are times: a new pace holds for them at once.
+    fn take_over(&mut self, state: Box<dyn Any + Send>) {
+        if let Ok(kept) = state.downcast::<Kept>() {
+            self.limiter.open = kept.open;
+            self.limiter.shared.set_empty_at(kept.shared);
+        }
     }
 }
 

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Changes, Cx, Demand, Element, Entry, Handler, HandlerError, Nanos,
-    Operation, PerSession, Replicas, SessionFunction, Spec, Topic, Ty, Wants,
+    Alias, Arg, ArgErrors, Args, Changes, Cx, Demand, Element, Entry, Handler, HandlerError,
+    HotSwap, Nanos, Operation, PerSession, Replicas, SessionFunction, Spec, Topic, Ty, Wants,
 };
 use thruway_flow::{Ended, SessionDef};
 use thruway_packet::Batch;
@@ -88,7 +88,8 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-.with_session_function::<SessionStats>();
+.with_session_function::<SessionStats>()
+.with_hot_swap::<SessionStats>();
 
 /// Time between writings, nanoseconds.
 const WRITE_EVERY_NS: i64 = 100_000_000;
@@ -238,6 +239,21 @@ impl Element for SessionStats {
         Ok(number.to_string())
     }
 
+    fn write(&mut self, cx: &mut Cx<'_>, name: &str, _value: &str) -> Result<(), HandlerError> {
+        if name != "flush" {
+            return Err(HandlerError::no_write(name));
+        }
+        self.write_out(cx, usize::MAX);
+        Ok(())
+    }
+
+    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.write_out(cx, usize::MAX);
+        Ok(())
+    }
+}
+
+impl HotSwap for SessionStats {
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
         let (wanted, sink) = (self.wanted.clone(), Arc::clone(&self.sink));
         Some(Box::new(Kept { ledger: self.ledger.hand_over(), wanted, sink }))
@@ -250,19 +266,6 @@ impl Element for SessionStats {
         if kept.wanted == self.wanted {
             self.sink = kept.sink;
         }
-    }
-
-    fn write(&mut self, cx: &mut Cx<'_>, name: &str, _value: &str) -> Result<(), HandlerError> {
-        if name != "flush" {
-            return Err(HandlerError::no_write(name));
-        }
-        self.write_out(cx, usize::MAX);
-        Ok(())
-    }
-
-    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.write_out(cx, usize::MAX);
-        Ok(())
     }
 }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use thruway_element::text::{join, split_args};
 use thruway_element::{
-    Arg, ArgError, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Names,
-    Operation, Replicas, SessionFunction, Spec, Topic, Ty, Wants,
+    Arg, ArgError, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, HotSwap,
+    Names, Operation, Replicas, SessionFunction, Spec, Topic, Ty, Wants,
 };
 use thruway_flow::Ended;
 use thruway_packet::Batch;
@@ -89,7 +89,8 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_session_function::<StatefulFirewall>();
+    .with_session_function::<StatefulFirewall>()
+    .with_hot_swap::<StatefulFirewall>();
 
 struct StatefulFirewall {
     name: String,
@@ -166,16 +167,6 @@ impl Element for StatefulFirewall {
         }
     }
 
-    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
-        Some(Box::new(self.guard.hand_over()))
-    }
-
-    fn take_over(&mut self, state: Box<dyn Any + Send>) {
-        if let Ok(kept) = state.downcast::<Kept>() {
-            self.guard.take_over(*kept);
-        }
-    }
-
     fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
         if name != "rules" {
             return Err(HandlerError::no_write(name));
@@ -185,6 +176,18 @@ impl Element for StatefulFirewall {
         let policy = policy.map_err(|mistakes| HandlerError::refused(listed(&mistakes)))?;
         self.guard.replace(Arc::new(policy));
         Ok(())
+    }
+}
+
+impl HotSwap for StatefulFirewall {
+    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
+        Some(Box::new(self.guard.hand_over()))
+    }
+
+    fn take_over(&mut self, state: Box<dyn Any + Send>) {
+        if let Ok(kept) = state.downcast::<Kept>() {
+            self.guard.take_over(*kept);
+        }
     }
 }
 

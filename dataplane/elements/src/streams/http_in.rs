@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Buffer, Changes, Cost, CostModel, Cx, Direction, Drop, Element, Ended,
-    Entry, Exception, Fails, Handler, HandlerError, Layer, Load, Needs, Operation, Purpose, Reason,
-    Replicas, SessionFunction, Size, Spec, StreamMember, StreamPlan, Topic, Ty, Wants,
+    Entry, Exception, Fails, Handler, HandlerError, HotSwap, Layer, Load, Needs, Operation,
+    Purpose, Reason, Replicas, SessionFunction, Size, Spec, StreamMember, StreamPlan, Topic, Ty,
+    Wants,
 };
 use thruway_packet::{Batch, MAX_BATCH, Packet};
 use thruway_stream::http::{
@@ -127,7 +128,8 @@ pub static ENTRY: Entry = Entry::new(
     .with_stream_member::<HttpIn>()
     .with_session_function::<HttpIn>()
     .with_buffer::<HttpIn>()
-    .with_cost_model::<HttpIn>();
+    .with_cost_model::<HttpIn>()
+    .with_hot_swap::<HttpIn>();
 
 /// What becomes of bodies that are compressed.
 const ENCODED: [&str; 3] = ["unpack", "pass", "refuse"];
@@ -273,7 +275,9 @@ impl Element for HttpIn {
             },
         }
     }
+}
 
+impl HotSwap for HttpIn {
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
         let settings = self.enter.settings().clone();
         Some(Box::new(std::mem::replace(&mut self.enter, Enter::new(settings))))

@@ -4,8 +4,8 @@ use std::any::Any;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Buffer, Changes, Cx, Direction, Element, Ended, Entry, Handler,
-    HandlerError, Layer, Operation, Purpose, Replicas, SessionFunction, Size, Spec, StreamMember,
-    StreamPlan, Topic, Ty, Wants,
+    HandlerError, HotSwap, Layer, Operation, Purpose, Replicas, SessionFunction, Size, Spec,
+    StreamMember, StreamPlan, Topic, Ty, Wants,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_stream::http::{Leave, LeaveState};
@@ -59,7 +59,8 @@ pub static ENTRY: Entry = Entry::new(
 )
     .with_stream_member::<HttpOut>()
     .with_session_function::<HttpOut>()
-    .with_buffer::<HttpOut>();
+    .with_buffer::<HttpOut>()
+    .with_hot_swap::<HttpOut>();
 
 /// Most fields of a head as functions may leave it.
 const FIELDS_MAX: usize = 4096;
@@ -119,7 +120,9 @@ impl Element for HttpOut {
         };
         Ok(number.to_string())
     }
+}
 
+impl HotSwap for HttpOut {
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
         let fresh = Leave::new(self.hold_bytes, FIELDS_MAX);
         Some(Box::new(std::mem::replace(&mut self.leave, fresh)))

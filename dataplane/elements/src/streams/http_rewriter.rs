@@ -3,9 +3,9 @@
 use std::any::Any;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Buffer, Changes, Cx, Element, Ended, Entry, Handler, HandlerError, Layer,
-    Needs, Operation, Replicas, STAGE_TIMER, SessionFunction, Spec, Stage, StreamFunction,
-    StreamMember, Topic, Ty, Wants, stream_ended,
+    Arg, ArgErrors, Args, Buffer, Changes, Cx, Element, Ended, Entry, Handler, HandlerError,
+    HotSwap, Layer, Needs, Operation, Replicas, STAGE_TIMER, SessionFunction, Spec, Stage,
+    StreamFunction, StreamMember, Topic, Ty, Wants, stream_ended,
 };
 use thruway_packet::Batch;
 
@@ -81,7 +81,8 @@ pub static ENTRY: Entry = Entry::new(
 )
     .with_stream_member::<HttpRewriter>()
     .with_session_function::<HttpRewriter>()
-    .with_buffer::<HttpRewriter>();
+    .with_buffer::<HttpRewriter>()
+    .with_hot_swap::<HttpRewriter>();
 
 /// Limits of SPAN: what is held back has room in a stage.
 const SPAN: std::ops::RangeInclusive<usize> = 1..=16 << 10;
@@ -192,7 +193,9 @@ impl Element for HttpRewriter {
         };
         Ok(number.to_string())
     }
+}
 
+impl HotSwap for HttpRewriter {
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
         Some(Box::new(std::mem::take(&mut self.stage)))
     }

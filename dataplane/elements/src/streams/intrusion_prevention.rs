@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::reaching::matching;
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, Exception, Fails, Handler,
-    HandlerError, Layer, Load, Needs, Operation, Replicas, SessionFunction, Spec, Stage,
+    HandlerError, HotSwap, Layer, Load, Needs, Operation, Replicas, SessionFunction, Spec, Stage,
     StreamFunction, StreamMember, Topic, Ty, Wants, stream_ended,
 };
 use thruway_flow::Ended;
@@ -100,7 +100,8 @@ pub static ENTRY: Entry = Entry::new(
 )
     .with_stream_member::<IntrusionPrevention>()
     .with_session_function::<IntrusionPrevention>()
-    .with_cost_model::<IntrusionPrevention>();
+    .with_cost_model::<IntrusionPrevention>()
+    .with_hot_swap::<IntrusionPrevention>();
 
 /// Least and most of WINDOW and DIRECTIONS_MAX.
 const WINDOW: (usize, usize) = (64, 1 << 20);
@@ -293,7 +294,9 @@ impl Element for IntrusionPrevention {
         }
         Ok(())
     }
+}
 
+impl HotSwap for IntrusionPrevention {
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
         Some(Box::new(self.guard.take()?))
     }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, Handler, HandlerError,
-    Load, Needs, Next, Operation, Replicas, SessionFunction, Spec, Stage, StreamCursor,
+    HotSwap, Load, Needs, Next, Operation, Replicas, SessionFunction, Spec, Stage, StreamCursor,
     StreamFunction, StreamMember, Topic, Ty, Wants, stream_ended,
 };
 use thruway_flow::Ended;
@@ -56,7 +56,8 @@ pub static ENTRY: Entry = Entry::new(
 )
     .with_stream_member::<PayloadChecksum>()
     .with_session_function::<PayloadChecksum>()
-    .with_cost_model::<PayloadChecksum>();
+    .with_cost_model::<PayloadChecksum>()
+    .with_hot_swap::<PayloadChecksum>();
 
 /// What is known of a session.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, KnownLayout, Immutable)]
@@ -206,7 +207,9 @@ impl Element for PayloadChecksum {
         self.summer.journal.flush(cx);
         Ok(())
     }
+}
 
+impl HotSwap for PayloadChecksum {
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
         let Summer { bytes, sums, sessions, ref mut journal } = self.summer;
         Some(Box::new(Summer { bytes, sums, sessions, journal: journal.hand_over() }))

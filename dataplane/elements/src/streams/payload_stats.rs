@@ -4,7 +4,7 @@ use std::any::Any;
 use std::fmt::Write as _;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Needs, Next,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, HotSwap, Needs, Next,
     Operation, Replicas, SessionFunction, Spec, Stage, StreamCursor, StreamFunction, StreamMember,
     Topic, Ty, Wants, stream_ended,
 };
@@ -60,7 +60,8 @@ pub static ENTRY: Entry = Entry::new(
     build,
 )
 .with_stream_member::<PayloadStats>()
-.with_session_function::<PayloadStats>();
+.with_session_function::<PayloadStats>()
+.with_hot_swap::<PayloadStats>();
 
 /// What is counted of a session; by direction.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, KnownLayout, Immutable)]
@@ -185,7 +186,9 @@ impl Element for PayloadStats {
         self.meter.journal.flush(cx);
         Ok(())
     }
+}
 
+impl HotSwap for PayloadStats {
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
         let totals = self.meter.totals;
         Some(Box::new(Meter { totals, journal: self.meter.journal.hand_over() }))

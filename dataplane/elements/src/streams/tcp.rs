@@ -5,9 +5,9 @@ use std::any::Any;
 use crate::dialect::ignored;
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cost, CostModel, Cx, Demand, Direction, Drop, Element, Ended,
-    Entry, Exception, Handler, HandlerError, Known, Layer, Load, Nanos, Operation, PerSession,
-    Pressing, Purpose, Reason, Replicas, SessionFunction, Size, Spec, StreamMember, StreamPlan,
-    Topic, Ty, Wants,
+    Entry, Exception, Handler, HandlerError, HotSwap, Known, Layer, Load, Nanos, Operation,
+    PerSession, Pressing, Purpose, Reason, Replicas, SessionFunction, Size, Spec, StreamMember,
+    StreamPlan, Topic, Ty, Wants,
 };
 use thruway_flow::SessionDef;
 use thruway_packet::{Batch, Memory, Packet, PoolStats};
@@ -175,7 +175,8 @@ pub static IN: Entry = Entry::new(
 )
     .with_stream_member::<TcpIn>()
     .with_session_function::<TcpIn>()
-    .with_cost_model::<TcpIn>();
+    .with_cost_model::<TcpIn>()
+    .with_hot_swap::<TcpIn>();
 
 /// See the spec.
 pub static OUT: Entry = Entry::new(
@@ -367,7 +368,9 @@ impl Element for TcpIn {
         };
         Ok(number.to_string())
     }
+}
 
+impl HotSwap for TcpIn {
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
         Some(Box::new(std::mem::replace(&mut self.tcp, Tcp::new(self.settings))))
     }

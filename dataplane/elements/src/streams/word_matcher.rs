@@ -7,8 +7,8 @@ use std::sync::Arc;
 use crate::reaching::matching;
 use thruway_element::{
     Arg, ArgErrors, Args, Buffer, Changes, Cost, CostModel, Cx, Element, Entry, Exception, Fails,
-    Handler, HandlerError, Layer, Load, Needs, Operation, Replicas, STAGE_TIMER, SessionFunction,
-    Spec, Stage, StreamMember, Topic, Ty, Wants, stream_ended,
+    Handler, HandlerError, HotSwap, Layer, Load, Needs, Operation, Replicas, STAGE_TIMER,
+    SessionFunction, Spec, Stage, StreamMember, Topic, Ty, Wants, stream_ended,
 };
 use thruway_flow::Ended;
 use thruway_packet::Batch;
@@ -101,7 +101,8 @@ pub static ENTRY: Entry = Entry::new(
     .with_stream_member::<WordMatcher>()
     .with_session_function::<WordMatcher>()
     .with_buffer::<WordMatcher>()
-    .with_cost_model::<WordMatcher>();
+    .with_cost_model::<WordMatcher>()
+    .with_hot_swap::<WordMatcher>();
 
 struct WordMatcher {
     wanted: Wanted,
@@ -207,7 +208,9 @@ impl Element for WordMatcher {
         };
         Ok(number.to_string())
     }
+}
 
+impl HotSwap for WordMatcher {
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
         let matcher = self.matcher.take()?;
         let stage = std::mem::take(&mut self.stage);

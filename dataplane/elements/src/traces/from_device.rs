@@ -4,8 +4,8 @@ use std::any::Any;
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas, Run,
-    Spec, Threading, Topic, Ty, handler_value,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, HotSwap, Operation, Replicas,
+    Run, Spec, Threading, Topic, Ty, handler_value,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::af_packet::PacketOptions;
@@ -102,7 +102,8 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-.shared_by(sharing::shares);
+.shared_by(sharing::shares)
+    .with_hot_swap::<FromDevice>();
 
 const ARGS: &[Arg] = &[
     Arg::required("DEVNAME", Ty::Str, "an interface, pcap:FILE, pcap:IN>OUT, or none"),
@@ -437,6 +438,20 @@ impl Element for FromDevice {
         Ok(())
     }
 
+    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        match &mut self.source {
+            Source::Live(live) => {
+                live.count_drops(cx);
+                live.unwatch(cx);
+                Ok(())
+            }
+            Source::Capture(capture) => capture.finish(),
+            Source::Closed(_) | Source::Nothing => Ok(()),
+        }
+    }
+}
+
+impl HotSwap for FromDevice {
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
         if let Some(inherited) = self.team.give_back(self.rank) {
             return Some(inherited);
@@ -457,18 +472,6 @@ impl Element for FromDevice {
             Source::Closed(_) => self.team.inherit(self.rank, live),
             // The configuration that was to replace this one could not be initialised.
             _ => self.source = Source::Live(live),
-        }
-    }
-
-    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        match &mut self.source {
-            Source::Live(live) => {
-                live.count_drops(cx);
-                live.unwatch(cx);
-                Ok(())
-            }
-            Source::Capture(capture) => capture.finish(),
-            Source::Closed(_) | Source::Nothing => Ok(()),
         }
     }
 }

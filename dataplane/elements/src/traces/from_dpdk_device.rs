@@ -4,8 +4,8 @@ use std::any::Any;
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Nanos, Operation, Reason,
-    Replicas, Run, Spec, Threading, Topic, Ty, handler_value, reasons,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, HotSwap, Nanos, Operation,
+    Reason, Replicas, Run, Spec, Threading, Topic, Ty, handler_value, reasons,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::dpdk::{Counters, Device, Receiver};
@@ -95,7 +95,8 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-.shared_by(dpdk::shares);
+.shared_by(dpdk::shares)
+    .with_hot_swap::<FromDpdkDevice>();
 
 reasons! {
     /// Why a packet that reached the port is not emitted.
@@ -267,6 +268,18 @@ impl Element for FromDpdkDevice {
         Ok(())
     }
 
+    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.count_drops(cx);
+        self.ports.let_go();
+        self.receiver = None;
+        if let Some(device) = &self.device {
+            device.rest();
+        }
+        Ok(())
+    }
+}
+
+impl HotSwap for FromDpdkDevice {
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
         // The port goes on running; its queues are free for who comes.
         self.receiver = None;
@@ -284,15 +297,5 @@ impl Element for FromDpdkDevice {
             let _ = self.open();
             self.ports.let_go();
         }
-    }
-
-    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.count_drops(cx);
-        self.ports.let_go();
-        self.receiver = None;
-        if let Some(device) = &self.device {
-            device.rest();
-        }
-        Ok(())
     }
 }

@@ -4,8 +4,8 @@ use std::any::Any;
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas, Run,
-    Spec, Threading, Topic, Ty,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, HotSwap, Operation, Replicas,
+    Run, Spec, Threading, Topic, Ty,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::tap::{Tap, TapOptions};
@@ -54,7 +54,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_hot_swap::<FromHost>();
 
 struct FromHost {
     setup: Setup,
@@ -136,6 +137,15 @@ impl Element for FromHost {
         }
     }
 
+    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        if let Some(link) = self.link.take() {
+            link.unwatch(cx);
+        }
+        Ok(())
+    }
+}
+
+impl HotSwap for FromHost {
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
         let link = self.link.as_ref()?;
         Some(Box::new(Handed { setup: self.setup.clone(), tap: Arc::clone(link.tap()) }))
@@ -149,12 +159,5 @@ impl Element for FromHost {
         {
             self.inherited = Some(handed.tap);
         }
-    }
-
-    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        if let Some(link) = self.link.take() {
-            link.unwatch(cx);
-        }
-        Ok(())
     }
 }

@@ -4,8 +4,8 @@ use std::any::Any;
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Buffer, Changes, Cx, Element, Entry, Handler, HandlerError, Operation,
-    Replicas, Run, Spec, Threading, Topic, Ty, reasons,
+    Arg, ArgErrors, Args, Buffer, Changes, Cx, Element, Entry, Handler, HandlerError, HotSwap,
+    Operation, Replicas, Run, Spec, Threading, Topic, Ty, reasons,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::capture::WriterOptions;
@@ -78,7 +78,8 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_buffer::<ToDevice>();
+    .with_buffer::<ToDevice>()
+    .with_hot_swap::<ToDevice>();
 
 reasons! {
     /// Why a packet is not sent.
@@ -419,6 +420,22 @@ impl Element for ToDevice {
         Ok(())
     }
 
+    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.handover.close(&mut self.waiting);
+        self.send_all(cx);
+        cx.drop_all(Unsent::Stopped, &mut self.waiting);
+        cx.count_drops(Unsent::Refused, std::mem::take(&mut self.owed));
+        if let Sink::Live(live) = &self.sink {
+            cx.count_drops(Unsent::Stopped, live.lost());
+        }
+        match &mut self.sink {
+            Sink::Capture(out, _) => out.finish(),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl HotSwap for ToDevice {
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
         if let Some(inherited) = self.inherited.take() {
             return Some(inherited);
@@ -442,20 +459,6 @@ impl Element for ToDevice {
             Sink::Interface(_) => self.inherited = Some(live),
             // The configuration that was to replace this one could not be initialised.
             _ => self.sink = Sink::Live(live),
-        }
-    }
-
-    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.handover.close(&mut self.waiting);
-        self.send_all(cx);
-        cx.drop_all(Unsent::Stopped, &mut self.waiting);
-        cx.count_drops(Unsent::Refused, std::mem::take(&mut self.owed));
-        if let Sink::Live(live) = &self.sink {
-            cx.count_drops(Unsent::Stopped, live.lost());
-        }
-        match &mut self.sink {
-            Sink::Capture(out, _) => out.finish(),
-            _ => Ok(()),
         }
     }
 }

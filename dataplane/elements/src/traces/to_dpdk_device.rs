@@ -4,8 +4,8 @@ use std::any::Any;
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Buffer, Changes, Cx, Element, Entry, Handler, HandlerError, Nanos,
-    Operation, Replicas, Run, Spec, Threading, Topic, Ty, reasons,
+    Arg, ArgErrors, Args, Buffer, Changes, Cx, Element, Entry, Handler, HandlerError, HotSwap,
+    Nanos, Operation, Replicas, Run, Spec, Threading, Topic, Ty, reasons,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::dpdk::{Device, Sender};
@@ -74,7 +74,8 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_buffer::<ToDpdkDevice>();
+    .with_buffer::<ToDpdkDevice>()
+    .with_hot_swap::<ToDpdkDevice>();
 
 reasons! {
     /// Why a packet is not sent.
@@ -336,6 +337,23 @@ impl Element for ToDpdkDevice {
         Ok(())
     }
 
+    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.handover.close(&mut self.waiting);
+        self.send(cx);
+        self.end();
+        let (refused, unsent) = std::mem::take(&mut self.owed);
+        cx.count_drops(Unsent::Refused, refused);
+        cx.count_drops(Unsent::Stopped, unsent + self.ring.as_ref().map_or(0, Ring::lost));
+        cx.drop_all(Unsent::Stopped, &mut self.waiting);
+        self.ports.let_go();
+        if let Some(device) = &self.device {
+            device.rest();
+        }
+        Ok(())
+    }
+}
+
+impl HotSwap for ToDpdkDevice {
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
         // What came before goes first. The port goes on running; its queues are free for who comes.
         if self.sender.is_some() {
@@ -358,21 +376,6 @@ impl Element for ToDpdkDevice {
             }
             self.ports.let_go();
         }
-    }
-
-    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.handover.close(&mut self.waiting);
-        self.send(cx);
-        self.end();
-        let (refused, unsent) = std::mem::take(&mut self.owed);
-        cx.count_drops(Unsent::Refused, refused);
-        cx.count_drops(Unsent::Stopped, unsent + self.ring.as_ref().map_or(0, Ring::lost));
-        cx.drop_all(Unsent::Stopped, &mut self.waiting);
-        self.ports.let_go();
-        if let Some(device) = &self.device {
-            device.rest();
-        }
-        Ok(())
     }
 }
 

@@ -13,8 +13,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handlers, NOTHING_MORE, Outside, Replicas, Spec,
-    Topic, Ty,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handlers, HotSwap, NOTHING_MORE, Outside, Replicas,
+    Spec, Topic, Ty,
 };
 
 pub use self::instance::Instance;
@@ -72,7 +72,8 @@ pub static ENTRY: Entry = Entry::built::<ControlSocket>(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_hot_swap::<ControlSocket>();
 
 #[derive(Handlers)]
 #[handler(read, name = "port", "the TCP port, or the file name", get = lock(&self.name))]
@@ -104,15 +105,17 @@ impl Element for ControlSocket {
         self.post.begin(cx, server)
     }
 
+    fn finish(&mut self, _cx: &mut Cx<'_>) -> Result<(), String> {
+        self.post.end().map_or(Ok(()), |(server, desk)| server.end(&desk))
+    }
+}
+
+impl HotSwap for ControlSocket {
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
         self.post.stop().map(|server| server as Box<dyn Any + Send>)
     }
 
     fn take_over(&mut self, state: Box<dyn Any + Send>) {
         self.post.take_over(state, |_| ());
-    }
-
-    fn finish(&mut self, _cx: &mut Cx<'_>) -> Result<(), String> {
-        self.post.end().map_or(Ok(()), |(server, desk)| server.end(&desk))
     }
 }

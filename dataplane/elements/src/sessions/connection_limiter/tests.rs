@@ -174,6 +174,7 @@ fn a_new_configuration_goes_on_counting() {
     old.sources.open([0, 0, 0, 7], 0).unwrap();
     old.open = 1;
     let mut new = built(&["MAX 3"]);
+    let new = ENTRY.hot_swap_mut(&mut *new).unwrap();
     new.take_over(Box::new(Kept { sources: old.sources, open: old.open }));
     let kept = new.hand_over().unwrap().downcast::<Kept>().ok().unwrap();
     assert_eq!((kept.open, kept.sources.len(), kept.sources.most), (1, 1, Some(3)));

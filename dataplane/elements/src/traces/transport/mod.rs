@@ -9,8 +9,8 @@ mod stream;
 use std::any::Any;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Buffer, Cx, Element, Handler, HandlerError, Operation, Pressing, Reason,
-    Run, Spec, Threading, Topic, Ty, reasons,
+    Arg, ArgErrors, Args, Buffer, Cx, Element, Handler, HandlerError, HotSwap, Operation, Pressing,
+    Reason, Run, Spec, Threading, Topic, Ty, reasons,
 };
 use thruway_packet::{Anno, Batch, MAX_BATCH, Packet, SMALL_FRAME};
 use thruway_port::capture::LinkType;
@@ -307,6 +307,16 @@ impl Element for Transport {
         }
     }
 
+    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.send(cx);
+        cx.drop_all(Lost::NotConnected, &mut self.waiting);
+        self.link.unwatch(cx);
+        self.link = Box::new(stream::Gone);
+        Ok(())
+    }
+}
+
+impl HotSwap for Transport {
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
         let link = std::mem::replace(&mut self.link, Box::new(stream::Gone));
         let waiting = std::mem::take(&mut self.waiting);
@@ -319,14 +329,6 @@ impl Element for Transport {
         {
             (self.link, self.waiting) = (handed.link, handed.waiting);
         }
-    }
-
-    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.send(cx);
-        cx.drop_all(Lost::NotConnected, &mut self.waiting);
-        self.link.unwatch(cx);
-        self.link = Box::new(stream::Gone);
-        Ok(())
     }
 }
 
