@@ -1,116 +1,141 @@
-//! What some elements can do besides handling packets: traits that an entry registers.
+//! Capabilities: what some elements can do besides handling packets.
 //!
-//! [`Element`] has what every packet passes. Everything else is a capability: a trait that the few
-//! elements implement that need it, and that their [`Entry`] registers for their type. Who runs
-//! elements asks the entry for it. A capability that an element implements and its entry does not
-//! register is never used: `verify/structure` finds those.
+//! [`Element`] has what every packet passes. Everything else is a trait that the few elements
+//! implement that need it, and that their entry registers for their type
+//! ([`Entry`](crate::Entry)). Who runs elements asks the entry for it. A capability that an element
+//! implements and its entry does not register is never used: `verify/structure` finds those.
 
 use std::any::Any;
 
-use crate::entry::Entry;
-use crate::{
-    Buffer, CostModel, Element, FlowDispatch, FlowEntry, HandoffQueue, HotSwap, SessionFunction,
-    StreamMember,
-};
+use thruway_flow::chain::Demand;
+use thruway_flow::manager::Settings;
+use thruway_flow::{Ended, Rule};
+use thruway_packet::Batch;
+use thruway_payload::{Layer, Needs};
 
-/// From an element of a known type to its capability `C`.
-pub struct Cast<C: ?Sized + 'static> {
-    shared: fn(&dyn Element) -> Option<&C>,
-    exclusive: fn(&mut dyn Element) -> Option<&mut C>,
-}
+use crate::Element;
+use crate::cost::{Cost, Load, Made};
+use crate::cx::Cx;
+use crate::exception::Exception;
+use crate::handoff::Handoff;
+use crate::per_stream::StreamPlan;
+use crate::storage::Storage;
 
-impl<C: ?Sized> Clone for Cast<C> {
-    fn clone(&self) -> Cast<C> {
-        *self
+/// A function of sessions: what it wants of the flow manager depends on its arguments, or it is to
+/// know when sessions end.
+pub trait SessionFunction: Element {
+    /// What it wants; `None`: what its spec's [`Wants`](crate::Wants) say.
+    fn demand(&self) -> Option<Demand> {
+        None
+    }
+
+    /// Traffic class of input `port`, as `FlowDispatcher` takes it; `None`: its spec's.
+    fn class(&self, port: usize) -> Option<String> {
+        let _ = port;
+        None
+    }
+
+    /// A session that this element had opened has ended; `state` is a copy of its scratch. Called
+    /// exactly once for each.
+    fn closed(&mut self, cx: &mut Cx<'_>, state: &[u8], why: Ended) {
+        let _ = (cx, state, why);
     }
 }
 
-impl<C: ?Sized> Copy for Cast<C> {}
-
-/// An element as what it is.
-fn of_type<T: Element>(element: &dyn Element) -> Option<&T> {
-    (element as &dyn Any).downcast_ref()
+/// An element where classification begins.
+pub trait FlowEntry: Element {
+    /// What the user set of the flow manager.
+    fn settings(&self) -> Settings;
 }
 
-/// The same, to be changed.
-pub(crate) fn of_type_mut<T: Element>(element: &mut dyn Element) -> Option<&mut T> {
-    (element as &mut dyn Any).downcast_mut()
+/// An element that sorts packets by rules of the flow manager.
+pub trait FlowDispatch: Element {
+    /// Its rules; with none, they follow from the elements behind its outputs.
+    fn rules(&self) -> Vec<Rule>;
+
+    /// Of one without rules of its own: those that follow from the elements behind its outputs, and
+    /// the class of each output as text. Called before [`Element::initialize`].
+    ///
+    /// # Errors
+    /// Why it cannot go by them.
+    fn take_rules(&mut self, rules: &[Rule], classes: &[String]) -> Result<(), String>;
 }
 
-macro_rules! capabilities {
-    ($($Trait:ident $name:ident $name_mut:ident $with:ident: $about:literal;)+) => {
-        /// The capabilities that an entry registers.
-        #[derive(Clone, Copy)]
-        pub struct Capabilities {
-            $($name: Option<Cast<dyn $Trait>>,)+
-        }
+/// An element that decides how its rings are filled and emptied. Of others, which hand packets over
+/// all the same ([`crate::Threading::hands_off`]), rings are [`Handoff::default`] and emptied by
+/// [`Element::process`].
+pub trait HandoffQueue: Element {
+    /// Its rings. Asked once, before [`Element::initialize`].
+    fn rings(&self) -> Handoff;
 
-        impl Capabilities {
-            /// All there are: the trait, and how an entry registers it.
-            pub const ALL: &'static [(&'static str, &'static str)] =
-                &[$((stringify!($Trait), stringify!($with)),)+];
+    /// Packets of each other thread that it takes in this round, at most; the rest waits in the
+    /// ring. With 0 it takes none, and a stop does not wait for them.
+    fn room(&self) -> usize;
 
-            /// None.
-            pub const NONE: Capabilities = Capabilities { $($name: None,)+ };
-
-            /// The names of the traits that are registered.
-            pub fn names(&self) -> Vec<&'static str> {
-                let mut names = Vec::new();
-                $(names.extend(self.$name.map(|_| stringify!($Trait)));)+
-                names
-            }
-
-            /// Of those, the ones that the type of an element has.
-            pub fn names_of(&self, element: &dyn Element) -> Vec<&'static str> {
-                let mut names = Vec::new();
-                $(if self.$name.is_some_and(|cast| (cast.shared)(element).is_some()) {
-                    names.push(stringify!($Trait));
-                })+
-                names
-            }
-        }
-
-        /// Registering capabilities and asking for them.
-        impl Entry {$(
-            #[doc = concat!("Registers [`", stringify!($Trait), "`]: ", $about, ".")]
-            pub const fn $with<T: $Trait>(self) -> Entry {
-                let cast: Cast<dyn $Trait> = Cast {
-                    shared: |element| of_type::<T>(element).map(|own| own as _),
-                    exclusive: |element| of_type_mut::<T>(element).map(|own| own as _),
-                };
-                let $name = Some(cast);
-                Entry { capabilities: Capabilities { $name, ..self.capabilities }, ..self }
-            }
-
-            #[doc = concat!("[`", stringify!($Trait), "`] of an element that this entry built.")]
-            pub fn $name<'a>(&self, element: &'a dyn Element) -> Option<&'a dyn $Trait> {
-                (self.capabilities.$name?.shared)(element)
-            }
-
-            #[doc = concat!("[`", stringify!($Trait), "`] of an element that this entry built, to be changed.")]
-            pub fn $name_mut<'a>(
-                &self,
-                element: &'a mut dyn Element,
-            ) -> Option<&'a mut dyn $Trait> {
-                (self.capabilities.$name?.exclusive)(element)
-            }
-        )+}
-    };
+    /// Handles packets that its replica in another thread handed over; they were counted there.
+    /// What is left in the batch goes on as behind [`Element::process`].
+    fn handed(&mut self, cx: &mut Cx<'_>, batch: &mut Batch);
 }
 
-capabilities! {
-    FlowEntry flow_entry flow_entry_mut with_flow_entry: "classification begins here";
-    FlowDispatch flow_dispatch flow_dispatch_mut with_flow_dispatch:
-        "it sorts packets by rules of the flow manager";
-    HandoffQueue handoff_queue handoff_queue_mut with_handoff_queue:
-        "how its rings to other threads are filled and emptied";
-    StreamMember stream_member stream_member_mut with_stream_member:
-        "it begins, ends or stands in a context of streams";
-    SessionFunction session_function session_function_mut with_session_function:
-        "what it wants of sessions depends on its arguments, or it is to know of their end";
-    Buffer buffer buffer_mut with_buffer: "it keeps packets for later";
-    CostModel cost_model cost_model_mut with_cost_model:
-        "its cost depends on arguments, tables or traffic";
-    HotSwap hot_swap hot_swap_mut with_hot_swap:
-        "it hands its state to its successor in a hot swap";
+/// An element that begins or ends a context of streams, or is a function of the payload in one.
+pub trait StreamMember: Element {
+    /// What it needs of the context that it stands in, besides what the functions need that stand
+    /// in a context which it begins. `None`, of an element whose spec has no
+    /// [`Purpose`](crate::Purpose) in streams: it is no function of payload, as it is configured.
+    fn needs(&self) -> Option<Needs> {
+        None
+    }
+
+    /// Of an element where a context begins or ends: what is wanted of the context, and which
+    /// elements belong to it. Called before [`Element::initialize`].
+    fn take_stream(&mut self, plan: &StreamPlan) {
+        let _ = plan;
+    }
+
+    /// Of a function of streams: it stands in a context of this layer; called before
+    /// [`Element::initialize`] for each of those that it stands in.
+    fn take_context(&mut self, layer: Layer) {
+        let _ = layer;
+    }
+
+    /// Once it knows its context: the cases in which functions cannot inspect what they are there
+    /// for, with what it does then. `thruway check` prints them.
+    fn exceptions(&self) -> Vec<Exception> {
+        Vec::new()
+    }
+}
+
+/// An element that keeps packets for later.
+pub trait Buffer: Element {
+    /// Packets that it keeps: a stop that drains waits for them.
+    fn holding(&self) -> usize;
+
+    /// How full it is, where other elements (RED, Unqueue2) may go by that; `None` of an element
+    /// that is no store of packets.
+    fn storage(&self) -> Option<Storage> {
+        None
+    }
+}
+
+/// An element whose cost depends on arguments, tables or traffic: of others their spec's
+/// [`Spec::cost`](crate::Spec::cost) counts.
+pub trait CostModel: Element {
+    /// What a packet costs; `None`: what its spec says. Asked when nothing runs.
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>>;
+
+    /// What it makes, if it is a source; asked after packets have flowed.
+    fn makes(&self) -> Option<Made> {
+        None
+    }
+}
+
+/// An element with state that its successor goes on with: the element of the same name and class in
+/// a configuration that replaces this one while packets flow.
+pub trait HotSwap: Element {
+    /// Gives up its state; `None` when there is nothing worth keeping.
+    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>>;
+
+    /// Takes what the element's predecessor handed over, before [`Element::initialize`]. A state of
+    /// another type is ignored.
+    fn take_over(&mut self, state: Box<dyn Any + Send>);
 }

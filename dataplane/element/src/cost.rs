@@ -6,8 +6,6 @@
 //! measures it. An element says how often a packet makes it do which, and what memory that
 //! reaches.
 
-use crate::Element;
-
 /// Defines the operations: variant, name, what it is.
 macro_rules! operations {
     ($($variant:ident $name:literal $about:literal;)*) => {
@@ -184,18 +182,6 @@ impl Load {
     /// Lines that so many bytes of a packet take.
     pub fn lines(bytes: f64) -> f64 {
         (bytes / 64.0).ceil().max(0.0)
-    }
-}
-
-/// An element whose cost depends on arguments, tables or traffic: of others their spec's
-/// [`Spec::cost`](crate::Spec::cost) counts.
-pub trait CostModel: Element {
-    /// What a packet costs; `None`: what its spec says. Asked when nothing runs.
-    fn cost(&self, load: &Load) -> Option<Vec<Cost>>;
-
-    /// What it makes, if it is a source; asked after packets have flowed.
-    fn makes(&self) -> Option<Made> {
-        None
     }
 }
 

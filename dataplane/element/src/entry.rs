@@ -1,11 +1,18 @@
 //! The registry: one explicit sorted list of element classes.
 
+use thruway_packet::{Batch, MAX_BATCH};
+
 use crate::args::{ArgErrors, Args};
-use crate::capability::{Capabilities, of_type_mut};
+use crate::capability::{
+    Buffer, CostModel, FlowDispatch, FlowEntry, HandoffQueue, HotSwap, SessionFunction,
+    StreamMember,
+};
 use crate::cx::Cx;
 use crate::declared::{Arguments, Handlers};
+use crate::handoff::Handoff;
 use crate::later::HandlerError;
 use crate::purpose::Purpose;
+use crate::registered::{Capabilities, Cast, of_type, of_type_mut, with_capabilities};
 use crate::spec::Spec;
 use crate::{Element, values::Addresses};
 
@@ -141,6 +148,60 @@ impl Entry {
     /// The same for an input that several threads can serve.
     pub const fn shared_by(self, shares: Shares) -> Entry {
         Entry { shares: Some(shares), ..self }
+    }
+}
+
+macro_rules! entry_functions {
+    ($($Trait:ident $name:ident $name_mut:ident $with:ident: $about:literal;)+) => {
+        /// Registering capabilities and asking for them.
+        impl Entry {$(
+            #[doc = concat!("Registers [`", stringify!($Trait), "`]: ", $about, ".")]
+            pub const fn $with<T: $Trait>(self) -> Entry {
+                let cast: Cast<dyn $Trait> = Cast {
+                    shared: |element| of_type::<T>(element).map(|own| own as _),
+                    exclusive: |element| of_type_mut::<T>(element).map(|own| own as _),
+                };
+                let $name = Some(cast);
+                Entry { capabilities: Capabilities { $name, ..self.capabilities }, ..self }
+            }
+
+            #[doc = concat!("[`", stringify!($Trait), "`] of an element that this entry built.")]
+            pub fn $name<'a>(&self, element: &'a dyn Element) -> Option<&'a dyn $Trait> {
+                (self.capabilities.$name?.shared)(element)
+            }
+
+            #[doc = concat!("[`", stringify!($Trait), "`] of an element, to be changed.")]
+            pub fn $name_mut<'a>(
+                &self,
+                element: &'a mut dyn Element,
+            ) -> Option<&'a mut dyn $Trait> {
+                (self.capabilities.$name?.exclusive)(element)
+            }
+        )+}
+    };
+}
+
+with_capabilities!(entry_functions);
+
+impl Entry {
+    /// The rings of an element that hands packets to its replicas.
+    pub fn rings(&self, element: &dyn Element) -> Handoff {
+        self.handoff_queue(element).map_or_else(Handoff::default, HandoffQueue::rings)
+    }
+
+    /// Packets of a ring that an element takes in this round, at most.
+    #[inline]
+    pub fn handoff_room(&self, element: &dyn Element) -> usize {
+        self.handoff_queue(element).map_or(MAX_BATCH, HandoffQueue::room)
+    }
+
+    /// Has an element handle packets that its replica in another thread handed over.
+    #[inline]
+    pub fn handed(&self, element: &mut dyn Element, cx: &mut Cx<'_>, batch: &mut Batch) {
+        match self.handoff_queue_mut(element) {
+            Some(queue) => queue.handed(cx, batch),
+            None => element.process(cx, 0, batch),
+        }
     }
 }
 

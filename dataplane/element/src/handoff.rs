@@ -1,11 +1,7 @@
 //! What an element declares of the rings by which it hands packets to its replicas in other
 //! threads, and the packets that wait for such a ring while it looks at a batch.
 
-use thruway_packet::{Batch, MAX_BATCH, Packet};
-
-use crate::Element;
-use crate::cx::Cx;
-use crate::entry::Entry;
+use thruway_packet::{Batch, Packet};
 
 /// The rings of an element, one from each thread to each other one that has a replica.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,44 +51,6 @@ impl Staged {
                 Ok(())
             }
             None => Err(packet),
-        }
-    }
-}
-
-/// An element that decides how its rings are filled and emptied. Of others, which hand packets over
-/// all the same ([`crate::Threading::hands_off`]), rings are [`Handoff::default`] and emptied by
-/// [`Element::process`].
-pub trait HandoffQueue: Element {
-    /// Its rings. Asked once, before [`Element::initialize`].
-    fn rings(&self) -> Handoff;
-
-    /// Packets of each other thread that it takes in this round, at most; the rest waits in the
-    /// ring. With 0 it takes none, and a stop does not wait for them.
-    fn room(&self) -> usize;
-
-    /// Handles packets that its replica in another thread handed over; they were counted there.
-    /// What is left in the batch goes on as behind [`Element::process`].
-    fn handed(&mut self, cx: &mut Cx<'_>, batch: &mut Batch);
-}
-
-impl Entry {
-    /// The rings of an element that hands packets to its replicas.
-    pub fn rings(&self, element: &dyn Element) -> Handoff {
-        self.handoff_queue(element).map_or_else(Handoff::default, HandoffQueue::rings)
-    }
-
-    /// Packets of a ring that an element takes in this round, at most.
-    #[inline]
-    pub fn handoff_room(&self, element: &dyn Element) -> usize {
-        self.handoff_queue(element).map_or(MAX_BATCH, HandoffQueue::room)
-    }
-
-    /// Has an element handle packets that its replica in another thread handed over.
-    #[inline]
-    pub fn handed(&self, element: &mut dyn Element, cx: &mut Cx<'_>, batch: &mut Batch) {
-        match self.handoff_queue_mut(element) {
-            Some(queue) => queue.handed(cx, batch),
-            None => element.process(cx, 0, batch),
         }
     }
 }

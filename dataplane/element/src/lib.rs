@@ -15,7 +15,6 @@ pub mod declared;
 mod entry;
 mod exception;
 mod handoff;
-mod hot_swap;
 mod later;
 mod nearest;
 mod outside;
@@ -24,6 +23,7 @@ mod per_stream;
 mod pressing;
 mod purpose;
 mod reason;
+mod registered;
 mod replicas;
 pub mod spec;
 mod stats;
@@ -36,33 +36,35 @@ mod ways;
 mod wires;
 
 pub use args::{ArgError, ArgErrors, Args, Env, Names, Shared, handler_value};
-pub use capability::{Capabilities, Cast};
-pub use cost::{Cost, CostModel, Load, Made, NOTHING_MORE, Operation};
+pub use capability::{
+    Buffer, CostModel, FlowDispatch, FlowEntry, HandoffQueue, HotSwap, SessionFunction,
+    StreamMember,
+};
+pub use cost::{Cost, Load, Made, NOTHING_MORE, Operation};
 pub use cx::{Cx, Ear, Host, Verdict, Visit};
 pub use declared::{Arguments, Handlers};
 pub use entry::{Build, Catalog, Entry, HandlerCalls, Registry, Share};
 pub use exception::{Exception, Fails};
-pub use handoff::{Handoff, HandoffQueue, Staged};
-pub use hot_swap::HotSwap;
+pub use handoff::{Handoff, Staged};
 pub use later::{Answer, HandlerError, Later, Promise};
 pub use nearest::nearest;
 pub use outside::{Origin, Outside, Pending, Progress, Ready, Remote, RemoteCall};
 pub use per_session::{Answers, Known, NoAnswer, Opening, PerSession, Session};
-pub use per_stream::{STAGE_TIMER, StreamMember, StreamPlan, stream_ended};
+pub use per_stream::{STAGE_TIMER, StreamPlan, stream_ended};
 pub use pressing::Pressing;
 pub use purpose::{Purpose, ThreadNumber};
 pub use reason::Reason;
+pub use registered::{Capabilities, Cast};
 pub use spec::{
     Access, Alias, Arg, ArgRule, Changes, Drop, Handler, Merge, Replicas, Scratch, Spec, Topic, Ty,
     Wants,
 };
 pub use stats::{NodeStats, Stats};
-pub use storage::{Buffer, Storage};
+pub use storage::Storage;
 pub use threading::Threading;
 pub use values::{
     Addresses, AnnoArg, Bandwidth, Declared, FromArg, Ip6Prefix, IpPrefix, Nanos, Size, UdpPort,
 };
-pub use wants::{FlowDispatch, FlowEntry, SessionFunction};
 pub use ways::{Reach, Ways};
 pub use wires::{PullFrom, Slot, Stores, Target, Wires};
 

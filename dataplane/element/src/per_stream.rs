@@ -9,9 +9,7 @@ use thruway_stream::content::{HasContent, flag};
 use thruway_stream::stage::{Memory, Stage};
 use zerocopy::FromBytes;
 
-use crate::Element;
 use crate::cx::Cx;
-use crate::exception::Exception;
 use crate::spec::{Scratch, Wants};
 
 /// Token of the timer that lets go what was held back too long; an element with a [`Stage`] hands
@@ -31,34 +29,6 @@ pub struct StreamPlan {
     pub functions: Vec<(u32, Needs)>,
     /// The layer of the context that it stands in.
     pub within: Option<Layer>,
-}
-
-/// An element that begins or ends a context of streams, or is a function of the payload in one.
-pub trait StreamMember: Element {
-    /// What it needs of the context that it stands in, besides what the functions need that stand
-    /// in a context which it begins. `None`, of an element whose spec has no
-    /// [`Purpose`](crate::Purpose) in streams: it is no function of payload, as it is configured.
-    fn needs(&self) -> Option<Needs> {
-        None
-    }
-
-    /// Of an element where a context begins or ends: what is wanted of the context, and which
-    /// elements belong to it. Called before [`Element::initialize`].
-    fn take_stream(&mut self, plan: &StreamPlan) {
-        let _ = plan;
-    }
-
-    /// Of a function of streams: it stands in a context of this layer; called before
-    /// [`Element::initialize`] for each of those that it stands in.
-    fn take_context(&mut self, layer: Layer) {
-        let _ = layer;
-    }
-
-    /// Once it knows its context: the cases in which functions cannot inspect what they are there
-    /// for, with what it does then. `thruway check` prints them.
-    fn exceptions(&self) -> Vec<Exception> {
-        Vec::new()
-    }
 }
 
 impl Wants {

@@ -9,7 +9,7 @@ use thruway_flow::{Expr, SessionDef, consolidate, parse_class};
 use thruway_lang::{Checked, Graph, Processing};
 
 use crate::build::{BuildError, Stage};
-use crate::layout::Replica;
+use crate::replica::Replica;
 
 /// What a class is called that takes every packet.
 const EVERYTHING: &str = "-";

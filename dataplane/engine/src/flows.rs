@@ -11,7 +11,8 @@ use thruway_flow::plan::Plan;
 use crate::build::{BuildError, Elements, Stage};
 use crate::chain::{self, View};
 use crate::engine::Engine;
-use crate::layout::{Layout, Replica};
+use crate::layout::Layout;
+use crate::replica::Replica;
 
 /// What the flow manager makes of a configuration.
 pub struct Flows {

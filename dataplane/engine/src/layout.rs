@@ -2,12 +2,9 @@
 
 use std::collections::HashMap;
 
-use thruway_element::{
-    Element, Entry, FlowEntry, PullFrom, Registry, Settings, Slot, Target, Threading,
-};
+use thruway_element::{Entry, PullFrom, Registry, Slot, Target, Threading};
 use thruway_lang::{Checked, EdgeKind, Graph, Port, Processing};
 
-use crate::build::Elements;
 use crate::traverse::Ways;
 
 /// A checked configuration with its threads assigned. Shared, never changed.
@@ -33,27 +30,7 @@ pub struct Layout {
     first_slot: Vec<usize>,
 }
 
-/// An element as its class's entry knows it.
-#[derive(Clone, Copy)]
-pub(crate) struct Replica<'a> {
-    pub entry: &'static Entry,
-    pub element: &'a dyn Element,
-}
-
-impl Replica<'_> {
-    /// What the user set of the flow manager, at an element where classification begins.
-    pub fn settings(self) -> Option<Settings> {
-        self.entry.flow_entry(self.element).map(FlowEntry::settings)
-    }
-}
-
 impl Layout {
-    /// One of an element's replicas, where there is any.
-    pub(crate) fn replica<'a>(&self, all: &'a [Elements], node: usize) -> Option<Replica<'a>> {
-        let element = all.iter().find_map(|elements| elements[node].as_deref())?;
-        Some(Replica { entry: self.entries[node]?, element })
-    }
-
     /// Lays out a checked graph over threads.
     pub(crate) fn new(
         graph: Graph,

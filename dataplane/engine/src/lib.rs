@@ -28,6 +28,7 @@ mod layout;
 mod patience;
 mod placed;
 mod remote;
+mod replica;
 mod rest;
 mod rings;
 mod router;

@@ -9,7 +9,8 @@ use thruway_element::{
 use thruway_lang::Processing;
 
 use crate::build::{BuildError, Elements, Stage};
-use crate::layout::{Layout, Replica};
+use crate::layout::Layout;
+use crate::replica::Replica;
 
 /// The contexts of a configuration, in the order of the elements that they begin with.
 #[derive(Debug, Default)]
@@ -103,28 +104,6 @@ fn roles(layout: &Layout, replicas: &[Elements]) -> Vec<Option<Role>> {
         }
     };
     (0..layout.graph.elements.len()).map(role).collect()
-}
-
-impl<'a> Replica<'a> {
-    fn stream_member(self) -> Option<&'a dyn StreamMember> {
-        self.entry.stream_member(self.element)
-    }
-}
-
-impl Layout {
-    /// Does something with all replicas of an element.
-    fn for_each_member(
-        &self,
-        replicas: &mut [Elements],
-        node: u32,
-        what: impl Fn(&mut dyn StreamMember),
-    ) {
-        let node = node as usize;
-        let Some(entry) = self.entries[node] else { return };
-        for element in replicas.iter_mut().filter_map(|all| all[node].as_deref_mut()) {
-            entry.stream_member_mut(element).into_iter().for_each(&what);
-        }
-    }
 }
 
 struct Walk<'a> {
