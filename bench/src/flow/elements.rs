@@ -3,8 +3,9 @@
 
 use rustix::time::{ClockId, clock_gettime};
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Opening, PerSession,
-    Pressing, Reason, Run, Session, Spec, Threading, Topic, Ty, Verdict, Wants, handler_value,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers, Opening,
+    PerSession, Pressing, Reason, Run, Session, Spec, Threading, Topic, Ty, Verdict, Wants,
+    handler_value,
 };
 use thruway_packet::{Batch, Image, Marks, Packet};
 
@@ -38,7 +39,8 @@ static SOURCE: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     |args| Ok(Box::new(SessionSource::new(args.get("SESSIONS")?))),
-);
+)
+.with_handlers::<SessionSource>();
 
 /// See the entry.
 struct SessionSource {
@@ -183,8 +185,15 @@ impl Element for SessionSource {
         }
         Run::Again
     }
+}
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+impl Handlers for SessionSource {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         match name {
             "count" => Ok(self.count.to_string()),
             "times" => {
@@ -195,7 +204,12 @@ impl Element for SessionSource {
         }
     }
 
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
         match name {
             "left" => self.left = handler_value(name, value)?,
             "timed" => self.times = Vec::with_capacity(handler_value(name, value)?),

@@ -1,9 +1,9 @@
 //! The bench's own elements: clients, their servers, and functions that do nothing.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Needs, Next, Run,
-    Spec, Stage, StreamCursor, StreamFunction, StreamMember, Threading, Topic, Ty, Wants,
-    handler_value,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers, Needs,
+    Next, Run, Spec, Stage, StreamCursor, StreamFunction, StreamMember, Threading, Topic, Ty,
+    Wants, handler_value,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::tcp::flags;
@@ -48,7 +48,8 @@ static CLIENTS: Entry = Entry::new(
         let text = words::text(args.get("ALIKE")?);
         Ok(Box::new(Clients::new(count, (text, len), args.get("DISORDER")?)))
     },
-);
+)
+.with_handlers::<Clients>();
 
 /// How far a connection is.
 #[derive(Clone, Copy)]
@@ -147,15 +148,27 @@ impl Element for Clients {
         }
         Run::Again
     }
+}
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+impl Handlers for Clients {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         match name {
             "count" => Ok(self.count.to_string()),
             _ => Err(HandlerError::no_read(name)),
         }
     }
 
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
         match name {
             "left" => self.left = handler_value(name, value)?,
             _ => return Err(HandlerError::no_write(name)),
@@ -189,7 +202,8 @@ static SERVERS: Entry = Entry::new(
             repeated: 0,
         }))
     },
-);
+)
+.with_handlers::<Servers>();
 
 /// A connection as its server sees it.
 #[derive(Clone, Copy, Default)]
@@ -248,8 +262,15 @@ impl Element for Servers {
         }
         batch.append(&mut self.answers);
     }
+}
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+impl Handlers for Servers {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         match name {
             "segments" => Ok(self.segments.to_string()),
             "bytes" => Ok(self.bytes.to_string()),

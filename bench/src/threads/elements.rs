@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Run, Shared, Spec, Threading,
-    Topic, Ty,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Handlers, Run, Shared, Spec,
+    Threading, Topic, Ty,
 };
 use thruway_packet::{Batch, Image, MAX_BATCH, Marks, Packet, cycles};
 use thruway_sync::atomic::{AtomicU64, Ordering};
@@ -115,7 +115,8 @@ static SOURCE: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     |args| Ok(Box::new(Source::new(args)?)),
-);
+)
+.with_handlers::<Source>();
 
 /// See the entry.
 struct Source {
@@ -228,8 +229,15 @@ impl Element for Source {
         // As a queue that is polled.
         Run::Again
     }
+}
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+impl Handlers for Source {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         match name {
             "count" => Ok(self.sent.to_string()),
             _ => Err(HandlerError::no_read(name)),
@@ -252,7 +260,8 @@ static SINK: Entry = Entry::new(
         let samples = Vec::with_capacity(SAMPLES_MAX);
         Ok(Box::new(Sink { ledger, lane: args.env().thread, batches: 0, samples }))
     },
-);
+)
+.with_handlers::<Sink>();
 
 /// See the entry.
 struct Sink {
@@ -281,8 +290,15 @@ impl Element for Sink {
         batch.clear();
         lane.returned.add(count);
     }
+}
 
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, _value: &str) -> Result<(), HandlerError> {
+impl Handlers for Sink {
+    fn write_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _value: &str,
+    ) -> Result<(), HandlerError> {
         let mut all = self.ledger.samples.lock().unwrap_or_else(PoisonError::into_inner);
         all.append(&mut self.samples);
         match name {

@@ -100,10 +100,12 @@ pub trait Arguments: Sized {
 /// struct come first, then those of the fields, in their order; a field `#[part]` has handlers of
 /// its own, which stand in its place.
 pub trait Handlers {
-    /// The declarations, for the spec.
-    const HANDLERS: &'static [Handler];
+    /// The declarations, for the spec: none of an implementation by hand, whose element's spec has
+    /// them ([`Entry::with_handlers`](crate::Entry::with_handlers)).
+    const HANDLERS: &'static [Handler] = &[];
 
-    /// Answers handler `name`; see [`crate::Element::read`].
+    /// Answers handler `name`; `param` is the text after the name (`handler param`), often empty.
+    /// An answer that must be waited for is given as [`HandlerError::Later`]: packets move on.
     ///
     /// # Errors
     /// When there is no such read handler or the parameter is wrong.
@@ -112,9 +114,12 @@ pub trait Handlers {
         cx: &mut Cx<'_>,
         name: &str,
         param: &str,
-    ) -> Result<String, HandlerError>;
+    ) -> Result<String, HandlerError> {
+        let _ = (cx, param);
+        Err(HandlerError::no_read(name))
+    }
 
-    /// Writes handler `name`; see [`crate::Element::write`].
+    /// Writes handler `name`.
     ///
     /// # Errors
     /// When there is no such write handler or the value is wrong.
@@ -123,7 +128,10 @@ pub trait Handlers {
         cx: &mut Cx<'_>,
         name: &str,
         value: &str,
-    ) -> Result<(), HandlerError>;
+    ) -> Result<(), HandlerError> {
+        let _ = (cx, value);
+        Err(HandlerError::no_write(name))
+    }
 }
 
 /// A value as it was read that becomes a field of another type as it is.

@@ -58,15 +58,15 @@ pub struct Entry {
     pub declare: Option<Declare>,
     /// Of an input that several threads can serve, each with a replica: which threads.
     pub shares: Option<Shares>,
-    /// How its handlers are called, where not by [`Element::read`] and [`Element::write`].
-    pub handler_calls: Option<HandlerCalls>,
+    handler_calls: Option<HandlerCalls>,
     /// What its elements can do besides handling packets.
     pub capabilities: Capabilities,
 }
 
 /// Calls the handlers of an element whose type is known.
 #[derive(Clone, Copy)]
-pub struct HandlerCalls {
+struct HandlerCalls {
+    is_of: fn(&dyn Element) -> bool,
     read: fn(&mut dyn Element, &mut Cx<'_>, &str, &str) -> Result<String, HandlerError>,
     write: fn(&mut dyn Element, &mut Cx<'_>, &str, &str) -> Result<(), HandlerError>,
 }
@@ -74,6 +74,7 @@ pub struct HandlerCalls {
 impl HandlerCalls {
     const fn of<T: Element + Handlers>() -> HandlerCalls {
         HandlerCalls {
+            is_of: |element| of_type::<T>(element).is_some(),
             read: |element, cx, name, param| match of_type_mut::<T>(element) {
                 Some(element) => element.read_handler(cx, name, param),
                 None => Err(HandlerError::no_read(name)),
@@ -96,14 +97,23 @@ impl Entry {
 
     /// An element whose handlers its struct declares, built by a function of its own.
     pub const fn built<T: Element + Handlers>(spec: Spec, build: Build) -> Entry {
-        let entry = Entry::new(Spec { handlers: T::HANDLERS, ..spec }, build);
-        Entry { handler_calls: Some(HandlerCalls::of::<T>()), ..entry }
+        Entry::new(Spec { handlers: T::HANDLERS, ..spec }, build).with_handlers::<T>()
     }
 
     /// An element that does all by itself.
     pub const fn new(spec: Spec, build: Build) -> Entry {
         let capabilities = Capabilities::NONE;
         Entry { spec, build, declare: None, shares: None, handler_calls: None, capabilities }
+    }
+
+    /// Registers [`Handlers`] of an element that answers them by hand, and whose spec declares them.
+    pub const fn with_handlers<T: Element + Handlers>(self) -> Entry {
+        Entry { handler_calls: Some(HandlerCalls::of::<T>()), ..self }
+    }
+
+    /// Whether an element that this entry built answers handlers.
+    pub fn has_handlers(&self, element: &dyn Element) -> bool {
+        self.handler_calls.is_some_and(|calls| (calls.is_of)(element))
     }
 
     /// Reads a handler of an element that this entry built.
@@ -119,7 +129,7 @@ impl Entry {
     ) -> Result<String, HandlerError> {
         match self.handler_calls {
             Some(handler_calls) => (handler_calls.read)(element, cx, name, param),
-            None => element.read(cx, name, param),
+            None => Err(HandlerError::no_read(name)),
         }
     }
 
@@ -136,7 +146,7 @@ impl Entry {
     ) -> Result<(), HandlerError> {
         match self.handler_calls {
             Some(handler_calls) => (handler_calls.write)(element, cx, name, value),
-            None => element.write(cx, name, value),
+            None => Err(HandlerError::no_write(name)),
         }
     }
 

@@ -43,7 +43,7 @@ pub use capability::{
 pub use cost::{Cost, Load, Made, NOTHING_MORE, Operation};
 pub use cx::{Cx, Ear, Host, Verdict, Visit};
 pub use declared::{Arguments, Handlers};
-pub use entry::{Build, Catalog, Entry, HandlerCalls, Registry, Share};
+pub use entry::{Build, Catalog, Entry, Registry, Share};
 pub use exception::{Exception, Fails};
 pub use handoff::{Handoff, Staged};
 pub use later::{Answer, HandlerError, Later, Promise};
@@ -146,25 +146,6 @@ pub trait Element: Any + Send {
     /// A timer set by [`Cx::set_timer`] has come.
     fn timer(&mut self, cx: &mut Cx<'_>, token: u32) {
         let _ = (cx, token);
-    }
-
-    /// Reads handler `name`; `param` is the text after the name (`handler param`), often empty.
-    /// An answer that must be waited for is given as [`HandlerError::Later`]: packets move on.
-    ///
-    /// # Errors
-    /// When there is no such read handler or the parameter is wrong.
-    fn read(&mut self, cx: &mut Cx<'_>, name: &str, param: &str) -> Result<String, HandlerError> {
-        let _ = (cx, param);
-        Err(HandlerError::no_read(name))
-    }
-
-    /// Writes handler `name`.
-    ///
-    /// # Errors
-    /// When there is no such write handler or the value is wrong.
-    fn write(&mut self, cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
-        let _ = (cx, value);
-        Err(HandlerError::no_write(name))
     }
 
     /// Called once after the last packet: flushes and closes. What cannot be written is said.

@@ -297,11 +297,8 @@ impl Core {
         if own.is_some_and(|handler| !handler.access.readable()) {
             return Some(Err(HandlerError::no_read(name)));
         }
-        let entry = self.layout.entries[node];
-        self.with(wires, node as u32, |element, cx| match entry {
-            Some(entry) => entry.read(element, cx, name, param),
-            None => element.read(cx, name, param),
-        })
+        let entry = self.layout.entries[node]?;
+        self.with(wires, node as u32, |element, cx| entry.read(element, cx, name, param))
     }
 
     /// Writes; `None` when the element is running.
@@ -312,11 +309,8 @@ impl Core {
         name: &str,
         value: &str,
     ) -> Option<Result<(), HandlerError>> {
-        let entry = self.layout.entries[node];
-        self.with(wires, node as u32, |element, cx| match entry {
-            Some(entry) => entry.write(element, cx, name, value),
-            None => element.write(cx, name, value),
-        })
+        let entry = self.layout.entries[node]?;
+        self.with(wires, node as u32, |element, cx| entry.write(element, cx, name, value))
     }
 }
 

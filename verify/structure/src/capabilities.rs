@@ -20,6 +20,11 @@ const ELEMENTS: &str = "dataplane/elements/src/";
 /// The remedy in both cases.
 const REGISTER: &str = "register it at the entry (thruway_element::Entry)";
 
+/// What is registered: the trait, and the function of an entry. Handlers are like a capability.
+fn all() -> impl Iterator<Item = (&'static str, &'static str)> {
+    Capabilities::ALL.iter().copied().chain([("Handlers", "with_handlers")])
+}
+
 /// Implementations of capabilities that no entry registers.
 pub fn unregistered(tree: &Tree) -> Vec<Problem> {
     let mut found = Implementations::default();
@@ -51,7 +56,7 @@ impl<'ast> Visit<'ast> for Implementations {
         let name = item.trait_.as_ref().and_then(|(_, path, _)| path.segments.last());
         let name = name.map(|segment| segment.ident.to_string()).unwrap_or_default();
         if let Some(of) = type_name(&item.self_ty)
-            && Capabilities::ALL.iter().any(|(capability, _)| *capability == name)
+            && all().any(|(capability, _)| capability == name)
         {
             self.implemented.insert((name, of), self.path.clone());
         }
@@ -59,13 +64,13 @@ impl<'ast> Visit<'ast> for Implementations {
     }
 
     fn visit_expr_method_call(&mut self, call: &'ast syn::ExprMethodCall) {
-        let known = Capabilities::ALL.iter().find(|(_, register)| call.method == register);
+        let known = all().find(|(_, register)| call.method == register);
         if let (Some((name, _)), Some(generic)) = (known, &call.turbofish) {
             let types = generic.args.iter().filter_map(|argument| match argument {
                 syn::GenericArgument::Type(of) => type_name(of),
                 _ => None,
             });
-            self.registered.extend(types.map(|of| ((*name).to_owned(), of)));
+            self.registered.extend(types.map(|of| (name.to_owned(), of)));
         }
         visit::visit_expr_method_call(self, call);
     }
@@ -91,6 +96,11 @@ pub fn unlike() -> Vec<Problem> {
         if all != own {
             let what = format!("registers {all:?}, and of these its elements have {own:?}");
             problems.push(Problem::new(name, what, "register those of the type that it builds"));
+        }
+        if entry.has_handlers(&*element) == entry.spec.handlers.is_empty() {
+            let what =
+                "declares handlers that its elements do not answer, or does not declare them";
+            problems.push(Problem::new(name, what, REGISTER));
         }
         let element: &dyn Any = &*element;
         let (first, same) = of_type.entry(element.type_id()).or_insert((name, own.clone()));

@@ -1,8 +1,8 @@
 //! EtherEncap: puts an Ethernet header in front.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Reason,
-    Replicas, Spec, Topic, Ty, Verdict, handler_value,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers, Operation,
+    Reason, Replicas, Spec, Topic, Ty, Verdict, handler_value,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::MacAddr;
@@ -35,7 +35,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_handlers::<EtherEncap>();
 
 /// Bytes of an Ethernet header.
 const HEADER: usize = 14;
@@ -73,8 +74,15 @@ impl Element for EtherEncap {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         cx.sift(batch, |packet| self.encap(packet));
     }
+}
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+impl Handlers for EtherEncap {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         match name {
             "src" => Ok(self.address(6)),
             "dst" => Ok(self.address(0)),
@@ -83,7 +91,12 @@ impl Element for EtherEncap {
         }
     }
 
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
         let address = || handler_value::<MacAddr>(name, value);
         match name {
             "src" => self.header[6..12].copy_from_slice(&address()?.0),

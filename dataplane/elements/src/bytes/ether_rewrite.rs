@@ -1,8 +1,8 @@
 //! EtherRewrite: new Ethernet addresses.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
-    Spec, Topic, Ty, Verdict, handler_value, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers, Operation,
+    Replicas, Spec, Topic, Ty, Verdict, handler_value, reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::MacAddr;
@@ -35,7 +35,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_handlers::<EtherRewrite>();
 
 reasons! {
     /// Why a packet goes no further.
@@ -98,8 +99,15 @@ impl Element for EtherRewrite {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         cx.sift(batch, |packet| self.rewrite(packet));
     }
+}
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+impl Handlers for EtherRewrite {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         match name {
             "src" => Ok(self.src.dashed().to_string()),
             "dst" => Ok(self.dst.dashed().to_string()),
@@ -107,7 +115,12 @@ impl Element for EtherRewrite {
         }
     }
 
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
         *self = match name {
             "src" => EtherRewrite::new(handler_value(name, value)?, self.dst),
             "dst" => EtherRewrite::new(self.src, handler_value(name, value)?),

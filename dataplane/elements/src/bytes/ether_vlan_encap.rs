@@ -1,8 +1,8 @@
 //! EtherVLANEncap: an Ethernet header with a VLAN tag in front.
 
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation,
-    Reason, Replicas, Spec, Topic, Ty, Verdict, handler_value,
+    Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers,
+    Operation, Reason, Replicas, Spec, Topic, Ty, Verdict, handler_value,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::Header;
@@ -51,7 +51,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_handlers::<EtherVlanEncap>();
 
 struct EtherVlanEncap {
     src: MacAddr,
@@ -93,8 +94,15 @@ impl Element for EtherVlanEncap {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         cx.sift(batch, |packet| self.encap(packet));
     }
+}
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+impl Handlers for EtherVlanEncap {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         match name {
             "src" => Ok(self.src.dashed().to_string()),
             "dst" => Ok(self.dst.dashed().to_string()),
@@ -103,7 +111,12 @@ impl Element for EtherVlanEncap {
         }
     }
 
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
         match name {
             "src" => self.src = handler_value(name, value)?,
             "dst" => self.dst = handler_value(name, value)?,

@@ -1,8 +1,8 @@
 //! SetVLANAnno: the tag that an encapsulating element will use.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
-    Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers, Operation,
+    Replicas, Spec, Topic, Ty,
 };
 use thruway_packet::{Anno, Batch};
 
@@ -35,7 +35,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_handlers::<SetVlanAnno>();
 
 struct SetVlanAnno {
     tag: TagChoice,
@@ -54,12 +55,24 @@ impl Element for SetVlanAnno {
             packet.set_anno_number(Anno::VLAN_TCI, self.tag.fixed().into());
         }
     }
+}
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+impl Handlers for SetVlanAnno {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         self.tag.read(name)
     }
 
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
         match (name, value.trim()) {
             ("vlan_tci", "ANNO") => Err(HandlerError::refused("vlan_tci: expected a number")),
             _ => self.tag.write(name, value),

@@ -1,8 +1,8 @@
 //! VLANEncap: a VLAN tag into Ethernet frames.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Reason,
-    Replicas, Spec, Topic, Ty, Verdict, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers, Operation,
+    Reason, Replicas, Spec, Topic, Ty, Verdict, reasons,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -43,7 +43,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_handlers::<VlanEncap>();
 
 reasons! {
     /// Why a packet goes no further.
@@ -78,12 +79,24 @@ impl Element for VlanEncap {
             None => Verdict::Pass,
         });
     }
+}
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+impl Handlers for VlanEncap {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         self.tag.read(name)
     }
 
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
         self.tag.write(name, value)
     }
 }

@@ -1,8 +1,8 @@
 //! Corrupt: packets with wrong bits.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas, Spec,
-    Topic, Ty,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Handlers, Operation, Replicas,
+    Spec, Topic, Ty,
 };
 use thruway_packet::Batch;
 
@@ -42,7 +42,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+.with_handlers::<Corrupt>();
 
 struct Corrupt {
     fault: Fault,
@@ -84,12 +85,24 @@ impl Element for Corrupt {
             flip(&mut self.fault.dice.random, &mut after[..length], self.bits);
         }
     }
+}
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+impl Handlers for Corrupt {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         self.fault.read(name)
     }
 
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
         self.fault.write(name, value)
     }
 }

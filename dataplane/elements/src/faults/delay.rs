@@ -5,8 +5,8 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Buffer, Changes, Cx, Element, Entry, Handler, HandlerError, HotSwap,
-    Nanos, Operation, Replicas, Spec, Topic, Ty, handler_value, reasons,
+    Arg, ArgErrors, Args, Buffer, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers,
+    HotSwap, Nanos, Operation, Replicas, Spec, Topic, Ty, handler_value, reasons,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -55,7 +55,8 @@ pub static ENTRY: Entry = Entry::new(
     build,
 )
     .with_buffer::<Delay>()
-    .with_hot_swap::<Delay>();
+    .with_hot_swap::<Delay>()
+    .with_handlers::<Delay>();
 
 reasons! {
     /// Why a packet goes no further.
@@ -224,7 +225,21 @@ impl Element for Delay {
         self.set_alarm(cx);
     }
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        for Reverse(left) in self.line.heap.drain() {
+            cx.drop(Stuck::Unsent, left.what);
+        }
+        Ok(())
+    }
+}
+
+impl Handlers for Delay {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         match name {
             "delay" => Ok(seconds(self.time)),
             "jitter" => Ok(seconds(self.jitter)),
@@ -234,7 +249,12 @@ impl Element for Delay {
         }
     }
 
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
         let time = || {
             not_negative(handler_value(name, value)?)
                 .map_err(|why| HandlerError::refused(format!("{name}: {why}")))
@@ -246,13 +266,6 @@ impl Element for Delay {
         }
         if name == "reset_counts" {
             self.overflows = 0;
-        }
-        Ok(())
-    }
-
-    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        for Reverse(left) in self.line.heap.drain() {
-            cx.drop(Stuck::Unsent, left.what);
         }
         Ok(())
     }

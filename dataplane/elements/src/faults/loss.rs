@@ -1,8 +1,8 @@
 //! Loss: packets that get lost.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
-    Spec, Topic, Ty, Verdict, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers, Operation,
+    Replicas, Spec, Topic, Ty, Verdict, reasons,
 };
 use thruway_packet::Batch;
 
@@ -49,7 +49,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_handlers::<Loss>();
 
 reasons! {
     /// Why a packet goes no further.
@@ -129,15 +130,27 @@ impl Element for Loss {
             false => Verdict::Pass,
         });
     }
+}
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+impl Handlers for Loss {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         match name {
             "burst" => Ok(self.chain.as_ref().map_or(1.0, |chain| chain.burst).to_string()),
             _ => self.fault.read(name),
         }
     }
 
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
         let before = self.fault.probability();
         self.fault.write(name, value)?;
         let Some(chain) = self.chain.as_mut().filter(|_| self.fault.probability() != before) else {

@@ -4,8 +4,8 @@ use std::any::Any;
 use std::collections::VecDeque;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Buffer, Changes, Cx, Element, Entry, Handler, HandlerError, HotSwap,
-    Nanos, Operation, Replicas, Spec, Topic, Ty, reasons,
+    Arg, ArgErrors, Args, Buffer, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers,
+    HotSwap, Nanos, Operation, Replicas, Spec, Topic, Ty, reasons,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -52,7 +52,8 @@ pub static ENTRY: Entry = Entry::new(
     build,
 )
     .with_buffer::<Reorder>()
-    .with_hot_swap::<Reorder>();
+    .with_hot_swap::<Reorder>()
+    .with_handlers::<Reorder>();
 
 reasons! {
     /// Why a packet goes no further.
@@ -166,22 +167,34 @@ impl Element for Reorder {
         self.set_alarm(cx);
     }
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        for late in self.back.held.drain(..) {
+            cx.drop(Held::Unsent, late.what);
+        }
+        Ok(())
+    }
+}
+
+impl Handlers for Reorder {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         match name {
             "length" => Ok(self.back.held.len().to_string()),
             _ => self.fault.read(name),
         }
     }
 
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
         self.fault.write(name, value)
-    }
-
-    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        for late in self.back.held.drain(..) {
-            cx.drop(Held::Unsent, late.what);
-        }
-        Ok(())
     }
 }
 

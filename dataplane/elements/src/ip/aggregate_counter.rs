@@ -9,7 +9,7 @@ use crate::reaching::looking_up;
 use thruway_element::text::{split_words, unquote_text};
 use thruway_element::{
     Arg, ArgError, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, Handler,
-    HandlerError, Load, Operation, Replicas, Spec, Topic, Ty, handler_value,
+    HandlerError, Handlers, Load, Operation, Replicas, Spec, Topic, Ty, handler_value,
 };
 use thruway_packet::{Anno, Batch, Packet};
 
@@ -79,7 +79,8 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_cost_model::<AggregateCounter>();
+    .with_cost_model::<AggregateCounter>()
+    .with_handlers::<AggregateCounter>();
 
 /// Most values that are kept.
 const MAX_VALUES: usize = 1 << 20;
@@ -253,8 +254,15 @@ impl Element for AggregateCounter {
         }
         self.counted = counted;
     }
+}
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+impl Handlers for AggregateCounter {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         match name {
             "freeze" => Ok(self.frozen.to_string()),
             "active" => Ok(self.active.to_string()),
@@ -265,7 +273,12 @@ impl Element for AggregateCounter {
         }
     }
 
-    fn write(&mut self, cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
         let mut write = |counter: &AggregateCounter, format| {
             if value.trim() == "-" {
                 let refused = |error| HandlerError::refused(format!("{name}: -: {error}"));

@@ -4,8 +4,8 @@ use std::any::Any;
 use std::net::Ipv4Addr;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cost, CostModel, Cx, Element, Entry, Handler, HandlerError, HotSwap,
-    IpPrefix, Load, Names, Operation, Replicas, Spec, Topic, Ty, Wants,
+    Arg, ArgErrors, Args, Cost, CostModel, Cx, Element, Entry, Handler, HandlerError, Handlers,
+    HotSwap, IpPrefix, Load, Names, Operation, Replicas, Spec, Topic, Ty, Wants,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::arp::{self, ArpPacket};
@@ -89,7 +89,8 @@ pub static ENTRY: Entry = Entry::new(
     build,
 )
     .with_cost_model::<ArpQuerier>()
-    .with_hot_swap::<ArpQuerier>();
+    .with_hot_swap::<ArpQuerier>()
+    .with_handlers::<ArpQuerier>();
 
 /// Arguments that belong to the table.
 const OF_TABLE: [&str; 5] =
@@ -249,8 +250,15 @@ impl Element for ArpQuerier {
         self.resolver.expire(cx);
         cx.set_timer(0, cx.now() + EXPIRE_EVERY);
     }
+}
 
-    fn read(&mut self, cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+impl Handlers for ArpQuerier {
+    fn read_handler(
+        &mut self,
+        cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         let drops = self.resolver.drops;
         match name {
             "stats" => Ok(format!("{drops} packets killed\n{} ARP queries sent\n", self.queries)),
@@ -263,7 +271,12 @@ impl Element for ArpQuerier {
         }
     }
 
-    fn write(&mut self, cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
         match name {
             "ipaddr" => self.ip = self.names.handler_value(name, value)?,
             "broadcast" => self.resolver.set_broadcast(self.names.handler_value(name, value)?),

@@ -5,8 +5,8 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, HotSwap, NOTHING_MORE, Names,
-    Replicas, Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Handlers, HotSwap,
+    NOTHING_MORE, Names, Replicas, Spec, Topic, Ty,
 };
 use thruway_packet::Batch;
 
@@ -54,7 +54,8 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_hot_swap::<ArpTable>();
+    .with_hot_swap::<ArpTable>()
+    .with_handlers::<ArpTable>();
 
 struct ArpTable {
     shared: Arc<Shared<Ipv4Addr>>,
@@ -98,8 +99,15 @@ impl Element for ArpTable {
         self.change(cx, |table, lost| table.slim(now, lost));
         cx.set_timer(0, now + EXPIRE_EVERY);
     }
+}
 
-    fn read(&mut self, cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+impl Handlers for ArpTable {
+    fn read_handler(
+        &mut self,
+        cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         match name {
             "stats" => Ok(format!("{} packets killed\n", self.drops)),
             _ => config::read(&self.shared, self.drops, cx.now(), name)
@@ -107,7 +115,12 @@ impl Element for ArpTable {
         }
     }
 
-    fn write(&mut self, cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
         if name == "clear" {
             self.change(cx, |table, lost| table.clear(lost));
             return Ok(());

@@ -13,8 +13,8 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cost, CostModel, Cx, Element, Entry, Handler, HandlerError, Load, Nanos,
-    Operation, Reason, Replicas, Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Cost, CostModel, Cx, Element, Entry, Handler, HandlerError, Handlers,
+    Load, Nanos, Operation, Reason, Replicas, Spec, Topic, Ty,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::Header;
@@ -128,7 +128,8 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_cost_model::<Bng>();
+    .with_cost_model::<Bng>()
+    .with_handlers::<Bng>();
 
 /// Largest CAPACITY.
 const MAX_CAPACITY: usize = 1 << 20;
@@ -278,12 +279,24 @@ impl Element for Bng {
             }
         });
     }
+}
 
-    fn read(&mut self, cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+impl Handlers for Bng {
+    fn read_handler(
+        &mut self,
+        cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         tables(&self.tables)?.read(name, cx.now())
     }
 
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
         tables(&self.tables)?.write(name, value)
     }
 }

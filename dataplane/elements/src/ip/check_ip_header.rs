@@ -6,7 +6,8 @@ use std::net::Ipv4Addr;
 use thruway_element::text::split_words;
 use thruway_element::{
     Alias, Arg, ArgError, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, Handler,
-    HandlerError, IpPrefix, Load, Operation, Reason, Replicas, Spec, Topic, Ty, Verdict, reasons,
+    HandlerError, Handlers, IpPrefix, Load, Operation, Reason, Replicas, Spec, Topic, Ty, Verdict,
+    reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::checksum;
@@ -57,7 +58,8 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-.with_cost_model::<CheckIpHeader>();
+.with_cost_model::<CheckIpHeader>()
+.with_handlers::<CheckIpHeader>();
 
 reasons! {
     /// What is wrong with a header.
@@ -272,8 +274,15 @@ impl Element for CheckIpHeader {
             self.complain(cx);
         }
     }
+}
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+impl Handlers for CheckIpHeader {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         match name {
             "count" => Ok(self.count.to_string()),
             "drops" => Ok(self.bad.iter().sum::<u64>().to_string()),

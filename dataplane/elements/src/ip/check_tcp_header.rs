@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use thruway_element::{
     Alias, Arg, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, Handler,
-    HandlerError, Load, Operation, Replicas, Spec, Topic, Ty, Verdict, reasons,
+    HandlerError, Handlers, Load, Operation, Replicas, Spec, Topic, Ty, Verdict, reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::icmp::{IcmpHeader, icmp_type, is_error};
@@ -52,7 +52,8 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_cost_model::<CheckTransportHeader>();
+    .with_cost_model::<CheckTransportHeader>()
+    .with_handlers::<CheckTransportHeader>();
 
 reasons! {
     /// What is wrong with a packet.
@@ -189,8 +190,15 @@ impl Element for CheckTransportHeader {
             self.complain(cx);
         }
     }
+}
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+impl Handlers for CheckTransportHeader {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         match name {
             "drops" => Ok(self.bad.iter().sum::<u64>().to_string()),
             "drop_details" if !self.details => {

@@ -6,8 +6,8 @@ use std::any::Any;
 use std::net::Ipv4Addr;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, HotSwap, Operation, Replicas,
-    Spec, Topic, Ty, Wants, reasons,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Handlers, HotSwap, Operation,
+    Replicas, Spec, Topic, Ty, Wants, reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::MacAddr;
@@ -64,7 +64,8 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_hot_swap::<DhcpClient>();
+    .with_hot_swap::<DhcpClient>()
+    .with_handlers::<DhcpClient>();
 
 reasons! {
     /// Why a frame tells the client nothing.
@@ -157,8 +158,15 @@ impl Element for DhcpClient {
     fn timer(&mut self, cx: &mut Cx<'_>, _token: u32) {
         self.act(cx);
     }
+}
 
-    fn read(&mut self, cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+impl Handlers for DhcpClient {
+    fn read_handler(
+        &mut self,
+        cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         let [address, network, router, dns] = self.settings();
         let lease = self.exchange.lease();
         Ok(match name {
@@ -183,7 +191,12 @@ impl Element for DhcpClient {
         })
     }
 
-    fn write(&mut self, cx: &mut Cx<'_>, name: &str, _value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        cx: &mut Cx<'_>,
+        name: &str,
+        _value: &str,
+    ) -> Result<(), HandlerError> {
         if name != "restart" {
             return Err(HandlerError::no_write(name));
         }

@@ -7,8 +7,8 @@ use std::net::Ipv4Addr;
 
 use thruway_element::text::split_words;
 use thruway_element::{
-    Arg, ArgError, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, HotSwap, IpPrefix,
-    Names, Nanos, Operation, Replicas, Spec, Topic, Ty, Wants, reasons,
+    Arg, ArgError, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Handlers, HotSwap,
+    IpPrefix, Names, Nanos, Operation, Replicas, Spec, Topic, Ty, Wants, reasons,
 };
 use thruway_packet::{Anno, Batch, Packet};
 use thruway_wire::dhcp::{
@@ -76,7 +76,8 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_hot_swap::<DhcpServer>();
+    .with_hot_swap::<DhcpServer>()
+    .with_handlers::<DhcpServer>();
 
 const LEASES: &str = "addresses in use, a line each: address, Ethernet address, offered, leased or \
                       declined, seconds left";
@@ -330,8 +331,15 @@ impl Element for DhcpServer {
             self.answer(cx, packet);
         }
     }
+}
 
-    fn read(&mut self, cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+impl Handlers for DhcpServer {
+    fn read_handler(
+        &mut self,
+        cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         match name {
             "leases" => Ok(self.leases.table(cx.now())),
             "count" => Ok(self.leases.count(cx.now()).to_string()),
@@ -343,7 +351,12 @@ impl Element for DhcpServer {
         }
     }
 
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
         if name != "dns" {
             return Err(HandlerError::no_write(name));
         }

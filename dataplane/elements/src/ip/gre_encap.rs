@@ -1,8 +1,8 @@
 //! GREEncap: a GRE header in front.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Reason, Replicas,
-    Spec, Topic, Ty, Verdict, handler_value,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Handlers, Operation, Reason,
+    Replicas, Spec, Topic, Ty, Verdict, handler_value,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::checksum;
@@ -37,7 +37,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_handlers::<GreEncap>();
 
 struct GreEncap {
     protocol: u16,
@@ -100,8 +101,15 @@ impl Element for GreEncap {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         cx.sift(batch, |packet| self.encap(packet));
     }
+}
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+impl Handlers for GreEncap {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         match name {
             "key" => Ok(self.key.map_or(String::new(), |key| key.to_string())),
             "sequence" => Ok(self.sequence.to_string()),
@@ -109,7 +117,12 @@ impl Element for GreEncap {
         }
     }
 
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
         match name {
             "key" if value.trim().is_empty() => self.key = None,
             "key" => self.key = Some(handler_value(name, value)?),

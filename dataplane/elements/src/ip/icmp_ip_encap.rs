@@ -28,7 +28,8 @@ pub static ENTRY: Entry = Entry::new(
         ..icmp_ping_encap::ENTRY.spec
     },
     build,
-);
+)
+.with_handlers::<IcmpPingEncap>();
 
 /// The number that argument `name` means, by itself or as one of these names.
 fn number(

@@ -1,8 +1,8 @@
 //! ICMPPingEncap: packets become the data of echo requests.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Reason, Replicas,
-    Spec, Topic, Ty, Verdict,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Handlers, Operation, Reason,
+    Replicas, Spec, Topic, Ty, Verdict,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::icmp::{IcmpHeader, icmp_type};
@@ -38,7 +38,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_handlers::<IcmpPingEncap>();
 
 /// Makes echo requests of packets, or other ICMP messages.
 pub(super) struct PingMaker {
@@ -87,12 +88,24 @@ impl Element for IcmpPingEncap {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         cx.sift(batch, |packet| self.maker.encap(packet));
     }
+}
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+impl Handlers for IcmpPingEncap {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         self.maker.outer.read(name)
     }
 
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
         self.maker.outer.write(name, value)
     }
 }

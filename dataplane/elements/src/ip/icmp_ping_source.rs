@@ -1,8 +1,8 @@
 //! ICMPPingSource: pings, and what becomes of them.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Nanos, Operation, Replicas,
-    Spec, Topic, Ty, Verdict, handler_value,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Handlers, Nanos, Operation,
+    Replicas, Spec, Topic, Ty, Verdict, handler_value,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::Header;
@@ -60,7 +60,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_handlers::<IcmpPingSource>();
 
 /// The only timer.
 const SEND: u32 = 0;
@@ -279,7 +280,23 @@ impl Element for IcmpPingSource {
         batch.clear();
     }
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        if let Some(replies) = self.replies.as_ref().filter(|_| self.verbose) {
+            for line in replies.summary(self.count).lines() {
+                tell(cx, line);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Handlers for IcmpPingSource {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         let replies = || {
             let refused = || HandlerError::refused(format!("{name}: the input is not connected"));
             self.replies.as_ref().ok_or_else(refused)
@@ -298,7 +315,12 @@ impl Element for IcmpPingSource {
         }
     }
 
-    fn write(&mut self, cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
         let mut after = self.interval;
         match name {
             "active" => {
@@ -321,15 +343,6 @@ impl Element for IcmpPingSource {
             _ => return self.maker.outer.write(name, value),
         }
         self.schedule(cx, after);
-        Ok(())
-    }
-
-    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        if let Some(replies) = self.replies.as_ref().filter(|_| self.verbose) {
-            for line in replies.summary(self.count).lines() {
-                tell(cx, line);
-            }
-        }
         Ok(())
     }
 }

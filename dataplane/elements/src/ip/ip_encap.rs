@@ -1,8 +1,8 @@
 //! IPEncap: an IPv4 header in front.
 
 use thruway_element::{
-    Arg, ArgError, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
-    Spec, Topic, Ty,
+    Arg, ArgError, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Handlers, Operation,
+    Replicas, Spec, Topic, Ty,
 };
 use thruway_packet::Batch;
 use thruway_wire::ip_protocol;
@@ -49,7 +49,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_handlers::<IpEncap>();
 
 struct IpEncap {
     outer: Outer,
@@ -106,12 +107,24 @@ impl Element for IpEncap {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         cx.sift(batch, |packet| self.outer.encap(packet));
     }
+}
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+impl Handlers for IpEncap {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         self.outer.read(name)
     }
 
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
         self.outer.write(name, value)
     }
 }

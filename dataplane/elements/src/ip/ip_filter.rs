@@ -6,7 +6,7 @@ use thruway_element::cost::Access;
 use thruway_element::text::{join, split_args, split_words, unquote_text};
 use thruway_element::{
     Arg, ArgError, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, Handler,
-    HandlerError, Load, Names, Operation, Replicas, Spec, Topic, Ty, reasons,
+    HandlerError, Handlers, Load, Names, Operation, Replicas, Spec, Topic, Ty, reasons,
 };
 use thruway_flow::{
     DROP, IpProgram, Key, NO_MATCH, PacketView, parse_classifier_rules, parse_filter_rules,
@@ -46,7 +46,8 @@ pub static ENTRY: Entry = Entry::new(
     },
     build_filter,
 )
-    .with_cost_model::<IpFilter>();
+    .with_cost_model::<IpFilter>()
+    .with_handlers::<IpFilter>();
 
 reasons! {
     /// Why a packet goes no further.
@@ -235,8 +236,15 @@ impl Element for IpFilter {
         }
         self.sorter.send(cx, batch, verdicts, differs == 0);
     }
+}
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+impl Handlers for IpFilter {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         match name {
             "program" => Ok(self.compiled.program.to_string()),
             "config" => Ok(join(&self.compiled.texts)),
@@ -247,7 +255,12 @@ impl Element for IpFilter {
         }
     }
 
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
         if name == "config" {
             return self.recompile(split_args(value).into_iter().map(|(text, _)| text).collect());
         }

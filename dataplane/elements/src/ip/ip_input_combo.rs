@@ -1,8 +1,8 @@
 //! IPInputCombo: what a router does with frames first, in one element.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
-    Spec, Topic, Ty, Verdict,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers, Operation,
+    Replicas, Spec, Topic, Ty, Verdict,
 };
 use thruway_packet::{Anno, Batch};
 use thruway_wire::Header;
@@ -59,7 +59,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+.with_handlers::<IpInputCombo>();
 
 struct IpInputCombo {
     color: u8,
@@ -83,11 +84,18 @@ impl Element for IpInputCombo {
         });
         self.check.process(cx, port, batch);
     }
+}
 
-    fn read(&mut self, cx: &mut Cx<'_>, name: &str, param: &str) -> Result<String, HandlerError> {
+impl Handlers for IpInputCombo {
+    fn read_handler(
+        &mut self,
+        cx: &mut Cx<'_>,
+        name: &str,
+        param: &str,
+    ) -> Result<String, HandlerError> {
         match name {
             "color" => Ok(self.color.to_string()),
-            _ => self.check.read(cx, name, param),
+            _ => self.check.read_handler(cx, name, param),
         }
     }
 }

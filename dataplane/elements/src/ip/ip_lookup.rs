@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::reaching::routing;
 use thruway_element::{
     Alias, Arg, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, Handler,
-    HandlerError, Load, Operation, Replicas, Spec, Topic, Ty, Verdict, reasons,
+    HandlerError, Handlers, Load, Operation, Replicas, Spec, Topic, Ty, Verdict, reasons,
 };
 use thruway_lpm::{Fib4, Hop};
 use thruway_packet::{Batch, MAX_BATCH, Packet};
@@ -76,7 +76,8 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_cost_model::<IpLookup>();
+    .with_cost_model::<IpLookup>()
+    .with_handlers::<IpLookup>();
 
 reasons! {
     /// Why a packet goes no further.
@@ -199,8 +200,15 @@ impl Element for IpLookup {
         }
         self.sorter.send(cx, batch, &self.ports[..count], differs == 0);
     }
+}
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, param: &str) -> Result<String, HandlerError> {
+impl Handlers for IpLookup {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        param: &str,
+    ) -> Result<String, HandlerError> {
         let table = table(&self.table)?;
         match name {
             "table" => Ok(table.dump()),
@@ -209,7 +217,12 @@ impl Element for IpLookup {
         }
     }
 
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
         if !self.changeable {
             return Err(HandlerError::no_write(name));
         }

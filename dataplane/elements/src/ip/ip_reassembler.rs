@@ -7,8 +7,8 @@ mod tests;
 use std::collections::HashMap;
 
 use thruway_element::{
-    AnnoArg, Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Reason,
-    Replicas, Spec, Threading, Topic, Ty, Verdict, reasons,
+    AnnoArg, Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Handlers, Operation,
+    Reason, Replicas, Spec, Threading, Topic, Ty, Verdict, reasons,
 };
 use thruway_packet::{Anno, Batch, Packet};
 use thruway_wire::Header;
@@ -60,7 +60,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_handlers::<IpReassembler>();
 
 reasons! {
     /// Why a packet is not whole in the end.
@@ -307,8 +308,15 @@ impl Element for IpReassembler {
         cx.count_drops(Bad::Unfinished, unfinished);
         Ok(())
     }
+}
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+impl Handlers for IpReassembler {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         match name {
             "held" => Ok(self.held.len().to_string()),
             "memory" => Ok(self.memory.to_string()),

@@ -1,8 +1,8 @@
 //! MPLSPush, MPLSPop, MPLSSwap: the top of a label stack.
 
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Reason,
-    Replicas, Spec, Topic, Ty, Verdict, handler_value, reasons,
+    Alias, Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Handlers, Operation,
+    Reason, Replicas, Spec, Topic, Ty, Verdict, handler_value, reasons,
 };
 use thruway_packet::{Anno, Batch, Packet};
 use thruway_wire::Header;
@@ -56,7 +56,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_handlers::<MplsPush>();
 
 reasons! {
     /// Why a packet keeps the stack it has.
@@ -232,15 +233,27 @@ impl Element for MplsPush {
             verdict => verdict,
         });
     }
+}
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+impl Handlers for MplsPush {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         match name {
             "label" => Ok(self.label.to_string()),
             _ => Err(HandlerError::no_read(name)),
         }
     }
 
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
         match name {
             "label" if self.operation == Action::Pop => {
                 Err(HandlerError::refused("label: MPLSPop has none"))

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use crate::reaching::looking_up;
 use thruway_element::{
-    Arg, ArgErrors, Args, Cost, CostModel, Cx, Element, Entry, Handler, HandlerError, Load, Names,
-    Operation, Reason, Replicas, Spec, Topic, Ty, handler_value, reasons,
+    Arg, ArgErrors, Args, Cost, CostModel, Cx, Element, Entry, Handler, HandlerError, Handlers,
+    Load, Names, Operation, Reason, Replicas, Spec, Topic, Ty, handler_value, reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::ethernet::{EthernetHeader, ethertype};
@@ -85,7 +85,8 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_cost_model::<MplsSwitch>();
+    .with_cost_model::<MplsSwitch>()
+    .with_handlers::<MplsSwitch>();
 
 reasons! {
     /// Why a packet is not switched.
@@ -291,8 +292,15 @@ impl Element for MplsSwitch {
         let Ok(labels) = &*self.labels else { return };
         cx.sift(batch, |packet| outcome(self.switch(labels, packet), self.punt));
     }
+}
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, param: &str) -> Result<String, HandlerError> {
+impl Handlers for MplsSwitch {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        param: &str,
+    ) -> Result<String, HandlerError> {
         let labels = table(&self.labels)?;
         match name {
             "table" => Ok(labels.show()),
@@ -304,7 +312,12 @@ impl Element for MplsSwitch {
         }
     }
 
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
         table(&self.labels)?.write(&self.reading(), name, value)
     }
 }

@@ -1,7 +1,8 @@
 //! What VXLAN and GTP have in common: a header of eight bytes with an identifier.
 
 use thruway_element::{
-    ArgErrors, Args, Cx, Element, Handler, HandlerError, Reason, Verdict, handler_value, reasons,
+    ArgErrors, Args, Cx, Element, Handler, HandlerError, Handlers, Reason, Verdict, handler_value,
+    reasons,
 };
 use thruway_packet::{Anno, Batch, Packet};
 
@@ -101,15 +102,27 @@ impl Element for End {
             false => cx.sift(batch, |packet| self.decap(packet)),
         }
     }
+}
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+impl Handlers for End {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         match name {
             _ if name == self.tunnel.handler => Ok(self.id.to_string()),
             _ => Err(HandlerError::no_read(name)),
         }
     }
 
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
         if name != self.tunnel.handler {
             return Err(HandlerError::no_write(name));
         }

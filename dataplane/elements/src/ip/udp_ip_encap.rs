@@ -1,8 +1,8 @@
 //! UDPIPEncap: UDP and IPv4 headers in front.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Names, Operation, Reason,
-    Replicas, Spec, Topic, Ty, UdpPort, Verdict,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Handlers, Names, Operation,
+    Reason, Replicas, Spec, Topic, Ty, UdpPort, Verdict,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::checksum::Sum;
@@ -45,7 +45,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_handlers::<UdpIpEncap>();
 
 struct UdpIpEncap {
     outer: Outer,
@@ -92,8 +93,15 @@ impl Element for UdpIpEncap {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         cx.sift(batch, |packet| self.encap(packet));
     }
+}
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+impl Handlers for UdpIpEncap {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         match name {
             "sport" => Ok(self.ports.0.to_string()),
             "dport" => Ok(self.ports.1.to_string()),
@@ -101,7 +109,12 @@ impl Element for UdpIpEncap {
         }
     }
 
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
         let port = || self.names.handler_value::<UdpPort>(name, value).map(|UdpPort(port)| port);
         match name {
             "sport" => self.ports.0 = port()?,

@@ -4,8 +4,8 @@ use std::any::Any;
 use std::net::Ipv6Addr;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cost, CostModel, Cx, Element, Entry, Handler, HandlerError, HotSwap,
-    Load, Names, Operation, Replicas, Spec, Topic, Ty, Wants,
+    Arg, ArgErrors, Args, Cost, CostModel, Cx, Element, Entry, Handler, HandlerError, Handlers,
+    HotSwap, Load, Names, Operation, Replicas, Spec, Topic, Ty, Wants,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::MacAddr;
@@ -79,7 +79,8 @@ pub static ENTRY: Entry = Entry::new(
     build,
 )
 .with_cost_model::<Ip6NdSolicitor>()
-.with_hot_swap::<Ip6NdSolicitor>();
+.with_hot_swap::<Ip6NdSolicitor>()
+.with_handlers::<Ip6NdSolicitor>();
 
 /// Shortest time between solicitations for one address: RETRANS_TIMER (RFC 4861 section 10), in ns.
 const RETRANS_TIMER: i64 = 1_000_000_000;
@@ -186,8 +187,15 @@ impl Element for Ip6NdSolicitor {
         self.resolver.expire(cx);
         cx.set_timer(0, cx.now() + EXPIRE_EVERY);
     }
+}
 
-    fn read(&mut self, cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+impl Handlers for Ip6NdSolicitor {
+    fn read_handler(
+        &mut self,
+        cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         let drops = self.resolver.drops;
         match name {
             "stats" => Ok(format!(
@@ -201,7 +209,12 @@ impl Element for Ip6NdSolicitor {
         }
     }
 
-    fn write(&mut self, cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
         match name {
             "clear" => {
                 self.resolver.clear(cx);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::reaching::routing;
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, Handler, HandlerError,
-    Load, Operation, Replicas, Spec, Topic, Ty, Verdict, reasons,
+    Handlers, Load, Operation, Replicas, Spec, Topic, Ty, Verdict, reasons,
 };
 use thruway_lpm::{Reader, Route};
 use thruway_packet::{Batch, MAX_BATCH, Packet};
@@ -55,7 +55,8 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_cost_model::<LookupIp6Route>();
+    .with_cost_model::<LookupIp6Route>()
+    .with_handlers::<LookupIp6Route>();
 
 reasons! {
     /// Why a packet goes no further.
@@ -141,8 +142,15 @@ impl Element for LookupIp6Route {
         }
         self.sorter.send(cx, batch, found, differs == 0);
     }
+}
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, param: &str) -> Result<String, HandlerError> {
+impl Handlers for LookupIp6Route {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        param: &str,
+    ) -> Result<String, HandlerError> {
         let table = table(&self.table)?;
         match name {
             "table" => Ok(table.dump()),
@@ -151,7 +159,12 @@ impl Element for LookupIp6Route {
         }
     }
 
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
         table(&self.table)?.write(name, value)
     }
 }

@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Bandwidth, Buffer, Changes, Cx, Element, Entry, Handler, HandlerError,
-    Nanos, Operation, Replicas, Run, Spec, Storage, Threading, Topic, Ty, handler_value, reasons,
+    Handlers, Nanos, Operation, Replicas, Run, Spec, Storage, Threading, Topic, Ty, handler_value,
+    reasons,
 };
 use thruway_packet::{Anno, Batch, MAX_BATCH, Packet};
 
@@ -42,7 +43,8 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-.with_buffer::<LinkUnqueue>();
+.with_buffer::<LinkUnqueue>()
+.with_handlers::<LinkUnqueue>();
 
 reasons! {
     /// Why a packet does not arrive.
@@ -162,8 +164,15 @@ impl Element for LinkUnqueue {
     fn timer(&mut self, _cx: &mut Cx<'_>, _token: u32) {
         self.alarm = None;
     }
+}
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+impl Handlers for LinkUnqueue {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         match name {
             "latency" => Ok(interval(self.link.latency)),
             "bandwidth" => Ok(self.link.bandwidth.to_string()),
@@ -172,7 +181,12 @@ impl Element for LinkUnqueue {
         }
     }
 
-    fn write(&mut self, cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
         let refused = |why| HandlerError::refused(format!("{name}: {why}"));
         match name {
             "latency" => {

@@ -1,8 +1,8 @@
 //! Meter: sends the stream where its rate says.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Bandwidth, Changes, Cx, Element, Entry, Handler, HandlerError, Operation,
-    Replicas, Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Bandwidth, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers,
+    Operation, Replicas, Spec, Topic, Ty,
 };
 use thruway_packet::Batch;
 use thruway_sync::{PerThread, ThreadSlot};
@@ -37,7 +37,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_handlers::<Meter>();
 
 /// See the spec.
 pub static BANDWIDTH: Entry = Entry::new(
@@ -58,7 +59,8 @@ pub static BANDWIDTH: Entry = Entry::new(
         ..ENTRY.spec
     },
     build,
-);
+)
+    .with_handlers::<Meter>();
 
 /// Bits of fraction of the rate.
 const SCALE: u32 = 10;
@@ -160,8 +162,15 @@ impl Element for Meter {
             cx.emit_all(output, batch);
         }
     }
+}
 
-    fn read(&mut self, cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+impl Handlers for Meter {
+    fn read_handler(
+        &mut self,
+        cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         match name {
             "rate" => Ok(self.rate.update(cx.now(), 0).text()),
             "meters" => Ok(self.bounds.iter().map(|bound| format!("{bound}\n")).collect()),

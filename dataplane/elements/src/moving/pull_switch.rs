@@ -1,8 +1,8 @@
 //! PullSwitch: pulls from one input, which a handler can change.
 
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, NOTHING_MORE,
-    Replicas, Spec, Topic, Ty, handler_value,
+    Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers,
+    NOTHING_MORE, Replicas, Spec, Topic, Ty, handler_value,
 };
 use thruway_packet::Batch;
 
@@ -37,7 +37,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+.with_handlers::<PullSwitch>();
 
 struct PullSwitch {
     /// `None` when switched off.
@@ -65,8 +66,15 @@ impl Element for PullSwitch {
             cx.pull(input, max, batch);
         }
     }
+}
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+impl Handlers for PullSwitch {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         match name {
             "config" => {}
             "switch" if !self.fixed => {}
@@ -75,7 +83,12 @@ impl Element for PullSwitch {
         Ok(self.input.map_or("-1".into(), |input| input.to_string()))
     }
 
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
         if name != "switch" || self.fixed {
             return Err(HandlerError::no_write(name));
         }

@@ -3,8 +3,8 @@
 use std::any::Any;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, HotSwap, Operation,
-    Replicas, Spec, Topic, Ty, Verdict, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers, HotSwap,
+    Operation, Replicas, Spec, Topic, Ty, Verdict, reasons,
 };
 use thruway_packet::Batch;
 
@@ -40,7 +40,8 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_hot_swap::<RatedSplitter>();
+    .with_hot_swap::<RatedSplitter>()
+    .with_handlers::<RatedSplitter>();
 
 /// See the spec.
 pub static BANDWIDTH: Entry = Entry::new(
@@ -63,7 +64,8 @@ pub static BANDWIDTH: Entry = Entry::new(
     },
     build,
 )
-    .with_hot_swap::<RatedSplitter>();
+    .with_hot_swap::<RatedSplitter>()
+    .with_handlers::<RatedSplitter>();
 
 reasons! {
     /// Why a packet leaves by output 1.
@@ -99,15 +101,27 @@ impl Element for RatedSplitter {
             }
         });
     }
+}
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+impl Handlers for RatedSplitter {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         match name {
             "rate" => Ok(self.limit.rate_text()),
             _ => Err(HandlerError::no_read(name)),
         }
     }
 
-    fn write(&mut self, cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
         match name {
             "rate" => self.limit.write_rate(name, value, cx.now()),
             _ => Err(HandlerError::no_write(name)),

@@ -3,8 +3,8 @@
 use std::any::Any;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, HotSwap, Operation,
-    Replicas, Run, Spec, Threading, Topic, Ty, handler_value,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers, HotSwap,
+    Operation, Replicas, Run, Spec, Threading, Topic, Ty, handler_value,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 
@@ -44,7 +44,8 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_hot_swap::<RatedUnqueue>();
+    .with_hot_swap::<RatedUnqueue>()
+    .with_handlers::<RatedUnqueue>();
 
 const ACTIVE: Arg = Arg::keyword("ACTIVE", Ty::Bool, "whether it moves packets").or("true");
 
@@ -73,7 +74,8 @@ pub static BANDWIDTH: Entry = Entry::new(
     },
     build,
 )
-.with_hot_swap::<RatedUnqueue>();
+.with_hot_swap::<RatedUnqueue>()
+.with_handlers::<RatedUnqueue>();
 
 /// Longest time until it looks again whether its rate was changed, nanoseconds.
 const SLEEP_MAX: i64 = 100_000_000;
@@ -136,8 +138,15 @@ impl Element for RatedUnqueue {
         cx.emit_all(0, &mut self.batch);
         Run::Again
     }
+}
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+impl Handlers for RatedUnqueue {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         let calls = &self.calls;
         match name {
             "rate" => Ok(self.limit.rate_text()),
@@ -151,7 +160,12 @@ impl Element for RatedUnqueue {
         }
     }
 
-    fn write(&mut self, cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
         match name {
             "rate" => self.limit.write_rate(name, value, cx.now())?,
             "active" => self.active = handler_value(name, value)?,

@@ -3,8 +3,8 @@
 use std::any::Any;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, FromArg, Handler, HandlerError, HotSwap,
-    Operation, Replicas, Spec, Topic, Ty, Verdict, handler_value, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, FromArg, Handler, HandlerError, Handlers,
+    HotSwap, Operation, Replicas, Spec, Topic, Ty, Verdict, handler_value, reasons,
 };
 use thruway_packet::Batch;
 
@@ -60,7 +60,8 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-.with_hot_swap::<Red>();
+.with_hot_swap::<Red>()
+.with_handlers::<Red>();
 
 reasons! {
     /// Why a packet does not pass.
@@ -285,8 +286,15 @@ impl Element for Red {
             Verdict::Pass
         });
     }
+}
 
-    fn read(&mut self, cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+impl Handlers for Red {
+    fn read_handler(
+        &mut self,
+        cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         let average = fixed_point(self.marker.average.scaled, SCALE);
         match name {
             "min_thresh" => Ok(self.marker.curve.min.to_string()),
@@ -308,7 +316,12 @@ impl Element for Red {
         }
     }
 
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
         let text = (name, value);
         match name {
             "min_thresh" => self.change(text, |curve, n: u32| curve.min = n.into()),

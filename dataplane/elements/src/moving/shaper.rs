@@ -1,8 +1,8 @@
 //! Shaper: lets no more be pulled than a rate allows.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Bandwidth, Changes, Cx, Element, Entry, Handler, HandlerError, Operation,
-    Replicas, Spec, Topic, Ty, handler_value,
+    Arg, ArgErrors, Args, Bandwidth, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers,
+    Operation, Replicas, Spec, Topic, Ty, handler_value,
 };
 use thruway_packet::Batch;
 
@@ -33,7 +33,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_handlers::<Shaper>();
 
 /// See the spec.
 pub static BANDWIDTH: Entry = Entry::new(
@@ -56,7 +57,8 @@ pub static BANDWIDTH: Entry = Entry::new(
         ..ENTRY.spec
     },
     build,
-);
+)
+.with_handlers::<Shaper>();
 
 /// A late puller may catch up what comes in this part of a second, or one packet.
 const CATCH_UP: u64 = 100;
@@ -130,8 +132,15 @@ impl Element for Shaper {
     fn timer(&mut self, _cx: &mut Cx<'_>, _token: u32) {
         self.waking = false;
     }
+}
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+impl Handlers for Shaper {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         match name {
             "rate" if self.bytes => Ok(bandwidth_text(self.bucket.rate())),
             "rate" => Ok(self.bucket.rate().to_string()),
@@ -139,7 +148,12 @@ impl Element for Shaper {
         }
     }
 
-    fn write(&mut self, cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
         let rate = match name {
             "rate" => self.parse_rate(name, value)?,
             "reset" => self.bucket.rate(),

@@ -1,7 +1,8 @@
 //! StrideSched: inputs in proportion to their tickets.
 
 use thruway_element::{
-    ArgErrors, Args, Changes, Cx, Element, Entry, HandlerError, Operation, Replicas, Spec, Topic,
+    ArgErrors, Args, Changes, Cx, Element, Entry, HandlerError, Handlers, Operation, Replicas,
+    Spec, Topic,
 };
 use thruway_packet::Batch;
 
@@ -29,7 +30,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+.with_handlers::<StrideSched>();
 
 struct StrideSched {
     strides: Strides,
@@ -55,12 +57,24 @@ impl Element for StrideSched {
             batch.extend(one.drain());
         }
     }
+}
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+impl Handlers for StrideSched {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         self.strides.read(name)
     }
 
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
         self.strides.write(name, value)
     }
 }

@@ -1,8 +1,8 @@
 //! StrideSwitch: outputs in proportion to their tickets.
 
 use thruway_element::{
-    ArgErrors, Args, Changes, Cx, Element, Entry, HandlerError, Operation, Replicas, Spec, Topic,
-    Verdict, reasons,
+    ArgErrors, Args, Changes, Cx, Element, Entry, HandlerError, Handlers, Operation, Replicas,
+    Spec, Topic, Verdict, reasons,
 };
 use thruway_packet::Batch;
 
@@ -33,7 +33,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_handlers::<StrideSwitch>();
 
 reasons! {
     /// Why a packet goes no further.
@@ -61,12 +62,24 @@ impl Element for StrideSwitch {
             verdict
         });
     }
+}
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+impl Handlers for StrideSwitch {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         self.strides.read(name)
     }
 
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
         self.strides.write(name, value)
     }
 }

@@ -1,8 +1,8 @@
 //! Suppressor: ports that can be shut.
 
 use thruway_element::{
-    ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, NOTHING_MORE, Replicas,
-    Spec, Topic, handler_value, reasons,
+    ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers, NOTHING_MORE,
+    Replicas, Spec, Topic, handler_value, reasons,
 };
 use thruway_packet::Batch;
 
@@ -29,7 +29,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_handlers::<Suppressor>();
 
 reasons! {
     /// Why a packet goes no further.
@@ -67,12 +68,24 @@ impl Element for Suppressor {
             cx.pull(port, max, batch);
         }
     }
+}
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+impl Handlers for Suppressor {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         self.port(name).map(|active| active.to_string()).ok_or_else(|| HandlerError::no_read(name))
     }
 
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
         if name == "reset" {
             self.active.fill(true);
             return Ok(());

@@ -1,8 +1,8 @@
 //! Switch: all packets to one output, which a handler can change.
 
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, NOTHING_MORE,
-    Replicas, Spec, Topic, Ty, handler_value, reasons,
+    Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers,
+    NOTHING_MORE, Replicas, Spec, Topic, Ty, handler_value, reasons,
 };
 use thruway_packet::Batch;
 
@@ -33,7 +33,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_handlers::<Switch>();
 
 reasons! {
     /// Why a packet goes no further.
@@ -70,8 +71,15 @@ impl Element for Switch {
             None => cx.drop_all(Off::Off, batch),
         }
     }
+}
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+impl Handlers for Switch {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         match (name, self.fixed, self.output) {
             ("switch", false, Some(output)) => Ok(output.to_string()),
             ("switch", false, None) => Ok("-1".into()),
@@ -79,7 +87,12 @@ impl Element for Switch {
         }
     }
 
-    fn write(&mut self, cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
         match (name, self.fixed) {
             ("switch", false) => {
                 let output = usize::try_from(handler_value::<i32>(name, value)?).ok();

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, HandlerError, NOTHING_MORE, Replicas, Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Cx, Element, Entry, HandlerError, Handlers, NOTHING_MORE, Replicas, Spec,
+    Topic, Ty,
 };
 
 use super::backend::Shared;
@@ -27,7 +28,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+.with_handlers::<IsolatedElement>();
 
 struct IsolatedElement {
     name: String,
@@ -50,12 +52,24 @@ impl IsolatedElement {
     }
 }
 
-impl Element for IsolatedElement {
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, param: &str) -> Result<String, HandlerError> {
+impl Element for IsolatedElement {}
+
+impl Handlers for IsolatedElement {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        param: &str,
+    ) -> Result<String, HandlerError> {
         self.call(false, name, param)
     }
 
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
         self.call(true, name, value).map(drop)
     }
 }

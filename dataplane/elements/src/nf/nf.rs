@@ -4,7 +4,7 @@ use std::any::Any;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Buffer, Changes, Cost, CostModel, Cx, Demand, Element, Ended, Entry,
-    Handler, HandlerError, HotSwap, Load, Needs, Operation, Replicas, Run, Scratch,
+    Handler, HandlerError, Handlers, HotSwap, Load, Needs, Operation, Replicas, Run, Scratch,
     SessionFunction, Spec, StreamMember, Threading, Topic, Ty, reasons,
 };
 use thruway_exchange::Tuning;
@@ -44,7 +44,8 @@ pub static ENTRY: Entry = Entry::new(
 .with_session_function::<Nf>()
 .with_buffer::<Nf>()
 .with_cost_model::<Nf>()
-.with_hot_swap::<Nf>();
+.with_hot_swap::<Nf>()
+.with_handlers::<Nf>();
 
 const DOCS: &str = "\
 Starts PROGRAM with its arguments as a process without rights that sees nothing of the host but \
@@ -286,7 +287,23 @@ impl Element for Nf {
         self.wake_if_due(cx);
     }
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, param: &str) -> Result<String, HandlerError> {
+    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        let Some(state) = &mut self.running else { return Ok(()) };
+        // What came back since the last round leads nowhere any more. The function itself ends with
+        // the configuration: until then its handlers can be read.
+        let lost = state.end(None);
+        cx.count_drops(Lost::Unfinished, lost);
+        Ok(())
+    }
+}
+
+impl Handlers for Nf {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        param: &str,
+    ) -> Result<String, HandlerError> {
         let Some(state) = &self.running else {
             return Err(HandlerError::refused("the function was not started yet"));
         };
@@ -310,7 +327,12 @@ impl Element for Nf {
         }
     }
 
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
         let slots = self.settings.shape.slots;
         match name {
             "master_threshold" => {
@@ -331,15 +353,6 @@ impl Element for Nf {
             "handler" => self.call(value)?,
             _ => return Err(HandlerError::no_write(name)),
         }
-        Ok(())
-    }
-
-    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        let Some(state) = &mut self.running else { return Ok(()) };
-        // What came back since the last round leads nowhere any more. The function itself ends with
-        // the configuration: until then its handlers can be read.
-        let lost = state.end(None);
-        cx.count_drops(Lost::Unfinished, lost);
         Ok(())
     }
 }

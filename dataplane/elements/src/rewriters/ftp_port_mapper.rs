@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
-    Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers, Operation,
+    Replicas, Spec, Topic, Ty,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_stream::segment::{Parts, finish, tcp};
@@ -54,7 +54,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_handlers::<FtpPortMapper>();
 
 struct FtpPortMapper {
     control: (String, u32),
@@ -209,8 +210,15 @@ impl Element for FtpPortMapper {
             let _ = self.rewrite(cx, packet);
         }
     }
+}
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+impl Handlers for FtpPortMapper {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         match name {
             "rewritten" => Ok(self.rewritten.to_string()),
             _ => Err(HandlerError::no_read(name)),

@@ -4,7 +4,8 @@ use std::any::Any;
 
 use crate::reaching::finding;
 use thruway_element::{
-    Cost, CostModel, Cx, Element, HandlerError, HotSwap, Load, Names, Operation, Verdict, reasons,
+    Cost, CostModel, Cx, Element, HandlerError, Handlers, HotSwap, Load, Names, Operation, Verdict,
+    reasons,
 };
 use thruway_flow::table::Found;
 use thruway_packet::{Anno, Batch, MAX_BATCH, Packet};
@@ -408,12 +409,24 @@ impl Element for Rewriter {
     fn timer(&mut self, cx: &mut Cx<'_>, _token: u32) {
         self.reap(cx);
     }
+}
 
-    fn read(&mut self, cx: &mut Cx<'_>, name: &str, param: &str) -> Result<String, HandlerError> {
+impl Handlers for Rewriter {
+    fn read_handler(
+        &mut self,
+        cx: &mut Cx<'_>,
+        name: &str,
+        param: &str,
+    ) -> Result<String, HandlerError> {
         handlers::read(self, cx, name, param)
     }
 
-    fn write(&mut self, cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
         handlers::write(self, cx, name, value)
     }
 }

@@ -1,8 +1,8 @@
 //! AverageCounter: packets and rates over the whole time that packets came.
 
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Nanos,
-    Operation, Replicas, Spec, Topic, Ty,
+    Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers,
+    Nanos, Operation, Replicas, Spec, Topic, Ty,
 };
 use thruway_packet::Batch;
 
@@ -43,7 +43,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_handlers::<AverageCounter>();
 
 /// Nanoseconds in a tick.
 const TICK: i64 = 1_000_000;
@@ -90,8 +91,15 @@ impl Element for AverageCounter {
         }
         self.last = tick;
     }
+}
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+impl Handlers for AverageCounter {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         let bits = self.bytes.saturating_mul(8);
         match name {
             "count" => Ok(self.count.to_string()),
@@ -105,7 +113,12 @@ impl Element for AverageCounter {
         }
     }
 
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, _value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _value: &str,
+    ) -> Result<(), HandlerError> {
         if name != "reset" {
             return Err(HandlerError::no_write(name));
         }

@@ -3,8 +3,8 @@
 use std::net::Ipv4Addr;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cost, CostModel, Cx, Element, Entry, Handler, HandlerError, Load, Made,
-    Operation, Replicas, Spec, Topic, Ty, cost::Access, handler_value,
+    Arg, ArgErrors, Args, Cost, CostModel, Cx, Element, Entry, Handler, Load, Made, Operation,
+    Replicas, Spec, Topic, Ty, cost::Access,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::checksum::{Sum, checksum_20};
@@ -14,6 +14,8 @@ use thruway_wire::{MacAddr, ip_protocol};
 use crate::census::making;
 use crate::random::Random;
 use crate::rate::TokenBucket;
+
+mod handlers;
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -51,7 +53,8 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_cost_model::<Flows>();
+    .with_cost_model::<Flows>()
+    .with_handlers::<Flows>();
 
 /// Handlers of all elements that make such packets.
 pub(super) const HANDLERS: &[Handler] = &[
@@ -96,7 +99,8 @@ pub static TCP: Entry = Entry::new(
     },
     build,
 )
-    .with_cost_model::<Flows>();
+    .with_cost_model::<Flows>()
+    .with_handlers::<Flows>();
 
 /// Shortest packet, as in Click: the least that Ethernet carries.
 const LENGTH_MIN: usize = 60;
@@ -400,43 +404,6 @@ impl Element for Flows {
             cx.clear_timer(AGAIN);
             cx.set_timer(AGAIN, at);
         }
-    }
-
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
-        match name {
-            "count" => Ok(self.count.to_string()),
-            "rate" => Ok(self.rate().to_string()),
-            "length" => Ok(self.plan.len.to_string()),
-            _ => Err(HandlerError::no_read(name)),
-        }
-    }
-
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
-        match name {
-            "rate" => self.bucket = bucket(handler_value(name, value)?),
-            "limit" => self.limit = handler_value(name, value)?,
-            "active" => {
-                self.active = handler_value(name, value)?;
-                if self.active {
-                    self.reset();
-                }
-            }
-            "length" => {
-                let wanted = handler_value(name, value)?;
-                self.change_plan(|plan| plan.len = wanted);
-            }
-            "srceth" => {
-                let address = handler_value(name, value)?;
-                self.change_plan(|plan| plan.src_ether = address);
-            }
-            "dsteth" => {
-                let address = handler_value(name, value)?;
-                self.change_plan(|plan| plan.dst_ether = address);
-            }
-            "reset" => self.reset(),
-            _ => return Err(HandlerError::no_write(name)),
-        }
-        Ok(())
     }
 }
 

@@ -1,8 +1,8 @@
 //! InfiniteSource: the same packet, as fast as it is scheduled.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cost, CostModel, Cx, Element, Entry, Handler, HandlerError, Load, Made,
-    Operation, Reason, Replicas, Run, Spec, Threading, Topic, Ty, handler_value,
+    Arg, ArgErrors, Args, Cost, CostModel, Cx, Element, Entry, Handler, HandlerError, Handlers,
+    Load, Made, Operation, Reason, Replicas, Run, Spec, Threading, Topic, Ty, handler_value,
 };
 use thruway_packet::{Batch, Image, MAX_BATCH, Marks, Packet};
 
@@ -52,7 +52,8 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_cost_model::<InfiniteSource>();
+    .with_cost_model::<InfiniteSource>()
+    .with_handlers::<InfiniteSource>();
 
 /// The packet to be copied, with room behind it for whole lines to be copied.
 struct Print {
@@ -212,8 +213,15 @@ impl Element for InfiniteSource {
             }
         }
     }
+}
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+impl Handlers for InfiniteSource {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         match name {
             "count" => Ok(self.count.to_string()),
             "active" => Ok(self.active.to_string()),
@@ -223,7 +231,12 @@ impl Element for InfiniteSource {
         }
     }
 
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
         match name {
             "active" => self.active = handler_value(name, value)?,
             "limit" => self.limit = handler_value(name, value)?,

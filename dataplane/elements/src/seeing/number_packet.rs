@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Reason,
-    Replicas, Spec, Topic, Ty, Verdict,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers, Operation,
+    Reason, Replicas, Spec, Topic, Ty, Verdict,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_sync::atomic::{AtomicU64, Ordering};
@@ -30,7 +30,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_handlers::<NumberPacket>();
 
 /// Argument OFFSET of all elements that number.
 pub(super) const OFFSET: Arg =
@@ -120,8 +121,15 @@ impl Element for NumberPacket {
             Verdict::Pass
         });
     }
+}
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+impl Handlers for NumberPacket {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         match name {
             // Relaxed: a count for people.
             "count" => Ok(self.next.load(Ordering::Relaxed).to_string()),

@@ -2,7 +2,7 @@
 
 use thruway_element::{
     Arg, ArgErrors, Args, Bandwidth, Cost, CostModel, Cx, Element, Entry, Handler, HandlerError,
-    Load, Made, Operation, Replicas, Run, Spec, Threading, Topic, Ty, handler_value,
+    Handlers, Load, Made, Operation, Replicas, Run, Spec, Threading, Topic, Ty, handler_value,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -52,7 +52,8 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_cost_model::<RatedSource>();
+    .with_cost_model::<RatedSource>()
+    .with_handlers::<RatedSource>();
 
 /// Timer: whoever pulled in vain may try again.
 const AGAIN: u32 = 0;
@@ -148,8 +149,15 @@ impl Element for RatedSource {
             cx.set_timer(AGAIN, at);
         }
     }
+}
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+impl Handlers for RatedSource {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         match name {
             "count" => Ok(self.count.to_string()),
             "rate" => Ok(self.bucket.rate().to_string()),
@@ -159,7 +167,12 @@ impl Element for RatedSource {
         }
     }
 
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
         match name {
             "rate" => {
                 let rate: u32 = handler_value(name, value)?;

@@ -1,8 +1,8 @@
 //! TimeFilter: packets of a span of time.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Buffer, Changes, Cx, Element, Entry, Handler, HandlerError, Nanos,
-    Operation, Replicas, Spec, Topic, Ty, Verdict, handler_value, reasons,
+    Arg, ArgErrors, Args, Buffer, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers,
+    Nanos, Operation, Replicas, Spec, Topic, Ty, Verdict, handler_value, reasons,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -57,7 +57,8 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_buffer::<TimeFilter>();
+    .with_buffer::<TimeFilter>()
+    .with_handlers::<TimeFilter>();
 
 reasons! {
     /// Why a packet does not pass.
@@ -240,8 +241,15 @@ impl Element for TimeFilter {
             self.settle(cx, packet);
         }
     }
+}
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+impl Handlers for TimeFilter {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         let span = *self.span(0);
         match name {
             "start" => Ok(timestamp(span.start)),
@@ -251,7 +259,12 @@ impl Element for TimeFilter {
         }
     }
 
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
         let Nanos(ns) = handler_value(name, value)?;
         let span = self.span(0);
         match name {

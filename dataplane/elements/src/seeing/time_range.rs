@@ -1,8 +1,8 @@
 //! TimeRange: the first and last timestamp.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
-    Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers, Operation,
+    Replicas, Spec, Topic, Ty,
 };
 use thruway_packet::Batch;
 
@@ -31,7 +31,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+.with_handlers::<TimeRange>();
 
 #[derive(Default)]
 struct TimeRange {
@@ -51,8 +52,15 @@ impl Element for TimeRange {
             self.range = Some((first.min(time), last.max(time)));
         }
     }
+}
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+impl Handlers for TimeRange {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         let text =
             |time: i64| if self.range.is_some() { timestamp(time) } else { "0.0".to_owned() };
         let (first, last) = self.range.unwrap_or_default();
@@ -65,7 +73,12 @@ impl Element for TimeRange {
         }
     }
 
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, _value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _value: &str,
+    ) -> Result<(), HandlerError> {
         match name {
             "reset" => self.range = None,
             _ => return Err(HandlerError::no_write(name)),

@@ -1,8 +1,8 @@
 //! TimedSink: pulls and drops a packet at every interval.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, NOTHING_MORE, Nanos,
-    Replicas, Spec, Topic, Ty, handler_value,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers,
+    NOTHING_MORE, Nanos, Replicas, Spec, Topic, Ty, handler_value,
 };
 use thruway_packet::Batch;
 
@@ -29,7 +29,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+.with_handlers::<TimedSink>();
 
 /// Timer: time to pull.
 const DUE: u32 = 0;
@@ -67,8 +68,15 @@ impl Element for TimedSink {
         self.due = self.due.saturating_add(self.interval).max(cx.now());
         cx.set_timer(DUE, self.due);
     }
+}
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+impl Handlers for TimedSink {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         match name {
             "interval" => Ok(interval(self.interval)),
             "count" => Ok(self.count.to_string()),
@@ -76,7 +84,12 @@ impl Element for TimedSink {
         }
     }
 
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
         if name != "interval" {
             return Err(HandlerError::no_write(name));
         }

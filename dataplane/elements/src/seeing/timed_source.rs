@@ -1,8 +1,8 @@
 //! TimedSource: the same packet, at intervals.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cost, CostModel, Cx, Element, Entry, Handler, HandlerError, Load, Made,
-    Nanos, Operation, Replicas, Spec, Topic, Ty, handler_value,
+    Arg, ArgErrors, Args, Cost, CostModel, Cx, Element, Entry, Handler, HandlerError, Handlers,
+    Load, Made, Nanos, Operation, Replicas, Spec, Topic, Ty, handler_value,
 };
 
 use super::template::{DEFAULT_DATA, Template};
@@ -44,7 +44,8 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-.with_cost_model::<TimedSource>();
+.with_cost_model::<TimedSource>()
+.with_handlers::<TimedSource>();
 
 /// Timer: a packet is due.
 const DUE: u32 = 0;
@@ -126,8 +127,15 @@ impl Element for TimedSource {
         let next = due.saturating_add(self.interval).max(cx.now());
         self.schedule(cx, next);
     }
+}
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+impl Handlers for TimedSource {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         match name {
             "count" => Ok(self.count.to_string()),
             "interval" => Ok(seconds(self.interval)),
@@ -137,7 +145,12 @@ impl Element for TimedSource {
         }
     }
 
-    fn write(&mut self, cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
         let refused = |message| HandlerError::refused(format!("{name}: {message}"));
         match name {
             "interval" => self.interval = interval(handler_value(name, value)?).map_err(refused)?,

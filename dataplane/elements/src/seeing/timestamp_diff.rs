@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Merge, Operation,
-    Replicas, Spec, Topic, Ty, Verdict, handler_value, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers, Merge,
+    Operation, Replicas, Spec, Topic, Ty, Verdict, handler_value, reasons,
 };
 use thruway_packet::Batch;
 
@@ -66,7 +66,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_handlers::<TimestampDiff>();
 
 reasons! {
     /// Why a packet leaves by output 1.
@@ -199,8 +200,15 @@ impl Element for TimestampDiff {
             cx.chatter(&format!("Packet {number} experienced delay {delay} ms > {max} ms"));
         }
     }
+}
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, param: &str) -> Result<String, HandlerError> {
+impl Handlers for TimestampDiff {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        param: &str,
+    ) -> Result<String, HandlerError> {
         match name {
             "index" => Ok((self.delays.len() as i64 - 1).to_string()),
             "last" => Ok(self.delays.last().unwrap_or(&0).to_string()),

@@ -2,8 +2,8 @@
 
 use crate::dialect::ignored;
 use thruway_element::{
-    Alias, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, NOTHING_MORE, Replicas,
-    Spec, Topic,
+    Alias, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Handlers, NOTHING_MORE,
+    Replicas, Spec, Topic,
 };
 use thruway_packet::cycles;
 
@@ -54,7 +54,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_handlers::<TscClock>();
 
 /// What the router's handler `statistics` tells of a clock, behind its thread's number.
 const FIELDS: [&str; 7] = ["phase", "cycles_hz", "error", "looks", "jumps", "late", "failures"];
@@ -65,8 +66,15 @@ fn build(_args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     Ok(Box::new(TscClock))
 }
 
-impl Element for TscClock {
-    fn read(&mut self, cx: &mut Cx<'_>, name: &str, param: &str) -> Result<String, HandlerError> {
+impl Element for TscClock {}
+
+impl Handlers for TscClock {
+    fn read_handler(
+        &mut self,
+        cx: &mut Cx<'_>,
+        name: &str,
+        param: &str,
+    ) -> Result<String, HandlerError> {
         match name {
             "now" => Ok(cx.now().to_string()),
             "cycles" => Ok(cycles().to_string()),

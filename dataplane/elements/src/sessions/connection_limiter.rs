@@ -6,8 +6,8 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use thruway_element::{
     Arg, ArgError, ArgErrors, Args, Changes, Cx, Direction, Element, Entry, Handler, HandlerError,
-    HotSwap, Merge, Opening, Operation, PerSession, Reason, Replicas, Session, SessionFunction,
-    Spec, Topic, Ty, Verdict, Wants, handler_value, reasons,
+    Handlers, HotSwap, Merge, Opening, Operation, PerSession, Reason, Replicas, Session,
+    SessionFunction, Spec, Topic, Ty, Verdict, Wants, handler_value, reasons,
 };
 use thruway_flow::Ended;
 use thruway_packet::{Batch, Packet};
@@ -71,7 +71,8 @@ pub static ENTRY: Entry = Entry::new(
     build,
 )
 .with_session_function::<ConnectionLimiter>()
-.with_hot_swap::<ConnectionLimiter>();
+.with_hot_swap::<ConnectionLimiter>()
+.with_handlers::<ConnectionLimiter>();
 
 reasons! {
     /// Why a packet goes no further.
@@ -242,8 +243,15 @@ impl Element for ConnectionLimiter {
         self.limiter.now = cx.now();
         cx.per_session(&mut self.limiter, batch);
     }
+}
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, param: &str) -> Result<String, HandlerError> {
+impl Handlers for ConnectionLimiter {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        param: &str,
+    ) -> Result<String, HandlerError> {
         match name {
             "max" => Ok(self.limiter.sources.most.unwrap_or(0).to_string()),
             "open" => Ok(self.limiter.open.to_string()),
@@ -259,7 +267,12 @@ impl Element for ConnectionLimiter {
         }
     }
 
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
         if name != "max" {
             return Err(HandlerError::no_write(name));
         }

@@ -8,8 +8,8 @@ use crate::dialect::ignored;
 use crate::reaching::finding;
 use thruway_element::{
     Arg, ArgError, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, FlowEntry,
-    Handler, HandlerError, Input, Load, Merge, Nanos, Operation, Reason, Refusal, Replicas,
-    Settings, Spec, Threading, Topic, Ty, reasons,
+    Handler, HandlerError, Handlers, Input, Load, Merge, Nanos, Operation, Reason, Refusal,
+    Replicas, Settings, Spec, Threading, Topic, Ty, reasons,
 };
 use thruway_flow::Timeouts;
 use thruway_flow::manager::{Bounds, ClassCounts, Counts, Cursor, Filter, Kind, Manager};
@@ -150,7 +150,8 @@ pub static ENTRY: Entry = Entry::new(
     build,
 )
     .with_flow_entry::<FlowClassifier>()
-    .with_cost_model::<FlowClassifier>();
+    .with_cost_model::<FlowClassifier>()
+    .with_handlers::<FlowClassifier>();
 
 const LEVELS: &str = "a line for each sort of session: definition, IP version, sessions, embryonic, \
                       begun, timed out, closed, evicted, removed, refused, bytes of memory";
@@ -387,8 +388,15 @@ impl Element for FlowClassifier {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         cx.classify(self.input, batch, reason);
     }
+}
 
-    fn read(&mut self, cx: &mut Cx<'_>, name: &str, param: &str) -> Result<String, HandlerError> {
+impl Handlers for FlowClassifier {
+    fn read_handler(
+        &mut self,
+        cx: &mut Cx<'_>,
+        name: &str,
+        param: &str,
+    ) -> Result<String, HandlerError> {
         let (now, node) = (cx.now(), cx.node());
         let Some(flows) = cx.flows() else {
             return Err(HandlerError::refused("the configuration is not running"));
@@ -448,7 +456,12 @@ impl Element for FlowClassifier {
         Ok(number.to_string())
     }
 
-    fn write(&mut self, cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
         match name {
             "tags" => tags::write(cx, tags::known(self.fingerprint)?, value)?,
             "offloaded" => {

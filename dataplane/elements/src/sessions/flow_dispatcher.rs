@@ -2,8 +2,8 @@
 
 use thruway_element::{
     Alias, Arg, ArgError, ArgErrors, Args, Changes, Cx, Demand, Element, Entry, FlowDispatch,
-    Handler, HandlerError, Hop, Operation, Purpose, Replicas, Rule, SessionFunction, Spec, Topic,
-    Ty, reasons,
+    Handler, HandlerError, Handlers, Hop, Operation, Purpose, Replicas, Rule, SessionFunction,
+    Spec, Topic, Ty, reasons,
 };
 use thruway_flow::chain::useless_rule;
 use thruway_flow::{
@@ -77,7 +77,8 @@ pub static ENTRY: Entry = Entry::new(
     build,
 )
     .with_flow_dispatch::<FlowDispatcher>()
-    .with_session_function::<FlowDispatcher>();
+    .with_session_function::<FlowDispatcher>()
+    .with_handlers::<FlowDispatcher>();
 
 const BY_CONTEXT: &str = "FastClick's name; the last output takes the rest";
 
@@ -297,8 +298,15 @@ impl Element for FlowDispatcher {
         let alike = ports.iter().all(|port| *port == ports[0]);
         self.sorter.send(cx, batch, ports, alike);
     }
+}
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+impl Handlers for FlowDispatcher {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         match (name, &self.program) {
             ("program", Program::Pattern(program)) => Ok(program.to_string()),
             ("program", Program::Ip(program)) => Ok(program.to_string()),

@@ -4,8 +4,9 @@ use std::any::Any;
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Direction, Element, Entry, Handler, HandlerError, HotSwap,
-    Opening, Operation, PerSession, Reason, Replicas, Session, Spec, Topic, Ty, Verdict, Wants,
+    Arg, ArgErrors, Args, Changes, Cx, Direction, Element, Entry, Handler, HandlerError, Handlers,
+    HotSwap, Opening, Operation, PerSession, Reason, Replicas, Session, Spec, Topic, Ty, Verdict,
+    Wants,
 };
 use thruway_inspect::expressions::{ExpressionError, Expressions, Progress};
 use thruway_packet::{Batch, Packet};
@@ -51,7 +52,8 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-.with_hot_swap::<FlowHyperScan>();
+.with_hot_swap::<FlowHyperScan>()
+.with_handlers::<FlowHyperScan>();
 
 /// What is remembered of a session.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, KnownLayout, Immutable)]
@@ -128,8 +130,15 @@ impl Element for FlowHyperScan {
             (before..self.scan.counts.matches).for_each(|_| cx.chatter("MATCHED"));
         }
     }
+}
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+impl Handlers for FlowHyperScan {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         match name {
             "matches" => Ok(self.scan.counts.matches.to_string()),
             "sessions" => Ok(self.scan.counts.sessions.to_string()),

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use thruway_element::{
     Answers, Arg, ArgErrors, Args, Changes, Cx, Direction, Element, Entry, Handler, HandlerError,
-    HotSwap, NoAnswer, Opening, Operation, PerSession, Reason, Replicas, Session, SessionFunction,
-    Spec, Topic, Ty, Verdict, Wants, reasons,
+    Handlers, HotSwap, NoAnswer, Opening, Operation, PerSession, Reason, Replicas, Session,
+    SessionFunction, Spec, Topic, Ty, Verdict, Wants, reasons,
 };
 use thruway_flow::Ended;
 use thruway_packet::{Batch, Packet};
@@ -60,7 +60,8 @@ pub static ENTRY: Entry = Entry::new(
     |args| Ok(Box::new(FlowIpNat { function: Nat::new(args)? })),
 )
     .with_session_function::<FlowIpNat>()
-    .with_hot_swap::<FlowIpNat>();
+    .with_hot_swap::<FlowIpNat>()
+    .with_handlers::<FlowIpNat>();
 
 reasons! {
     /// Why a packet goes no further.
@@ -203,8 +204,15 @@ impl Element for FlowIpNat {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         cx.per_session(&mut self.function, batch);
     }
+}
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+impl Handlers for FlowIpNat {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         match name {
             "created" => Ok(self.function.created.to_string()),
             "ports_in_use" => Ok(self.function.in_use.to_string()),

@@ -4,8 +4,8 @@ use std::any::Any;
 use std::net::Ipv4Addr;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, HotSwap, Names,
-    Operation, PerSession, Replicas, SessionFunction, Spec, Topic, Ty, Wants,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers, HotSwap,
+    Names, Operation, PerSession, Replicas, SessionFunction, Spec, Topic, Ty, Wants,
 };
 use thruway_flow::Ended;
 use thruway_packet::Batch;
@@ -103,7 +103,8 @@ pub static ENTRY: Entry = Entry::new(
     build,
 )
     .with_session_function::<LoadBalancer>()
-    .with_hot_swap::<LoadBalancer>();
+    .with_hot_swap::<LoadBalancer>()
+    .with_handlers::<LoadBalancer>();
 
 struct LoadBalancer {
     names: Names,
@@ -193,8 +194,15 @@ impl Element for LoadBalancer {
             cx.emit_all(1, batch);
         }
     }
+}
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+impl Handlers for LoadBalancer {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         let servers = self.balancer.servers.iter();
         let lines: Vec<String> = match name {
             "servers" => servers
@@ -211,7 +219,12 @@ impl Element for LoadBalancer {
         Ok(lines.join("\n"))
     }
 
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
         match name {
             "add" | "remove" | "drain" | "resume" | "weight" => self
                 .change(name, value)

@@ -21,8 +21,8 @@ use std::io::Write as _;
 use std::net::Ipv4Addr;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, HotSwap, Merge,
-    Operation, PerSession, Replicas, SessionFunction, Spec, Topic, Ty, Wants,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers, HotSwap,
+    Merge, Operation, PerSession, Replicas, SessionFunction, Spec, Topic, Ty, Wants,
 };
 use thruway_flow::Ended;
 use thruway_packet::Batch;
@@ -148,7 +148,8 @@ pub static ENTRY: Entry = Entry::new(
     build,
 )
     .with_session_function::<Nat>()
-    .with_hot_swap::<Nat>();
+    .with_hot_swap::<Nat>()
+    .with_handlers::<Nat>();
 
 const MAPPINGS: &str = "endpoint-independent mappings, a line each: protocol, inside, outside, \
                         sessions; as many as the parameter says (100)";
@@ -389,7 +390,18 @@ impl Element for Nat {
         cx.set_timer(0, cx.now().saturating_add(LOG_EVERY_NS));
     }
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, param: &str) -> Result<String, HandlerError> {
+    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.write_log(cx)
+    }
+}
+
+impl Handlers for Nat {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        param: &str,
+    ) -> Result<String, HandlerError> {
         let translator = &self.translator;
         let blocks = translator.ports.blocks();
         Ok(match name {
@@ -403,10 +415,6 @@ impl Element for Nat {
             "log_lost" => blocks.map_or(0, |blocks| blocks.log.lost).to_string(),
             _ => return Err(HandlerError::no_read(name)),
         })
-    }
-
-    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.write_log(cx)
     }
 }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Bandwidth, Changes, Cx, Demand, Element, Entry, Handler, HandlerError,
-    HotSwap, Opening, Operation, PerSession, Reason, Replicas, Session, SessionFunction, Spec,
-    Topic, Ty, Verdict, Wants, handler_value, reasons,
+    Handlers, HotSwap, Opening, Operation, PerSession, Reason, Replicas, Session, SessionFunction,
+    Spec, Topic, Ty, Verdict, Wants, handler_value, reasons,
 };
 use thruway_flow::{Ended, SessionDef};
 use thruway_packet::{Batch, Packet};
@@ -63,7 +63,8 @@ pub static ENTRY: Entry = Entry::new(
     build,
 )
     .with_session_function::<SessionLimiter>()
-    .with_hot_swap::<SessionLimiter>();
+    .with_hot_swap::<SessionLimiter>()
+    .with_handlers::<SessionLimiter>();
 
 reasons! {
     /// Why a packet goes no further.
@@ -191,8 +192,15 @@ impl Element for SessionLimiter {
             self.limiter.shared.give_back(ahead);
         }
     }
+}
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+impl Handlers for SessionLimiter {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         match name {
             "rate" => Ok(self.limiter.pace.rate().to_string()),
             "burst" => Ok(self.limiter.pace.burst().to_string()),
@@ -201,7 +209,12 @@ impl Element for SessionLimiter {
         }
     }
 
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
         let Limiter { pace, by_bytes, .. } = self.limiter;
         let (rate, burst) = match name {
             "rate" if by_bytes => (handler_value::<Bandwidth>(name, value)?.0, pace.burst()),

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use thruway_element::{
     Alias, Arg, ArgErrors, Args, Changes, Cx, Demand, Element, Entry, Handler, HandlerError,
-    HotSwap, Nanos, Operation, PerSession, Replicas, SessionFunction, Spec, Topic, Ty, Wants,
+    Handlers, HotSwap, Nanos, Operation, PerSession, Replicas, SessionFunction, Spec, Topic, Ty,
+    Wants,
 };
 use thruway_flow::{Ended, SessionDef};
 use thruway_packet::Batch;
@@ -89,7 +90,8 @@ pub static ENTRY: Entry = Entry::new(
     build,
 )
 .with_session_function::<SessionStats>()
-.with_hot_swap::<SessionStats>();
+.with_hot_swap::<SessionStats>()
+.with_handlers::<SessionStats>();
 
 /// Time between writings, nanoseconds.
 const WRITE_EVERY_NS: i64 = 100_000_000;
@@ -224,7 +226,19 @@ impl Element for SessionStats {
         self.arm(cx, WRITE_AGAIN_NS);
     }
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.write_out(cx, usize::MAX);
+        Ok(())
+    }
+}
+
+impl Handlers for SessionStats {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         let totals = self.ledger.totals();
         let number = match name {
             "open" => totals.open,
@@ -239,15 +253,15 @@ impl Element for SessionStats {
         Ok(number.to_string())
     }
 
-    fn write(&mut self, cx: &mut Cx<'_>, name: &str, _value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        cx: &mut Cx<'_>,
+        name: &str,
+        _value: &str,
+    ) -> Result<(), HandlerError> {
         if name != "flush" {
             return Err(HandlerError::no_write(name));
         }
-        self.write_out(cx, usize::MAX);
-        Ok(())
-    }
-
-    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.write_out(cx, usize::MAX);
         Ok(())
     }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use thruway_element::text::{join, split_args};
 use thruway_element::{
-    Arg, ArgError, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, HotSwap,
-    Names, Operation, Replicas, SessionFunction, Spec, Topic, Ty, Wants,
+    Arg, ArgError, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers,
+    HotSwap, Names, Operation, Replicas, SessionFunction, Spec, Topic, Ty, Wants,
 };
 use thruway_flow::Ended;
 use thruway_packet::Batch;
@@ -90,7 +90,8 @@ pub static ENTRY: Entry = Entry::new(
     build,
 )
     .with_session_function::<StatefulFirewall>()
-    .with_hot_swap::<StatefulFirewall>();
+    .with_hot_swap::<StatefulFirewall>()
+    .with_handlers::<StatefulFirewall>();
 
 struct StatefulFirewall {
     name: String,
@@ -153,8 +154,15 @@ impl Element for StatefulFirewall {
             cx.emit_all(1, batch);
         }
     }
+}
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+impl Handlers for StatefulFirewall {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         let counts = self.guard.counts();
         match name {
             "rules" => Ok(join(self.guard.policy().texts())),
@@ -167,7 +175,12 @@ impl Element for StatefulFirewall {
         }
     }
 
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
         if name != "rules" {
             return Err(HandlerError::no_write(name));
         }

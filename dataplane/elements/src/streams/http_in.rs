@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Buffer, Changes, Cost, CostModel, Cx, Direction, Drop, Element, Ended,
-    Entry, Exception, Fails, Handler, HandlerError, HotSwap, Layer, Load, Needs, Operation,
-    Purpose, Reason, Replicas, SessionFunction, Size, Spec, StreamMember, StreamPlan, Topic, Ty,
-    Wants,
+    Entry, Exception, Fails, Handler, HandlerError, Handlers, HotSwap, Layer, Load, Needs,
+    Operation, Purpose, Reason, Replicas, SessionFunction, Size, Spec, StreamMember, StreamPlan,
+    Topic, Ty, Wants,
 };
 use thruway_packet::{Batch, MAX_BATCH, Packet};
 use thruway_stream::http::{
@@ -129,7 +129,8 @@ pub static ENTRY: Entry = Entry::new(
     .with_session_function::<HttpIn>()
     .with_buffer::<HttpIn>()
     .with_cost_model::<HttpIn>()
-    .with_hot_swap::<HttpIn>();
+    .with_hot_swap::<HttpIn>()
+    .with_handlers::<HttpIn>();
 
 /// What becomes of bodies that are compressed.
 const ENCODED: [&str; 3] = ["unpack", "pass", "refuse"];
@@ -264,8 +265,15 @@ impl Element for HttpIn {
         });
         send(cx, (port, came), &mut self.out, batch);
     }
+}
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+impl Handlers for HttpIn {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         match name {
             "refused_reasons" => Ok(by_reason(&self.enter.counts.refused)),
             "tolerated_reasons" => Ok(by_reason(&self.enter.counts.tolerated)),

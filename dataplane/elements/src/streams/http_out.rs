@@ -4,8 +4,8 @@ use std::any::Any;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Buffer, Changes, Cx, Direction, Element, Ended, Entry, Handler,
-    HandlerError, HotSwap, Layer, Operation, Purpose, Replicas, SessionFunction, Size, Spec,
-    StreamMember, StreamPlan, Topic, Ty, Wants,
+    HandlerError, Handlers, HotSwap, Layer, Operation, Purpose, Replicas, SessionFunction, Size,
+    Spec, StreamMember, StreamPlan, Topic, Ty, Wants,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_stream::http::{Leave, LeaveState};
@@ -60,7 +60,8 @@ pub static ENTRY: Entry = Entry::new(
     .with_stream_member::<HttpOut>()
     .with_session_function::<HttpOut>()
     .with_buffer::<HttpOut>()
-    .with_hot_swap::<HttpOut>();
+    .with_hot_swap::<HttpOut>()
+    .with_handlers::<HttpOut>();
 
 /// Most fields of a head as functions may leave it.
 const FIELDS_MAX: usize = 4096;
@@ -105,8 +106,15 @@ impl Element for HttpOut {
         });
         send(cx, (port, came), &mut self.out, batch);
     }
+}
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+impl Handlers for HttpOut {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         let counts = &self.leave.counts;
         let number = match name {
             "lengths" => counts.lengths,

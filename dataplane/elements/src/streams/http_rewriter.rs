@@ -4,8 +4,8 @@ use std::any::Any;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Buffer, Changes, Cx, Element, Ended, Entry, Handler, HandlerError,
-    HotSwap, Layer, Needs, Operation, Replicas, STAGE_TIMER, SessionFunction, Spec, Stage,
-    StreamFunction, StreamMember, Topic, Ty, Wants, stream_ended,
+    Handlers, HotSwap, Layer, Needs, Operation, Replicas, STAGE_TIMER, SessionFunction, Spec,
+    Stage, StreamFunction, StreamMember, Topic, Ty, Wants, stream_ended,
 };
 use thruway_packet::Batch;
 
@@ -82,7 +82,8 @@ pub static ENTRY: Entry = Entry::new(
     .with_stream_member::<HttpRewriter>()
     .with_session_function::<HttpRewriter>()
     .with_buffer::<HttpRewriter>()
-    .with_hot_swap::<HttpRewriter>();
+    .with_hot_swap::<HttpRewriter>()
+    .with_handlers::<HttpRewriter>();
 
 /// Limits of SPAN: what is held back has room in a stage.
 const SPAN: std::ops::RangeInclusive<usize> = 1..=16 << 10;
@@ -179,8 +180,15 @@ impl Element for HttpRewriter {
             cx.stream_timer(&mut self.stage, &mut self.rewriting);
         }
     }
+}
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+impl Handlers for HttpRewriter {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         let counts = &self.rewriting.counts;
         let number = match name {
             "blocked" => counts.blocked,

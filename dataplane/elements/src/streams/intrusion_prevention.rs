@@ -7,8 +7,8 @@ use std::sync::Arc;
 use crate::reaching::matching;
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, Exception, Fails, Handler,
-    HandlerError, HotSwap, Layer, Load, Needs, Operation, Replicas, SessionFunction, Spec, Stage,
-    StreamFunction, StreamMember, Topic, Ty, Wants, stream_ended,
+    HandlerError, Handlers, HotSwap, Layer, Load, Needs, Operation, Replicas, SessionFunction,
+    Spec, Stage, StreamFunction, StreamMember, Topic, Ty, Wants, stream_ended,
 };
 use thruway_flow::Ended;
 use thruway_inspect::rules::{Found, Inspector, Limits, Variables};
@@ -101,7 +101,8 @@ pub static ENTRY: Entry = Entry::new(
     .with_stream_member::<IntrusionPrevention>()
     .with_session_function::<IntrusionPrevention>()
     .with_cost_model::<IntrusionPrevention>()
-    .with_hot_swap::<IntrusionPrevention>();
+    .with_hot_swap::<IntrusionPrevention>()
+    .with_handlers::<IntrusionPrevention>();
 
 /// Least and most of WINDOW and DIRECTIONS_MAX.
 const WINDOW: (usize, usize) = (64, 1 << 20);
@@ -254,7 +255,21 @@ impl Element for IntrusionPrevention {
         }
     }
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        if let Some(guard) = &mut self.guard {
+            guard.journal.flush(cx);
+        }
+        Ok(())
+    }
+}
+
+impl Handlers for IntrusionPrevention {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         let totals = self.guard.as_ref().map_or(Totals::default(), |guard| guard.totals);
         let loaded = self.loaded();
         let number = match name {
@@ -275,7 +290,12 @@ impl Element for IntrusionPrevention {
         Ok(number.to_string())
     }
 
-    fn write(&mut self, cx: &mut Cx<'_>, name: &str, _value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        cx: &mut Cx<'_>,
+        name: &str,
+        _value: &str,
+    ) -> Result<(), HandlerError> {
         match name {
             "reload" => self.shared.reload(&self.wanted).map_err(HandlerError::refused),
             "flush" => {
@@ -286,13 +306,6 @@ impl Element for IntrusionPrevention {
             }
             _ => Err(HandlerError::no_write(name)),
         }
-    }
-
-    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        if let Some(guard) = &mut self.guard {
-            guard.journal.flush(cx);
-        }
-        Ok(())
     }
 }
 

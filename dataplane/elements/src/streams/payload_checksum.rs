@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, Handler, HandlerError,
-    HotSwap, Load, Needs, Next, Operation, Replicas, SessionFunction, Spec, Stage, StreamCursor,
-    StreamFunction, StreamMember, Topic, Ty, Wants, stream_ended,
+    Handlers, HotSwap, Load, Needs, Next, Operation, Replicas, SessionFunction, Spec, Stage,
+    StreamCursor, StreamFunction, StreamMember, Topic, Ty, Wants, stream_ended,
 };
 use thruway_flow::Ended;
 use thruway_packet::Batch;
@@ -57,7 +57,8 @@ pub static ENTRY: Entry = Entry::new(
     .with_stream_member::<PayloadChecksum>()
     .with_session_function::<PayloadChecksum>()
     .with_cost_model::<PayloadChecksum>()
-    .with_hot_swap::<PayloadChecksum>();
+    .with_hot_swap::<PayloadChecksum>()
+    .with_handlers::<PayloadChecksum>();
 
 /// What is known of a session.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, KnownLayout, Immutable)]
@@ -182,7 +183,19 @@ impl Element for PayloadChecksum {
         }
     }
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.summer.journal.flush(cx);
+        Ok(())
+    }
+}
+
+impl Handlers for PayloadChecksum {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         let both = |[sent, replied]: [u64; 2]| Ok(format!("{sent} {replied}"));
         let number = match name {
             "bytes" => return both(self.summer.bytes),
@@ -195,15 +208,15 @@ impl Element for PayloadChecksum {
         Ok(number.to_string())
     }
 
-    fn write(&mut self, cx: &mut Cx<'_>, name: &str, _value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        cx: &mut Cx<'_>,
+        name: &str,
+        _value: &str,
+    ) -> Result<(), HandlerError> {
         if name != "flush" {
             return Err(HandlerError::no_write(name));
         }
-        self.summer.journal.flush(cx);
-        Ok(())
-    }
-
-    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.summer.journal.flush(cx);
         Ok(())
     }

@@ -4,9 +4,9 @@ use std::any::Any;
 use std::fmt::Write as _;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, HotSwap, Needs, Next,
-    Operation, Replicas, SessionFunction, Spec, Stage, StreamCursor, StreamFunction, StreamMember,
-    Topic, Ty, Wants, stream_ended,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers, HotSwap,
+    Needs, Next, Operation, Replicas, SessionFunction, Spec, Stage, StreamCursor, StreamFunction,
+    StreamMember, Topic, Ty, Wants, stream_ended,
 };
 use thruway_flow::Ended;
 use thruway_packet::Batch;
@@ -61,7 +61,8 @@ pub static ENTRY: Entry = Entry::new(
 )
 .with_stream_member::<PayloadStats>()
 .with_session_function::<PayloadStats>()
-.with_hot_swap::<PayloadStats>();
+.with_hot_swap::<PayloadStats>()
+.with_handlers::<PayloadStats>();
 
 /// What is counted of a session; by direction.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, KnownLayout, Immutable)]
@@ -159,7 +160,19 @@ impl Element for PayloadStats {
         }
     }
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.meter.journal.flush(cx);
+        Ok(())
+    }
+}
+
+impl Handlers for PayloadStats {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         let totals = &self.meter.totals;
         let both = |[sent, replied]: [u64; 2]| Ok(format!("{sent} {replied}"));
         let number = match name {
@@ -174,15 +187,15 @@ impl Element for PayloadStats {
         Ok(number.to_string())
     }
 
-    fn write(&mut self, cx: &mut Cx<'_>, name: &str, _value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        cx: &mut Cx<'_>,
+        name: &str,
+        _value: &str,
+    ) -> Result<(), HandlerError> {
         if name != "flush" {
             return Err(HandlerError::no_write(name));
         }
-        self.meter.journal.flush(cx);
-        Ok(())
-    }
-
-    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.meter.journal.flush(cx);
         Ok(())
     }

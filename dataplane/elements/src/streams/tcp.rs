@@ -5,9 +5,9 @@ use std::any::Any;
 use crate::dialect::ignored;
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cost, CostModel, Cx, Demand, Direction, Drop, Element, Ended,
-    Entry, Exception, Handler, HandlerError, HotSwap, Known, Layer, Load, Nanos, Operation,
-    PerSession, Pressing, Purpose, Reason, Replicas, SessionFunction, Size, Spec, StreamMember,
-    StreamPlan, Topic, Ty, Wants,
+    Entry, Exception, Handler, HotSwap, Known, Layer, Load, Nanos, Operation, PerSession, Pressing,
+    Purpose, Reason, Replicas, SessionFunction, Size, Spec, StreamMember, StreamPlan, Topic, Ty,
+    Wants,
 };
 use thruway_flow::SessionDef;
 use thruway_packet::{Batch, Memory, Packet, PoolStats};
@@ -21,6 +21,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 mod exceptions;
 mod follow;
+mod handlers;
 mod leave;
 mod price;
 
@@ -176,7 +177,8 @@ pub static IN: Entry = Entry::new(
     .with_stream_member::<TcpIn>()
     .with_session_function::<TcpIn>()
     .with_cost_model::<TcpIn>()
-    .with_hot_swap::<TcpIn>();
+    .with_hot_swap::<TcpIn>()
+    .with_handlers::<TcpIn>();
 
 /// See the spec.
 pub static OUT: Entry = Entry::new(
@@ -342,31 +344,6 @@ impl Element for TcpIn {
         self.out.packets.drain(..).for_each(|(port, packet)| cx.emit(port, packet));
         count_drops(cx, &mut self.out);
         self.arm(cx);
-    }
-
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
-        let counts = &self.tcp.counts;
-        let number = match name {
-            "connections" => self.tcp.len() as u64 + self.follow.open,
-            "opened" => counts.opened + self.follow.opened,
-            "picked_up" => counts.picked_up + self.follow.picked_up,
-            "closed" => counts.closed,
-            "passed" => counts.passed,
-            "reordered" => counts.reordered,
-            "resent" => counts.resent,
-            "acks" => counts.acks,
-            "split" => counts.split,
-            "queued" => counts.queued,
-            "kept" => self.tcp.holding() as u64,
-            "delayed" => self.tcp.delayed() as u64,
-            "memory" => self.tcp.memory_bytes(),
-            "pruned" => counts.pruned,
-            "pruned_waiting" => counts.pruned_waiting,
-            "stalled" => counts.stalled,
-            "mode" => return Ok(format!("{:?}", self.settings.mode).to_lowercase()),
-            _ => return Err(HandlerError::no_read(name)),
-        };
-        Ok(number.to_string())
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::reaching::matching;
 use thruway_element::{
     Arg, ArgErrors, Args, Buffer, Changes, Cost, CostModel, Cx, Element, Entry, Exception, Fails,
-    Handler, HandlerError, HotSwap, Layer, Load, Needs, Operation, Replicas, STAGE_TIMER,
+    Handler, HandlerError, Handlers, HotSwap, Layer, Load, Needs, Operation, Replicas, STAGE_TIMER,
     SessionFunction, Spec, Stage, StreamMember, Topic, Ty, Wants, stream_ended,
 };
 use thruway_flow::Ended;
@@ -102,7 +102,8 @@ pub static ENTRY: Entry = Entry::new(
     .with_session_function::<WordMatcher>()
     .with_buffer::<WordMatcher>()
     .with_cost_model::<WordMatcher>()
-    .with_hot_swap::<WordMatcher>();
+    .with_hot_swap::<WordMatcher>()
+    .with_handlers::<WordMatcher>();
 
 struct WordMatcher {
     wanted: Wanted,
@@ -192,8 +193,15 @@ impl Element for WordMatcher {
             cx.stream_timer(&mut self.stage, matcher);
         }
     }
+}
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+impl Handlers for WordMatcher {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         let totals = self.totals();
         let number = match name {
             "matches" | "found" => totals.matches,

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, NOTHING_MORE, Replicas, Spec,
-    Topic, Ty,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Handlers, NOTHING_MORE,
+    Replicas, Spec, Topic, Ty,
 };
 
 use super::dpdk::Ports;
@@ -39,7 +39,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_handlers::<DpdkInfo>();
 
 struct DpdkInfo {
     ports: Arc<Ports>,
@@ -68,8 +69,15 @@ impl Element for DpdkInfo {
         self.about = self.ports.start()?;
         Ok(())
     }
+}
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+impl Handlers for DpdkInfo {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         match name {
             "version" => Ok(self.about.clone()),
             _ => Err(HandlerError::no_read(name)),

@@ -4,8 +4,8 @@ use std::any::Any;
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, HotSwap, Operation, Replicas,
-    Run, Spec, Threading, Topic, Ty, handler_value,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Handlers, HotSwap, Operation,
+    Replicas, Run, Spec, Threading, Topic, Ty, handler_value,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::af_packet::PacketOptions;
@@ -103,7 +103,8 @@ pub static ENTRY: Entry = Entry::new(
     build,
 )
 .shared_by(sharing::shares)
-    .with_hot_swap::<FromDevice>();
+    .with_hot_swap::<FromDevice>()
+    .with_handlers::<FromDevice>();
 
 const ARGS: &[Arg] = &[
     Arg::required("DEVNAME", Ty::Str, "an interface, pcap:FILE, pcap:IN>OUT, or none"),
@@ -399,7 +400,26 @@ impl Element for FromDevice {
         cx.set_timer(0, cx.now().saturating_add(STATISTICS_NS));
     }
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        match &mut self.source {
+            Source::Live(live) => {
+                live.count_drops(cx);
+                live.unwatch(cx);
+                Ok(())
+            }
+            Source::Capture(capture) => capture.finish(),
+            Source::Closed(_) | Source::Nothing => Ok(()),
+        }
+    }
+}
+
+impl Handlers for FromDevice {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         match name {
             "count" => Ok(self.count.to_string()),
             "byte_count" => Ok(self.bytes.to_string()),
@@ -429,25 +449,18 @@ impl Element for FromDevice {
         }
     }
 
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
         match name {
             "active" => self.active = handler_value(name, value)?,
             "reset_counts" => (self.count, self.bytes) = (0, 0),
             _ => return Err(HandlerError::no_write(name)),
         }
         Ok(())
-    }
-
-    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        match &mut self.source {
-            Source::Live(live) => {
-                live.count_drops(cx);
-                live.unwatch(cx);
-                Ok(())
-            }
-            Source::Capture(capture) => capture.finish(),
-            Source::Closed(_) | Source::Nothing => Ok(()),
-        }
     }
 }
 

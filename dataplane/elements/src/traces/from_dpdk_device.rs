@@ -4,8 +4,8 @@ use std::any::Any;
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, HotSwap, Nanos, Operation,
-    Reason, Replicas, Run, Spec, Threading, Topic, Ty, handler_value, reasons,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Handlers, HotSwap, Nanos,
+    Operation, Reason, Replicas, Run, Spec, Threading, Topic, Ty, handler_value, reasons,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::dpdk::{Counters, Device, Receiver};
@@ -96,7 +96,8 @@ pub static ENTRY: Entry = Entry::new(
     build,
 )
 .shared_by(dpdk::shares)
-    .with_hot_swap::<FromDpdkDevice>();
+    .with_hot_swap::<FromDpdkDevice>()
+    .with_handlers::<FromDpdkDevice>();
 
 reasons! {
     /// Why a packet that reached the port is not emitted.
@@ -238,7 +239,24 @@ impl Element for FromDpdkDevice {
         cx.set_timer(0, cx.now().saturating_add(STATISTICS_NS));
     }
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, param: &str) -> Result<String, HandlerError> {
+    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.count_drops(cx);
+        self.ports.let_go();
+        self.receiver = None;
+        if let Some(device) = &self.device {
+            device.rest();
+        }
+        Ok(())
+    }
+}
+
+impl Handlers for FromDpdkDevice {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        param: &str,
+    ) -> Result<String, HandlerError> {
         let counters = || self.device.as_ref().map(|device| device.counters()).unwrap_or_default();
         match name {
             "count" => Ok(self.count.to_string()),
@@ -259,21 +277,16 @@ impl Element for FromDpdkDevice {
         }
     }
 
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
         match name {
             "active" => self.active = handler_value(name, value)?,
             "reset_counts" => (self.count, self.bytes) = (0, 0),
             _ => return Err(HandlerError::no_write(name)),
-        }
-        Ok(())
-    }
-
-    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.count_drops(cx);
-        self.ports.let_go();
-        self.receiver = None;
-        if let Some(device) = &self.device {
-            device.rest();
         }
         Ok(())
     }

@@ -1,8 +1,9 @@
 //! FromDump: packets out of a capture file.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cost, CostModel, Cx, Element, Entry, Handler, HandlerError, Load, Made,
-    Nanos, Operation, Replicas, Run, Spec, Threading, Topic, Ty, handler_value, reasons,
+    Arg, ArgErrors, Args, Cost, CostModel, Cx, Element, Entry, Handler, HandlerError, Handlers,
+    Load, Made, Nanos, Operation, Replicas, Run, Spec, Threading, Topic, Ty, handler_value,
+    reasons,
 };
 use thruway_packet::{Batch, MAX_BATCH, Packet};
 use thruway_port::capture::LinkType;
@@ -43,7 +44,8 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-.with_cost_model::<FromDump>();
+.with_cost_model::<FromDump>()
+.with_handlers::<FromDump>();
 
 const ARGS: &[Arg] = &[
     Arg::required("FILENAME", Ty::File, "the capture; - for standard input"),
@@ -300,7 +302,18 @@ impl Element for FromDump {
         self.count += batch.len() as u64;
     }
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+    fn finish(&mut self, _cx: &mut Cx<'_>) -> Result<(), String> {
+        self.capture.finish()
+    }
+}
+
+impl Handlers for FromDump {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         match name {
             "count" => Ok(self.count.to_string()),
             "sampling_prob" => Ok(self.sampler.text()),
@@ -314,7 +327,12 @@ impl Element for FromDump {
         }
     }
 
-    fn write(&mut self, cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
         match name {
             "active" => self.set_active(handler_value(name, value)?),
             "reset_counts" => self.count = 0,
@@ -335,10 +353,6 @@ impl Element for FromDump {
             _ => return Err(HandlerError::no_write(name)),
         }
         Ok(())
-    }
-
-    fn finish(&mut self, _cx: &mut Cx<'_>) -> Result<(), String> {
-        self.capture.finish()
     }
 }
 

@@ -4,8 +4,8 @@ use std::any::Any;
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, HotSwap, Operation, Replicas,
-    Run, Spec, Threading, Topic, Ty,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Handlers, HotSwap, Operation,
+    Replicas, Run, Spec, Threading, Topic, Ty,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::tap::{Tap, TapOptions};
@@ -55,7 +55,8 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_hot_swap::<FromHost>();
+    .with_hot_swap::<FromHost>()
+    .with_handlers::<FromHost>();
 
 struct FromHost {
     setup: Setup,
@@ -128,20 +129,27 @@ impl Element for FromHost {
         Run::Again
     }
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        if let Some(link) = self.link.take() {
+            link.unwatch(cx);
+        }
+        Ok(())
+    }
+}
+
+impl Handlers for FromHost {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         match name {
             "count" => Ok(self.count.to_string()),
             "byte_count" => Ok(self.bytes.to_string()),
             "dev_name" => Ok(self.link.as_ref().map_or("", TapLink::name).to_owned()),
             _ => Err(HandlerError::no_read(name)),
         }
-    }
-
-    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        if let Some(link) = self.link.take() {
-            link.unwatch(cx);
-        }
-        Ok(())
     }
 }
 

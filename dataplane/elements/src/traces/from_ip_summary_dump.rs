@@ -42,7 +42,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+.with_handlers::<TextDump>();
 
 const ARGS: &[Arg] = &[
     Arg::optional("FILENAME", Ty::File, "the summary; - for standard input"),

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas, Run,
-    Spec, Threading, Topic, Ty,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Handlers, Operation, Replicas,
+    Run, Spec, Threading, Topic, Ty,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::tap::TapOptions;
@@ -71,7 +71,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+.with_handlers::<KernelTap>();
 
 struct KernelTap {
     setup: Setup,
@@ -160,7 +161,21 @@ impl Element for KernelTap {
         if taken || pulled { Run::Again } else { Run::Idle }
     }
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        if let Some(link) = self.link.take() {
+            link.unwatch(cx);
+        }
+        Ok(())
+    }
+}
+
+impl Handlers for KernelTap {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         match name {
             "count" => Ok(self.count.to_string()),
             "byte_count" => Ok(self.bytes.to_string()),
@@ -168,12 +183,5 @@ impl Element for KernelTap {
             "dev_name" => Ok(self.link.as_ref().map_or("", TapLink::name).to_owned()),
             _ => Err(HandlerError::no_read(name)),
         }
-    }
-
-    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        if let Some(link) = self.link.take() {
-            link.unwatch(cx);
-        }
-        Ok(())
     }
 }

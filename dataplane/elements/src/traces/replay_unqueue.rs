@@ -3,12 +3,14 @@
 use std::collections::HashMap;
 
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Cost, CostModel, Cx, Element, Entry, Handler, HandlerError, Load,
-    Made, Nanos, Operation, Replicas, Run, Spec, Threading, Topic, Ty, handler_value,
+    Alias, Arg, ArgErrors, Args, Cost, CostModel, Cx, Element, Entry, Handler, Load, Made, Nanos,
+    Operation, Replicas, Run, Spec, Threading, Topic, Ty,
 };
 use thruway_packet::{Batch, Image, MAX_BATCH, Marks, Packet, prefetch_bytes};
 
 use crate::census::{Census, replaying};
+
+mod handlers;
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -67,7 +69,8 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_cost_model::<ReplayUnqueue>();
+    .with_cost_model::<ReplayUnqueue>()
+    .with_handlers::<ReplayUnqueue>();
 
 /// Packets start at multiples of a processor's line: a read that straddles two costs twice.
 const ALIGN: usize = 64;
@@ -395,34 +398,6 @@ impl Element for ReplayUnqueue {
             _ if made => Run::Again,
             _ => Run::Idle,
         }
-    }
-
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
-        match name {
-            "count" => Ok(self.count.to_string()),
-            "loaded" => Ok(self.store.heads.len().to_string()),
-            "active" => Ok(self.active.to_string()),
-            "stop" => Ok(self.rounds.to_string()),
-            "timing" => Ok(self.timing.to_string()),
-            _ => Err(HandlerError::no_read(name)),
-        }
-    }
-
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
-        match name {
-            "active" => {
-                self.active = handler_value(name, value)?;
-                self.began = None;
-            }
-            "timing" => {
-                self.timing = handler_value(name, value)?;
-                self.began = None;
-            }
-            "stop" => self.rounds = handler_value(name, value)?,
-            "reset" => self.loaded = false,
-            _ => return Err(HandlerError::no_write(name)),
-        }
-        Ok(())
     }
 }
 

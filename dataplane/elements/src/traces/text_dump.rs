@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Cursor, Read};
 
 use thruway_element::{
-    ArgErrors, Args, Cx, Element, Handler, HandlerError, Run, handler_value, reasons,
+    ArgErrors, Args, Cx, Element, Handler, HandlerError, Handlers, Run, handler_value, reasons,
 };
 use thruway_packet::{Anno, Batch, MAX_BATCH, Packet};
 
@@ -328,7 +328,18 @@ impl Element for TextDump {
         }
     }
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+    fn finish(&mut self, _cx: &mut Cx<'_>) -> Result<(), String> {
+        self.failure.take().map_or(Ok(()), Err)
+    }
+}
+
+impl Handlers for TextDump {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         match name {
             "count" => Ok(self.count.to_string()),
             "sampling_prob" => Ok(self.sampler.text()),
@@ -345,7 +356,12 @@ impl Element for TextDump {
         }
     }
 
-    fn write(&mut self, cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
         match name {
             "active" => {
                 self.active = handler_value(name, value)?;
@@ -358,9 +374,5 @@ impl Element for TextDump {
             _ => return Err(HandlerError::no_write(name)),
         }
         Ok(())
-    }
-
-    fn finish(&mut self, _cx: &mut Cx<'_>) -> Result<(), String> {
-        self.failure.take().map_or(Ok(()), Err)
     }
 }

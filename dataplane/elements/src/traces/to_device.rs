@@ -4,8 +4,8 @@ use std::any::Any;
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Buffer, Changes, Cx, Element, Entry, Handler, HandlerError, HotSwap,
-    Operation, Replicas, Run, Spec, Threading, Topic, Ty, reasons,
+    Arg, ArgErrors, Args, Buffer, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers,
+    HotSwap, Operation, Replicas, Run, Spec, Threading, Topic, Ty, reasons,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::capture::WriterOptions;
@@ -79,7 +79,8 @@ pub static ENTRY: Entry = Entry::new(
     build,
 )
     .with_buffer::<ToDevice>()
-    .with_hot_swap::<ToDevice>();
+    .with_hot_swap::<ToDevice>()
+    .with_handlers::<ToDevice>();
 
 reasons! {
     /// Why a packet is not sent.
@@ -400,26 +401,6 @@ impl Element for ToDevice {
         self.retry(cx);
     }
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
-        match name {
-            "count" => Ok(self.count.to_string()),
-            "byte_count" => Ok(self.bytes.to_string()),
-            "method" => Ok(match &self.sink {
-                Sink::Live(live) => live.way().to_owned(),
-                _ => "-".to_owned(),
-            }),
-            _ => Err(HandlerError::no_read(name)),
-        }
-    }
-
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, _value: &str) -> Result<(), HandlerError> {
-        match name {
-            "reset_counts" => (self.count, self.bytes) = (0, 0),
-            _ => return Err(HandlerError::no_write(name)),
-        }
-        Ok(())
-    }
-
     fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.handover.close(&mut self.waiting);
         self.send_all(cx);
@@ -432,6 +413,38 @@ impl Element for ToDevice {
             Sink::Capture(out, _) => out.finish(),
             _ => Ok(()),
         }
+    }
+}
+
+impl Handlers for ToDevice {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
+        match name {
+            "count" => Ok(self.count.to_string()),
+            "byte_count" => Ok(self.bytes.to_string()),
+            "method" => Ok(match &self.sink {
+                Sink::Live(live) => live.way().to_owned(),
+                _ => "-".to_owned(),
+            }),
+            _ => Err(HandlerError::no_read(name)),
+        }
+    }
+
+    fn write_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _value: &str,
+    ) -> Result<(), HandlerError> {
+        match name {
+            "reset_counts" => (self.count, self.bytes) = (0, 0),
+            _ => return Err(HandlerError::no_write(name)),
+        }
+        Ok(())
     }
 }
 

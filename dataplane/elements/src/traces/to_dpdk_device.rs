@@ -4,8 +4,8 @@ use std::any::Any;
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Buffer, Changes, Cx, Element, Entry, Handler, HandlerError, HotSwap,
-    Nanos, Operation, Replicas, Run, Spec, Threading, Topic, Ty, reasons,
+    Arg, ArgErrors, Args, Buffer, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers,
+    HotSwap, Nanos, Operation, Replicas, Run, Spec, Threading, Topic, Ty, reasons,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::dpdk::{Device, Sender};
@@ -75,7 +75,8 @@ pub static ENTRY: Entry = Entry::new(
     build,
 )
     .with_buffer::<ToDpdkDevice>()
-    .with_hot_swap::<ToDpdkDevice>();
+    .with_hot_swap::<ToDpdkDevice>()
+    .with_handlers::<ToDpdkDevice>();
 
 reasons! {
     /// Why a packet is not sent.
@@ -317,26 +318,6 @@ impl Element for ToDpdkDevice {
         self.retry(cx, RETRY_NS);
     }
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, param: &str) -> Result<String, HandlerError> {
-        let counters = || self.device.as_ref().map(|device| device.counters()).unwrap_or_default();
-        match name {
-            "count" => Ok(self.count.to_string()),
-            "byte_count" => Ok(self.bytes.to_string()),
-            "hw_count" => Ok(counters().sent.to_string()),
-            "hw_bytes" => Ok(counters().sent_bytes.to_string()),
-            "hw_errors" => Ok(counters().send_errors.to_string()),
-            _ => dpdk::read(self.device.as_ref(), name, param),
-        }
-    }
-
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, _value: &str) -> Result<(), HandlerError> {
-        match name {
-            "reset_counts" => (self.count, self.bytes) = (0, 0),
-            _ => return Err(HandlerError::no_write(name)),
-        }
-        Ok(())
-    }
-
     fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.handover.close(&mut self.waiting);
         self.send(cx);
@@ -348,6 +329,38 @@ impl Element for ToDpdkDevice {
         self.ports.let_go();
         if let Some(device) = &self.device {
             device.rest();
+        }
+        Ok(())
+    }
+}
+
+impl Handlers for ToDpdkDevice {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        param: &str,
+    ) -> Result<String, HandlerError> {
+        let counters = || self.device.as_ref().map(|device| device.counters()).unwrap_or_default();
+        match name {
+            "count" => Ok(self.count.to_string()),
+            "byte_count" => Ok(self.bytes.to_string()),
+            "hw_count" => Ok(counters().sent.to_string()),
+            "hw_bytes" => Ok(counters().sent_bytes.to_string()),
+            "hw_errors" => Ok(counters().send_errors.to_string()),
+            _ => dpdk::read(self.device.as_ref(), name, param),
+        }
+    }
+
+    fn write_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _value: &str,
+    ) -> Result<(), HandlerError> {
+        match name {
+            "reset_counts" => (self.count, self.bytes) = (0, 0),
+            _ => return Err(HandlerError::no_write(name)),
         }
         Ok(())
     }

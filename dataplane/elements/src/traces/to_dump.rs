@@ -2,7 +2,7 @@
 
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, Handler, HandlerError,
-    Load, Operation, Replicas, Run, Spec, Threading, Topic, Ty, reasons,
+    Handlers, Load, Operation, Replicas, Run, Spec, Threading, Topic, Ty, reasons,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::capture::{FileFormat, LinkType, WriterOptions};
@@ -44,7 +44,8 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-.with_cost_model::<ToDump>();
+.with_cost_model::<ToDump>()
+.with_handlers::<ToDump>();
 
 const ARGS: &[Arg] = &[
     Arg::required("FILENAME", Ty::OutFile, "the capture; - for standard output"),
@@ -180,7 +181,18 @@ impl Element for ToDump {
         }
     }
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+    fn finish(&mut self, _cx: &mut Cx<'_>) -> Result<(), String> {
+        self.out.finish()
+    }
+}
+
+impl Handlers for ToDump {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         match name {
             "count" => Ok(self.count.to_string()),
             "filename" => Ok(self.out.path().to_owned()),
@@ -188,17 +200,18 @@ impl Element for ToDump {
         }
     }
 
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, _value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _value: &str,
+    ) -> Result<(), HandlerError> {
         match name {
             "reset_counts" => self.count = 0,
             "flush" => self.out.flush().map_err(HandlerError::refused)?,
             _ => return Err(HandlerError::no_write(name)),
         }
         Ok(())
-    }
-
-    fn finish(&mut self, _cx: &mut Cx<'_>) -> Result<(), String> {
-        self.out.finish()
     }
 }
 

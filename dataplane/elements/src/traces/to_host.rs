@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
-    Spec, Topic, Ty,
+    Alias, Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Handlers, Operation,
+    Replicas, Spec, Topic, Ty,
 };
 use thruway_packet::Batch;
 
@@ -51,7 +51,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_handlers::<ToHost>();
 
 struct ToHost {
     device: Option<String>,
@@ -97,8 +98,15 @@ impl Element for ToHost {
             None => cx.drop_all(Lost::Refused, batch),
         }
     }
+}
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+impl Handlers for ToHost {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         match name {
             "count" => Ok(self.count.to_string()),
             "dev_name" => Ok(self.device.clone().unwrap_or_default()),

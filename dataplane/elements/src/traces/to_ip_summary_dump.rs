@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use thruway_element::text::quote;
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Operation, Replicas,
-    Run, Spec, Threading, Topic, Ty, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers, Operation,
+    Replicas, Run, Spec, Threading, Topic, Ty, reasons,
 };
 use thruway_packet::{Anno, Batch, MAX_BATCH, Packet};
 
@@ -51,7 +51,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+    .with_handlers::<ToIpSummaryDump>();
 
 const ARGS: &[Arg] = &[
     Arg::required("FILENAME", Ty::OutFile, "the summary; - for standard output"),
@@ -317,21 +318,33 @@ impl Element for ToIpSummaryDump {
         self.complain(cx, flushed);
     }
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+    fn finish(&mut self, _cx: &mut Cx<'_>) -> Result<(), String> {
+        Self::lock(&self.out).flush(&self.path)
+    }
+}
+
+impl Handlers for ToIpSummaryDump {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         match name {
             "count" => Ok(self.count.to_string()),
             _ => Err(HandlerError::no_read(name)),
         }
     }
 
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, _value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _value: &str,
+    ) -> Result<(), HandlerError> {
         match name {
             "flush" => Self::lock(&self.out).flush(&self.path).map_err(HandlerError::refused),
             _ => Err(HandlerError::no_write(name)),
         }
-    }
-
-    fn finish(&mut self, _cx: &mut Cx<'_>) -> Result<(), String> {
-        Self::lock(&self.out).flush(&self.path)
     }
 }

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use thruway_element::{
-    Arg, Args, Cx, Element, Entry, Handler, HandlerError, Handoff, HandoffQueue, Purpose, Registry,
-    Replicas, Run, Spec, Threading, Ty, Verdict,
+    Arg, Args, Cx, Element, Entry, Handler, HandlerError, Handlers, Handoff, HandoffQueue, Purpose,
+    Registry, Replicas, Run, Spec, Threading, Ty, Verdict,
 };
 use thruway_engine::{Options, Router};
 use thruway_lang::{NoLibraries, Source, Variables, load};
@@ -44,7 +44,8 @@ static SOURCE: Entry = Entry::new(
             stop: args.get("STOP")?,
         }))
     },
-);
+)
+.with_handlers::<Source0>();
 
 struct Source0 {
     left: u64,
@@ -70,8 +71,10 @@ impl Element for Source0 {
         }
         Run::Again
     }
+}
 
-    fn read(
+impl Handlers for Source0 {
+    fn read_handler(
         &mut self,
         _cx: &mut Cx<'_>,
         _name: &str,
@@ -287,7 +290,8 @@ static ASK: Entry = Entry::new(
         let (call, left) = (args.get("CALL")?, args.get("COUNT")?);
         Ok(Box::new(Ask { call, left, stop: args.get("STOP")?, wrong: 0 }))
     },
-);
+)
+.with_handlers::<Ask>();
 
 /// Reads another element's handler again and again, and when its own handler `ask` is read; `count`
 /// is how often that failed.
@@ -310,8 +314,15 @@ impl Element for Ask {
         self.wrong += u64::from(cx.read_handler(&self.call).is_err());
         Run::Again
     }
+}
 
-    fn read(&mut self, cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+impl Handlers for Ask {
+    fn read_handler(
+        &mut self,
+        cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         if name == "ask" { cx.read_handler(&self.call) } else { Ok(self.wrong.to_string()) }
     }
 }
@@ -388,7 +399,8 @@ static HAND: Entry = Entry::new(
         }))
     },
 )
-.with_handoff_queue::<Hand>();
+.with_handoff_queue::<Hand>()
+.with_handlers::<Hand>();
 
 /// What any thread pushes goes on in thread 0, which stops after COUNT packets.
 struct Hand {
@@ -410,8 +422,15 @@ impl Element for Hand {
             cx.stop();
         }
     }
+}
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+impl Handlers for Hand {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         match name {
             "active" => Ok(self.active.to_string()),
             "handed" => Ok(self.handed.to_string()),
@@ -419,7 +438,12 @@ impl Element for Hand {
         }
     }
 
-    fn write(&mut self, _cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
         match name {
             "active" => self.active = thruway_element::handler_value(name, value)?,
             _ => return Err(HandlerError::no_write(name)),
@@ -445,7 +469,8 @@ impl HandoffQueue for Hand {
 static AWAIT: Entry = Entry::new(
     Spec { name: "Await", ports: "0/0", handlers: &[Handler::write("run", "")], ..Spec::DEFAULT },
     |args| Ok(Box::new(Await(args.name().into()))),
-);
+)
+.with_handlers::<Await>();
 
 /// Writes down a signal and stops the driver.
 struct Await(String);
@@ -455,8 +480,15 @@ impl Element for Await {
         let node = cx.node();
         cx.host().take_signal(node, SIGNAL)
     }
+}
 
-    fn write(&mut self, cx: &mut Cx<'_>, _name: &str, _value: &str) -> Result<(), HandlerError> {
+impl Handlers for Await {
+    fn write_handler(
+        &mut self,
+        cx: &mut Cx<'_>,
+        _name: &str,
+        _value: &str,
+    ) -> Result<(), HandlerError> {
         LOG.lock().unwrap().push((self.0.clone(), 0));
         cx.stop();
         Ok(())

@@ -16,7 +16,7 @@ mod variables;
 use rustix::process::Signal;
 use thruway_element::{
     Alias, Arg, ArgError, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError,
-    NOTHING_MORE, Replicas, Run, Spec, Threading, Topic, Ty, reasons,
+    Handlers, NOTHING_MORE, Replicas, Run, Spec, Threading, Topic, Ty, reasons,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -60,7 +60,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+.with_handlers::<Script>();
 
 const DOCS: &str = "\
 Each argument is an instruction; they are done one after the other. In their texts `$x` stands for \
@@ -321,12 +322,24 @@ impl Element for Script {
             self.packet(cx, port, packet);
         }
     }
+}
 
-    fn read(&mut self, cx: &mut Cx<'_>, name: &str, param: &str) -> Result<String, HandlerError> {
+impl Handlers for Script {
+    fn read_handler(
+        &mut self,
+        cx: &mut Cx<'_>,
+        name: &str,
+        param: &str,
+    ) -> Result<String, HandlerError> {
         self.machine.read_own(cx, name, param)
     }
 
-    fn write(&mut self, cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
         self.machine.write_own(cx, name, value)?;
         if self.managing && self.machine.state == State::Ended(Ending::Stop) {
             self.release(cx);

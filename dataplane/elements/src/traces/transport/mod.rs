@@ -9,8 +9,8 @@ mod stream;
 use std::any::Any;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Buffer, Cx, Element, Handler, HandlerError, HotSwap, Operation, Pressing,
-    Reason, Run, Spec, Threading, Topic, Ty, reasons,
+    Arg, ArgErrors, Args, Buffer, Cx, Element, Handler, HandlerError, Handlers, HotSwap, Operation,
+    Pressing, Reason, Run, Spec, Threading, Topic, Ty, reasons,
 };
 use thruway_packet::{Anno, Batch, MAX_BATCH, Packet, SMALL_FRAME};
 use thruway_port::capture::LinkType;
@@ -295,7 +295,22 @@ impl Element for Transport {
         }
     }
 
-    fn read(&mut self, _cx: &mut Cx<'_>, name: &str, _param: &str) -> Result<String, HandlerError> {
+    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.send(cx);
+        cx.drop_all(Lost::NotConnected, &mut self.waiting);
+        self.link.unwatch(cx);
+        self.link = Box::new(stream::Gone);
+        Ok(())
+    }
+}
+
+impl Handlers for Transport {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         let [own, peer] = self.link.addresses();
         match name {
             "count" => Ok(self.count.to_string()),
@@ -305,14 +320,6 @@ impl Element for Transport {
             "peer" => Ok(peer.unwrap_or_else(|| "-".to_owned())),
             _ => Err(HandlerError::no_read(name)),
         }
-    }
-
-    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.send(cx);
-        cx.drop_all(Lost::NotConnected, &mut self.waiting);
-        self.link.unwatch(cx);
-        self.link = Box::new(stream::Gone);
-        Ok(())
     }
 }
 
