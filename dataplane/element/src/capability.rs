@@ -115,6 +115,12 @@ pub trait Buffer: Element {
     fn storage(&self) -> Option<Storage> {
         None
     }
+
+    /// Whether what comes now is worked on: false while it is full, or while the function that it
+    /// hands packets to does not run.
+    fn accepts(&self) -> bool {
+        self.storage().is_none_or(|storage| storage.len < storage.capacity)
+    }
 }
 
 /// An element whose cost depends on arguments, tables or traffic: of others their spec's

@@ -14,7 +14,7 @@ use thruway_packet::{Batch, Packet};
 use crate::later::HandlerError;
 use crate::outside::{Origin, Remote};
 use crate::reason::Reason;
-use crate::storage::Storage;
+use crate::storage::{Backlog, Storage};
 use crate::wires::{PullFrom, Target, Wires};
 
 pub use verdict::Verdict;
@@ -173,6 +173,13 @@ pub trait Host {
 
     /// [`crate::Buffer::storage`] of another element of this thread.
     fn storage(&self, node: u32) -> Option<Storage> {
+        let _ = node;
+        None
+    }
+
+    /// What waits at another element of this thread; `None` of one that keeps no packets
+    /// ([`crate::Buffer`]).
+    fn backlog(&self, node: u32) -> Option<Backlog> {
         let _ = node;
         None
     }
@@ -402,12 +409,24 @@ impl<'a> Cx<'a> {
     /// pulled through this element, upstream of its input 0.
     pub fn nearest_stores(&self) -> Vec<u32> {
         let stores = |node| self.host.storage(node).is_some();
-        self.wires.nearest(self.node, self.is_pull_input(0), &stores)
+        self.wires.nearest((self.node, 0), self.is_pull_input(0), &stores)
     }
 
     /// The nearest elements downstream of output 0 that store packets.
     pub fn nearest_stores_downstream(&self) -> Vec<u32> {
-        self.wires.nearest(self.node, false, &|node| self.host.storage(node).is_some())
+        self.wires.nearest((self.node, 0), false, &|node| self.host.storage(node).is_some())
+    }
+
+    /// What waits at another element, if it keeps packets for later.
+    #[inline]
+    pub fn backlog(&self, node: u32) -> Option<Backlog> {
+        self.host.backlog(node)
+    }
+
+    /// The nearest elements downstream of output `port` that keep packets for later.
+    pub fn nearest_buffers_downstream(&self, port: usize) -> Vec<u32> {
+        let keeps = |node| self.host.backlog(node).is_some();
+        self.wires.nearest((self.node, port), false, &keeps)
     }
 
     /// Whether input `port` is a pull input.

@@ -60,7 +60,7 @@ pub use spec::{
     Wants,
 };
 pub use stats::{NodeStats, Stats};
-pub use storage::Storage;
+pub use storage::{Backlog, Storage};
 pub use threading::Threading;
 pub use values::{
     Addresses, AnnoArg, Bandwidth, Declared, FromArg, Ip6Prefix, IpPrefix, Nanos, Size, UdpPort,

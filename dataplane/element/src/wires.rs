@@ -232,11 +232,11 @@ impl Wires {
         }
     }
 
-    /// The nearest nodes for which `wanted` holds: upstream of the pull input 0 of `node`, or
-    /// downstream of its output 0. In order of their numbers.
+    /// The nearest nodes for which `wanted` holds: upstream of the pull input `port` of `node`, or
+    /// downstream of its output of that number. In order of their numbers.
     pub(crate) fn nearest(
         &self,
-        node: u32,
+        (node, port): (u32, usize),
         upstream: bool,
         wanted: &dyn Fn(u32) -> bool,
     ) -> Vec<u32> {
@@ -247,7 +247,7 @@ impl Wires {
         };
         let ports = |node| if upstream { self.inputs(node) } else { self.outputs(node) };
         let (mut found, mut seen) = (Vec::new(), vec![node]);
-        let mut ways: Vec<u32> = next(node, 0).into_iter().collect();
+        let mut ways: Vec<u32> = next(node, port).into_iter().collect();
         while let Some(node) = ways.pop() {
             if seen.contains(&node) {
                 continue;
@@ -316,10 +316,10 @@ mod tests {
     #[test]
     fn nearest_both_ways() {
         let wires = wires();
-        assert_eq!(wires.nearest(0, false, &|node| node >= 2), [2, 3]);
-        assert_eq!(wires.nearest(0, false, &|node| node == 2), [2]);
-        assert_eq!(wires.nearest(6, true, &|node| node == 2), [2]);
-        assert_eq!(wires.nearest(0, false, &|_| false), [0u32; 0]);
+        assert_eq!(wires.nearest((0, 0), false, &|node| node >= 2), [2, 3]);
+        assert_eq!(wires.nearest((0, 0), false, &|node| node == 2), [2]);
+        assert_eq!(wires.nearest((6, 0), true, &|node| node == 2), [2]);
+        assert_eq!(wires.nearest((0, 0), false, &|_| false), [0u32; 0]);
     }
 
     #[test]

@@ -4,7 +4,8 @@ use std::os::fd::{OwnedFd, RawFd};
 use std::sync::Arc;
 
 use thruway_element::{
-    Buffer, Cx, Ear, Element, HandlerError, Host, Origin, PullFrom, Remote, Storage, Visit, Wires,
+    Backlog, Buffer, Cx, Ear, Element, HandlerError, Host, Origin, PullFrom, Remote, Storage,
+    Visit, Wires,
 };
 use thruway_packet::{Batch, cycles};
 
@@ -376,6 +377,15 @@ impl Host for Core {
         let element = self.elements.get(node as usize)?.as_deref()?;
         let buffer = self.layout.entries[node as usize]?.buffer(element);
         buffer.and_then(Buffer::storage).or_else(|| self.handoffs.storage(node))
+    }
+
+    fn backlog(&self, node: u32) -> Option<Backlog> {
+        if let Some(Storage { len, capacity }) = self.handoffs.storage(node) {
+            return Some(Backlog { packets: len, accepts: len < capacity });
+        }
+        let element = self.elements.get(node as usize)?.as_deref()?;
+        let buffer = self.layout.entries[node as usize]?.buffer(element)?;
+        Some(Backlog { packets: buffer.holding(), accepts: buffer.accepts() })
     }
 
     fn burst(&self) -> usize {

@@ -4,6 +4,7 @@ mod both_ways;
 mod neighbour;
 pub mod parts;
 mod sessions;
+mod steering;
 mod wakes;
 
 use std::path::Path;

@@ -387,6 +387,11 @@ impl Buffer for Nf {
         let held = state.entries.as_ref().map_or(0, Entries::held);
         with_it + state.waiting() + held
     }
+
+    fn accepts(&self) -> bool {
+        let link = self.running.as_ref().and_then(|state| state.link.as_ref());
+        link.is_some_and(|link| link.occupancy() < self.settings.shape.slots)
+    }
 }
 
 impl SessionFunction for Nf {

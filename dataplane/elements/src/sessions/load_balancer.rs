@@ -13,7 +13,9 @@ use zerocopy::FromBytes;
 
 use balance::{Balanced, Balancer, HashOf};
 use lost::Lost;
-use servers::{Method, Place, Server, Servers, Standing};
+use servers::{METHODS, Place, Server, Servers, method};
+
+use super::pool::Standing;
 
 mod address;
 mod balance;
@@ -65,7 +67,7 @@ pub static ENTRY: Entry = Entry::new(
         args: &[
             Arg::rest("SERVER", Ty::Rule("ADDRESS[:PORT] [WEIGHT]"), "a server"),
             Arg::required_keyword("VIP", Ty::Rule("ADDRESS[:PORT]/PROTOCOL..."), "the services"),
-            Arg::keyword("METHOD", Ty::Choice(Method::WORDS), "how servers are chosen")
+            Arg::keyword("METHOD", Ty::Choice(METHODS), "how servers are chosen")
                 .or("round-robin"),
             Arg::keyword(
                 "HASH",
@@ -119,8 +121,8 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         return Err(args.error("VIP", "is empty; write ADDRESS:PORT/tcp").into());
     }
     let word: String = args.get("METHOD")?;
-    let method = Method::parse(&word).ok_or_else(|| {
-        args.error("METHOD", format!("'{word}' is none of {}", Method::WORDS.join(", ")))
+    let method = method(&word).ok_or_else(|| {
+        args.error("METHOD", format!("'{word}' is none of {}", METHODS.join(", ")))
     })?;
     let hash_of = match args.get::<String>("HASH")?.as_str() {
         "connection" => HashOf::Connection,
@@ -206,12 +208,12 @@ impl Handlers for LoadBalancer {
         let servers = self.balancer.servers.iter();
         let lines: Vec<String> = match name {
             "servers" => servers
-                .map(|server| format!("{} {} {}", server.place, server.weight, server.standing))
+                .map(|server| format!("{} {} {}", server.id, server.weight, server.standing))
                 .collect(),
             "counts" => servers
                 .map(|server| {
                     let (now, total) = (server.sessions, server.total);
-                    format!("{} {now} {total} {} {}", server.place, server.packets, server.bytes)
+                    format!("{} {now} {total} {} {}", server.id, server.packets, server.bytes)
                 })
                 .collect(),
             _ => return Err(HandlerError::no_read(name)),

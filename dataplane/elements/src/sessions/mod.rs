@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 pub(crate) mod alone;
+mod balance;
 mod class_output;
 mod connection_limiter;
 mod flow_classifier;
@@ -16,6 +17,7 @@ mod load_balancer;
 mod nat;
 #[cfg(test)]
 pub(crate) mod plain;
+mod pool;
 pub(crate) mod rewrite;
 mod session_limiter;
 mod session_stats;
@@ -26,6 +28,7 @@ use thruway_element::Entry;
 
 /// The elements of this topic, sorted by name.
 pub static ELEMENTS: &[&Entry] = &[
+    &balance::ENTRY,
     &connection_limiter::ENTRY,
     &flow_classifier::ENTRY,
     &flow_dispatcher::ENTRY,

@@ -5,7 +5,8 @@ use std::net::Ipv4Addr;
 use thruway_wire::flow::FiveTuple;
 use thruway_wire::ip_protocol::{ICMP, TCP, UDP};
 
-use super::servers::{Place, WEIGHT_MAX};
+use super::servers::Place;
+use crate::sessions::pool::WEIGHT_MAX;
 
 /// Most services of one balancer: each new session is compared with all.
 pub(super) const SERVICES_MAX: usize = 64;

@@ -11,7 +11,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::address::Service;
 use super::lost::Lost;
-use super::servers::{Servers, Ticket, mixed};
+use super::servers::{Servers, ticket_of};
+use crate::sessions::pool::{Ticket, mixed};
 use crate::sessions::rewrite::{End, Translation};
 
 /// State of a session.
@@ -108,7 +109,7 @@ impl Balancer {
         let mut lost = Lost::NoServer;
         for attempt in 0.. {
             let Some(ticket) = self.servers.choose(hash, attempt) else { break };
-            let Some(place) = self.servers.of(ticket).map(|server| server.place) else { break };
+            let Some(place) = self.servers.of(ticket).map(|server| server.id) else { break };
             let before = (tuple.dst, tuple.dst_port);
             // A query keeps its identifier.
             let port = place.port.filter(|_| tuple.protocol != ICMP);
@@ -141,7 +142,7 @@ impl Balancer {
             return Balanced::marked(OTHER);
         };
         let port = (protocol != u64::from(ICMP)).then_some(ends[1].1);
-        let Some(ticket) = self.servers.ticket_of(ends[1].0, port) else {
+        let Some(ticket) = ticket_of(&self.servers, ends[1].0, port) else {
             return Balanced { translation, ..Balanced::marked(UNKNOWN) };
         };
         self.servers.begin(ticket, false);

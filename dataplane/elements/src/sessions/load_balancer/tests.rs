@@ -7,11 +7,11 @@ use thruway_element::Verdict;
 use thruway_wire::flow::FiveTuple;
 
 use super::address::Service;
-use super::servers::mixed;
 use super::*;
 use crate::rig::Rig;
 use crate::sessions::alone::{Table, Tuple, marked, tuple_of};
 use crate::sessions::plain::{Plain, error_about};
+use crate::sessions::pool::{Method, mixed};
 
 const VIP: u32 = 0xc000_0201;
 const SERVERS: u32 = 0x0a01_0000;
@@ -38,7 +38,7 @@ fn to_service(client: u32, port: u16, icmp: bool, service_port: u16) -> Tuple {
 }
 
 fn method() -> impl Strategy<Value = Method> {
-    (0..Method::WORDS.len()).prop_map(|at| Method::parse(Method::WORDS[at]).unwrap())
+    (0..METHODS.len()).prop_map(|at| super::method(METHODS[at]).unwrap())
 }
 
 #[derive(Clone, Debug)]
@@ -219,7 +219,7 @@ proptest! {
                 _ => change(&mut table, &mut oracle, &event),
             }
             for server in table.function.servers.iter() {
-                let n = server.place.addr - SERVERS;
+                let n = server.id.addr - SERVERS;
                 prop_assert_eq!(server.sessions as usize, oracle.held(n));
                 prop_assert_eq!(server.held, server.sessions);
                 prop_assert_eq!(Some(&server.standing), oracle.standing.get(&n));
@@ -271,7 +271,7 @@ fn shares(method: Method, weights: &[u32], sessions: u64) -> Vec<u64> {
 fn methods_share_as_they_say() {
     assert_eq!(shares(Method::RoundRobin, &[1, 5, 9], 30), [10, 10, 10]);
     assert_eq!(shares(Method::Weighted, &[1, 2, 3], 60), [10, 20, 30]);
-    assert_eq!(shares(Method::LeastConnections, &[1, 2, 3], 60), [10, 20, 30]);
+    assert_eq!(shares(Method::LeastSessions, &[1, 2, 3], 60), [10, 20, 30]);
     let hashed = shares(Method::ConsistentHash, &[1, 2, 3], 60_000);
     for (share, fair) in hashed.iter().zip([10_000u64, 20_000, 30_000]) {
         // Five standard deviations of a binomial draw are below 650.
@@ -376,7 +376,7 @@ fn a_new_list_keeps_the_sessions_of_the_old_one() {
     next.take_over(table.function.servers.hand_over());
     table.function.servers = next;
     let list: Vec<_> =
-        table.function.servers.iter().map(|s| (s.place, s.weight, s.standing, s.held)).collect();
+        table.function.servers.iter().map(|s| (s.id, s.weight, s.standing, s.held)).collect();
     assert_eq!(
         list,
         [

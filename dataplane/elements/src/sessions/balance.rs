@@ -1,0 +1,251 @@
+//! Balance: sessions spread over replicas of a function, by their load.
+
+use std::any::Any;
+
+use thruway_element::{
+    Arg, ArgError, ArgErrors, Args, Changes, Cx, Element, Ended, Entry, Handler, HandlerError,
+    Handlers, HotSwap, Nanos, Operation, PerSession, Replicas, SessionFunction, Spec, Topic, Ty,
+    Wants, reasons,
+};
+use thruway_packet::Batch;
+use zerocopy::FromBytes;
+
+use super::pool::{Member, Method, Pool, Standing, WEIGHT_MAX};
+use spread::{Assigned, Replica, Spread};
+
+mod hash;
+mod spread;
+#[cfg(test)]
+mod tests;
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        name: "Balance",
+        topic: Topic::Sessions,
+        summary: "spreads sessions over replicas of a function, by their load",
+        docs: "Sends each session to one of several replicas of a function, and all its packets \
+               to that one, in both directions: a replica has the state of its sessions. With one \
+               input, output N leads to replica N. With two inputs (one for each direction) and R \
+               replicas, packets of input 0 leave by the outputs 0 to R - 1 and those of input 1 \
+               by R to 2R - 1.\n\n\
+               METHOD says how a new session gets its replica: least-queue (the one for which the \
+               fewest packets wait: in the rings of its Nf, its Queue, or whatever keeps packets \
+               nearest behind its output; of several the one with the fewest sessions), \
+               least-sessions, weighted (round robin), or consistent-hash (rendezvous hashing of \
+               addresses and ports, so that all threads and hosts choose alike). WEIGHTS are the \
+               replicas' shares, from 1 on, in order.\n\n\
+               A replica whose queue is full, or whose function does not run, gets no new sessions \
+               as long as others can have them. When it has been so for FAILOVER without a break, \
+               its sessions go to others, where they begin anew; with FAILOVER 0 they wait for it. \
+               Handlers change replicas at run time: drain (no new sessions, open ones go on), \
+               resume, weight, move (each of its sessions gets another replica with its next \
+               packet). When all are drained, packets of new sessions are dropped. A new \
+               configuration that takes over keeps the sessions of replicas that it has, too.\n\n\
+               A packet without a session (ARP, fragments) goes to the first replica that takes \
+               sessions. It is FlowClassifier that finds sessions, so it must be upstream, on both \
+               ways.",
+        example: "FromDump(examples/captures/lan.pcap, STOP true) -> FlowClassifier \
+                  ~> b :: Balance(METHOD weighted, WEIGHTS 3 1); \
+                  b[0] -> Counter -> d :: Discard; b[1] -> Counter -> d",
+        ports: "1-2/-",
+        processing: "h/h",
+        straight: true,
+        args: &[
+            Arg::keyword("METHOD", Ty::Choice(METHODS), "how a replica is chosen")
+                .or("least-queue"),
+            Arg::keyword("WEIGHTS", Ty::Rule("WEIGHT..."), "of each replica; all 1 if not given"),
+            Arg::keyword(
+                "FAILOVER",
+                Ty::Time,
+                "until sessions leave a replica that fails; 0: never",
+            )
+            .or("1s"),
+        ],
+        drops: Lost::DROPS,
+        handlers: &[
+            Handler::read("replicas", "a line per replica: number, weight, up, drained or failed"),
+            Handler::sum(
+                "counts",
+                "a line per replica: number, sessions now and so far, packets, bytes",
+            ),
+            Handler::sum("queues", "a line per replica: number, packets that wait for it"),
+            Handler::sum("moved", "sessions that went from one replica to another"),
+            Handler::write("drain", "REPLICA: no new sessions"),
+            Handler::write("resume", "REPLICA: new sessions again"),
+            Handler::write("weight", "REPLICA WEIGHT: another weight for new sessions"),
+            Handler::write("move", "REPLICA: its sessions go to others"),
+        ],
+        wants: Wants { shared_words: 1, ..Wants::session::<Assigned>("connection") },
+        changes: Changes::Nothing,
+        cost: &[Operation::SessionState.once()],
+        replicas: Replicas::Apart(
+            "each spreads the sessions that begin in its thread, by the queues of its thread",
+        ),
+        ..Spec::DEFAULT
+    },
+    build,
+)
+.with_session_function::<Balance>()
+.with_hot_swap::<Balance>()
+.with_handlers::<Balance>();
+
+reasons! {
+    /// Why a packet goes no further.
+    pub(super) enum Lost {
+        NoReplica = "no-replica": "all replicas were drained when its session began",
+    }
+}
+
+/// The words for the methods.
+const METHODS: &[&str] = &["least-queue", "least-sessions", "weighted", "consistent-hash"];
+
+/// The method of one of [`METHODS`].
+fn method(word: &str) -> Option<Method> {
+    use Method::{ConsistentHash, LeastQueue, LeastSessions, Weighted};
+    let at = METHODS.iter().position(|known| *known == word)?;
+    [LeastQueue, LeastSessions, Weighted, ConsistentHash].get(at).copied()
+}
+
+struct Balance {
+    spread: Spread,
+}
+
+/// How many replicas the ports are for.
+fn replicas(args: &Args<'_>) -> Result<usize, ArgErrors> {
+    let (inputs, outputs) = (args.env().inputs.max(1), args.env().outputs);
+    match outputs.checked_rem(inputs) {
+        Some(0) if outputs > 0 => Ok(outputs / inputs),
+        _ => Err(ArgErrors::whole(format!(
+            "has {inputs} inputs and {outputs} outputs: connect {inputs} outputs for each replica"
+        ))),
+    }
+}
+
+fn weights(args: &Args<'_>, replicas: usize) -> Result<Vec<u32>, ArgError> {
+    let Some(text) = args.text("WEIGHTS") else { return Ok(vec![1; replicas]) };
+    let weights: Vec<u32> = text
+        .split_whitespace()
+        .map(|word| word.parse().map_err(|_| format!("'{word}' is no weight; 1 to {WEIGHT_MAX}")))
+        .collect::<Result<_, String>>()
+        .map_err(|message| args.error("WEIGHTS", message))?;
+    if weights.len() != replicas {
+        let message =
+            format!("{} weights for {replicas} replicas: give one for each", weights.len());
+        return Err(args.error("WEIGHTS", message));
+    }
+    Ok(weights)
+}
+
+fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    let word: String = args.get("METHOD")?;
+    let method = method(&word).ok_or_else(|| {
+        args.error("METHOD", format!("'{word}' is none of {}", METHODS.join(", ")))
+    })?;
+    let Nanos(failover) = args.get("FAILOVER")?;
+    let replicas = replicas(args)?;
+    let mut pool = Pool::new(method);
+    for (at, weight) in weights(args, replicas)?.into_iter().enumerate() {
+        pool.add(Replica(at as u32), weight).map_err(|why| args.error("WEIGHTS", why))?;
+    }
+    Ok(Box::new(Balance { spread: Spread::new(pool, replicas, failover) }))
+}
+
+impl Element for Balance {
+    fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.spread.find_buffers(cx);
+        Ok(())
+    }
+
+    fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
+        self.spread.look(cx);
+        self.spread.input = port;
+        cx.per_session(&mut self.spread, batch);
+    }
+}
+
+impl Balance {
+    fn change(&mut self, what: &str, value: &str) -> Result<(), String> {
+        let (replica, rest) = value.trim().split_once(char::is_whitespace).unwrap_or((value, ""));
+        let (replica, rest) = (replica.trim(), rest.trim());
+        let number =
+            replica.parse().map_err(|_| format!("'{replica}' is no number of a replica"))?;
+        let id = Replica(number);
+        match what {
+            "weight" => {
+                let weight = rest.parse().map_err(|_| format!("'{rest}' is no weight"))?;
+                self.spread.pool.set_weight(id, weight)
+            }
+            _ if !rest.is_empty() => Err(format!("takes the number of a replica, not '{value}'")),
+            "move" => self.spread.pool.let_go(id),
+            _ => {
+                let standing = if what == "drain" { Standing::Drained } else { Standing::Up };
+                self.spread.pool.named(id)?.standing = standing;
+                Ok(())
+            }
+        }
+    }
+}
+
+/// What is said of whether a replica takes sessions.
+fn standing(replica: &Member<Replica>) -> String {
+    match replica.standing {
+        Standing::Up if replica.is_passed_over => "failed".to_owned(),
+        standing => standing.to_string(),
+    }
+}
+
+impl Handlers for Balance {
+    fn read_handler(
+        &mut self,
+        cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
+        self.spread.look(cx);
+        let line: fn(&Member<Replica>) -> String = match name {
+            "moved" => return Ok(self.spread.moved.to_string()),
+            "replicas" => |of| format!("{} {} {}", of.id, of.weight, standing(of)),
+            "queues" => |of| format!("{} {}", of.id, of.queue),
+            "counts" => {
+                |of| format!("{} {} {} {} {}", of.id, of.sessions, of.total, of.packets, of.bytes)
+            }
+            _ => return Err(HandlerError::no_read(name)),
+        };
+        Ok(self.spread.pool.iter().map(line).collect::<Vec<_>>().join("\n"))
+    }
+
+    fn write_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
+        match name {
+            "drain" | "resume" | "weight" | "move" => self
+                .change(name, value)
+                .map_err(|message| HandlerError::refused(format!("{name}: {message}"))),
+            _ => Err(HandlerError::no_write(name)),
+        }
+    }
+}
+
+impl SessionFunction for Balance {
+    fn closed(&mut self, _cx: &mut Cx<'_>, state: &[u8], why: Ended) {
+        if let Ok(state) = Assigned::read_from_bytes(state) {
+            self.spread.close(&state, why);
+        }
+    }
+}
+
+impl HotSwap for Balance {
+    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
+        Some(Box::new(self.spread.pool.hand_over()))
+    }
+
+    fn take_over(&mut self, state: Box<dyn Any + Send>) {
+        if let Ok(members) = state.downcast::<Vec<Member<Replica>>>() {
+            self.spread.take_over(*members);
+        }
+    }
+}
