@@ -1,6 +1,8 @@
 //! `thruway ctl`: asks and tells a running Thruway, through its ControlSocket.
 
 use std::process::ExitCode;
+use thruway_element::Entry;
+use thruway_elements::CATALOG;
 
 use anyhow::bail;
 use clap::{Args, Subcommand};
@@ -64,7 +66,8 @@ enum Command {
 fn classifier(client: &mut Client) -> anyhow::Result<String> {
     let list = client.read("list")?;
     for name in list.lines().skip(1) {
-        if client.read(&format!("{name}.class"))?.trim() == "FlowClassifier" {
+        let class = client.read(&format!("{name}.class"))?;
+        if CATALOG.entry(class.trim()).is_some_and(Entry::begins_classification) {
             return Ok(name.to_owned());
         }
     }

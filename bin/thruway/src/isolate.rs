@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 
 use thruway_element::text::quote;
-use thruway_element::{ArgRule, Catalog as _, Handler, Spec};
+use thruway_element::{ArgRule, Catalog as _, Handler, Purpose, Spec};
 use thruway_elements::CATALOG;
 use thruway_engine::{BuildError, Stage};
 use thruway_lang::{
@@ -18,14 +18,17 @@ use thruway_lang::{
 use thruway_nf_abi::message::LEN_MAX;
 use thruway_packet::Packet;
 
-/// The class whose elements name what is isolated.
-const ISOLATE: &str = "Isolate";
 /// The name of the element by which packets enter and leave inside of the process.
 const PORTS: &str = "isolated@ports";
 
 /// Whether anything is to be isolated.
 pub fn is_wanted(graph: &Graph) -> bool {
-    graph.elements.iter().any(|decl| decl.class == ISOLATE)
+    graph.elements.iter().any(is_isolate)
+}
+
+/// Whether its arguments name what is isolated.
+fn is_isolate(decl: &ElementDecl) -> bool {
+    decl.spec.purpose == Purpose::IsolateNamed
 }
 
 /// A part: what one process runs.
@@ -91,7 +94,7 @@ fn boundary<'a>(graph: &'a Graph, owners: &'a [Option<usize>]) -> impl Iterator<
 fn parts(graph: &Graph, errors: &mut Vec<BuildError>) -> (Vec<Part>, Vec<Option<usize>>) {
     let mut parts: Vec<Part> = Vec::new();
     let mut owners = vec![None; graph.elements.len()];
-    let isolates = graph.elements.iter().enumerate().filter(|(_, decl)| decl.class == ISOLATE);
+    let isolates = graph.elements.iter().enumerate().filter(|(_, decl)| is_isolate(decl));
     for (isolate, decl) in isolates {
         for (arg, text) in decl.args.iter().enumerate().filter(|(_, text)| !is_keyword(text)) {
             let Some(name) = full_name(graph, decl, &text.text) else {
@@ -103,7 +106,7 @@ fn parts(graph: &Graph, errors: &mut Vec<BuildError>) -> (Vec<Part>, Vec<Option<
                 if !within(&member.name, &name) {
                     continue;
                 }
-                if member.class == ISOLATE || owners[node].is_some() {
+                if is_isolate(member) || owners[node].is_some() {
                     let message = format!("'{}' would be isolated twice", member.name);
                     errors.push(error(isolate, Some(arg), message));
                 }
@@ -122,7 +125,7 @@ fn within(element: &str, name: &str) -> bool {
 /// Whether an argument of Isolate is one of those that it passes on.
 fn is_keyword(arg: &ArgText) -> bool {
     let word = arg.text.split_whitespace().next().unwrap_or_default();
-    let spec = CATALOG.spec(ISOLATE);
+    let spec = CATALOG.of_purpose(Purpose::IsolateNamed);
     spec.and_then(|spec| spec.arg(word)).is_some_and(|arg| arg.rule != ArgRule::Rest)
 }
 
@@ -190,7 +193,7 @@ fn sorted(edges: impl Iterator<Item = Edge>) -> Vec<Edge> {
 /// A part's own configuration as text: its elements, what declares names, and the ports.
 fn inner(graph: &Graph, part: &Part, at: usize, owners: &[Option<usize>]) -> String {
     let declares = |decl: &ElementDecl| {
-        decl.class != "TrustGroup"
+        decl.spec.purpose != Purpose::GroupTrust
             && CATALOG.entry(&decl.class).is_some_and(|entry| entry.declare.is_some())
     };
     let is_in = |node: &usize| owners[*node] == Some(at) || declares(&graph.elements[*node]);
@@ -225,18 +228,24 @@ fn inner(graph: &Graph, part: &Part, at: usize, owners: &[Option<usize>]) -> Str
     let is_straight = own_nodes.all(|node| graph.elements[*node].spec.straight);
     inner.elements.push(ElementDecl {
         name: PORTS.to_owned(),
-        class: "IsolatedPorts".to_owned(),
+        class: class_of(Purpose::EnterProcess),
         config: if is_straight { format!("BATCH {}", Packet::TAGS) } else { String::new() },
         ..first.clone()
     });
     unparse(&inner)
 }
 
+/// The class of a purpose.
+fn class_of(purpose: Purpose) -> String {
+    CATALOG.of_purpose(purpose).map_or_else(String::new, |spec| spec.name.to_owned())
+}
+
 /// The Nf that runs a part, as if it had been declared where the Isolate is.
 fn nf(graph: &Graph, part: &Part, text: &str) -> Result<ElementDecl, BuildError> {
     let isolate = &graph.elements[part.isolate];
     let wrong = |message: String| error(part.isolate, None, message);
-    let spec = CATALOG.spec("Nf").ok_or_else(|| wrong("there is no Nf".to_owned()))?;
+    let spec = CATALOG.of_purpose(Purpose::RunProcess);
+    let spec = spec.ok_or_else(|| wrong("no element runs processes".to_owned()))?;
     if text.len() > LEN_MAX / 2 {
         let message = format!(
             "'{}' is too long as a text: {} of {} bytes; isolate parts of it",
@@ -260,7 +269,7 @@ fn nf(graph: &Graph, part: &Part, text: &str) -> Result<ElementDecl, BuildError>
     let texts: Vec<&str> = args.iter().map(|arg| arg.text.as_str()).collect();
     Ok(ElementDecl {
         name: format!("{}/nf", part.name),
-        class: "Nf".to_owned(),
+        class: spec.name.to_owned(),
         spec,
         config: texts.join(", "),
         args,
@@ -283,7 +292,7 @@ fn quoted_word(program: &str, argument: &str) -> String {
 /// Makes the declaration of an isolated element that of what stands for it: the same name and
 /// handlers, and no ports.
 fn stand_in(decl: &mut ElementDecl, part: &Part) {
-    let Some(stands) = CATALOG.spec("IsolatedElement") else { return };
+    let Some(stands) = CATALOG.of_purpose(Purpose::StandForIsolated) else { return };
     let nf = format!("{}/nf", part.name);
     decl.spec = Box::leak(Box::new(with_handlers(stands, decl.spec)));
     decl.class = stands.name.to_owned();

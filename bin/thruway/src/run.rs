@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+use thruway_element::Purpose;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use thruway_engine::{Control, Layout, Options, Outcome, Router};
@@ -230,7 +231,7 @@ fn watch(
 fn captures(layout: &Layout) -> Vec<String> {
     let is_interface = |decl: &ElementDecl| {
         let port = decl.args.first().map_or("", |arg| arg.text.trim_matches('"'));
-        decl.spec.name == "FromDevice" && !port.starts_with("pcap:")
+        decl.spec.purpose == Purpose::ReceiveFromDevice && !port.starts_with("pcap:")
     };
     let elements = layout.graph.elements.iter();
     let files = elements.filter(|one| one.spec.handler("filepos").is_some() && !is_interface(one));

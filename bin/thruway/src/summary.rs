@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use thruway_element::{NodeStats, Stats, Topic};
+use thruway_element::{NodeStats, Purpose, Stats, Topic};
 use thruway_engine::{Layout, Outcome, Router};
 
 use crate::table::{Table, thousands};
@@ -286,7 +286,7 @@ fn reasons(router: &Router) -> Vec<Counted> {
             add(drop.name, drop.doc, fate, dropped.saturating_sub(diverted));
             add(drop.name, drop.doc, Fate::Diverted, diverted);
         }
-        if decl.spec.name == "Discard" {
+        if decl.spec.purpose == Purpose::Discard {
             let packets = total(stats, node, |stats| stats.packets.get());
             add("-", "the configuration sends them here", Fate::Discarded, packets);
         }

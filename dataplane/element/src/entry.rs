@@ -106,7 +106,7 @@ impl Entry {
         Entry { spec, build, declare: None, shares: None, handler_calls: None, capabilities }
     }
 
-    /// Registers [`Handlers`] of an element that answers them by hand, and whose spec declares them.
+    /// Registers [`Handlers`] of an element that answers them by hand; its spec declares them.
     pub const fn with_handlers<T: Element + Handlers>(self) -> Entry {
         Entry { handler_calls: Some(HandlerCalls::of::<T>()), ..self }
     }
@@ -148,6 +148,11 @@ impl Entry {
             Some(handler_calls) => (handler_calls.write)(element, cx, name, value),
             None => Err(HandlerError::no_write(name)),
         }
+    }
+
+    /// Whether classification begins at its elements.
+    pub const fn begins_classification(&self) -> bool {
+        self.capabilities.flow_entry.is_some()
     }
 
     /// The same for an information element: `declare` enters names for the others' arguments.

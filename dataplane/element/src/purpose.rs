@@ -1,9 +1,9 @@
-//! What the language and the engine use a class for.
+//! What the language, the engine and the commands use a class for.
 
 use thruway_payload::Layer;
 
-/// What the language or the engine uses elements of a class for, besides packets and handlers. They
-/// find the class by this, and know no class by its name.
+/// What the language, the engine or a command uses elements of a class for, besides packets and
+/// handlers. They find the class by this, and know no class by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     /// Nothing: it is an element as others are.
@@ -20,6 +20,38 @@ pub enum Purpose {
     BeginContext(Layer),
     /// It ends contexts of this layer.
     EndContext(Layer),
+    /// It makes no packets and takes none: commands connect ports to it that must not be left.
+    FillPorts,
+    /// It passes all packets on as they are.
+    PassOn,
+    /// All packets go through the output (or where it pulls, the input) of its argument's number.
+    FixedSwitch,
+    /// It pulls from its inputs in an order of its own.
+    Schedule,
+    /// The same, with an argument for each input.
+    ScheduleByArguments,
+    /// It copies packets to all of its outputs.
+    CopyToAll,
+    /// The configuration sends packets here that it has no use for.
+    Discard,
+    /// It has inputs, and sends packets that nobody brought there: answers of others, renewals.
+    SendUnasked,
+    /// It receives packets from the device that its first argument names.
+    ReceiveFromDevice,
+    /// It sends packets to the device that its first argument names.
+    SendToDevice,
+    /// It connects configurations that one command joined and another takes apart.
+    LinkConfigurations,
+    /// Its arguments name what runs in processes of its own.
+    IsolateNamed,
+    /// It runs a function in a process of its own, and exchanges packets with it.
+    RunProcess,
+    /// By it packets enter and leave in such a process.
+    EnterProcess,
+    /// It stands for an element that runs in such a process, and answers its handlers.
+    StandForIsolated,
+    /// It declares functions that trust one another.
+    GroupTrust,
 }
 
 /// How an element that has an output for each thread numbers them.

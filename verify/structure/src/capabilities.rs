@@ -97,10 +97,9 @@ pub fn unlike() -> Vec<Problem> {
             let what = format!("registers {all:?}, and of these its elements have {own:?}");
             problems.push(Problem::new(name, what, "register those of the type that it builds"));
         }
-        if entry.has_handlers(&*element) == entry.spec.handlers.is_empty() {
-            let what =
-                "declares handlers that its elements do not answer, or does not declare them";
-            problems.push(Problem::new(name, what, REGISTER));
+        if !entry.spec.handlers.is_empty() && !entry.has_handlers(&*element) {
+            let what = "declares handlers, and registers no type that answers them";
+            problems.push(Problem::new(name, what, "register Handlers of its type"));
         }
         let element: &dyn Any = &*element;
         let (first, same) = of_type.entry(element.type_id()).or_insert((name, own.clone()));

@@ -38,8 +38,8 @@ fn what_must_not_meet_does_not() {
 }
 
 #[test]
-fn the_language_and_the_engine_name_no_class() {
-    for sources in class_names::WITHOUT {
+fn language_engine_and_commands_know_no_class() {
+    for sources in class_names::WITHOUT.iter().chain(class_names::ONLY_IN_TEXTS) {
         assert!(TREE.sources().any(|(path, _)| path.starts_with(sources)), "no {sources}");
     }
     none(class_names::named(&TREE));

@@ -1,7 +1,7 @@
 //! `click-combine`: several configurations in one, joined where devices stood.
 
-use thruway_element::Catalog as _;
 use thruway_element::text::unquote_text;
+use thruway_element::{Catalog as _, Purpose};
 use thruway_elements::CATALOG;
 use thruway_lang::{Editor, ElementDecl, Graph, PortRef, Span, Variables, unparse};
 
@@ -173,7 +173,7 @@ fn merged(routers: &[Router]) -> (Editor, Vec<usize>) {
 
 /// A link of a configuration that was itself combined is one between parts of `router`.
 fn prefix(decl: &mut ElementDecl, router: &str) {
-    if decl.class != link::CLASS {
+    if !link::is_link(decl) {
         return;
     }
     if let Ok(mut devices) = link::devices(decl) {
@@ -200,7 +200,8 @@ fn join(
         }
     };
     let devices: Vec<Device> = wire.from.iter().chain(&wire.to).map(device).collect();
-    let spec = CATALOG.spec(link::CLASS).ok_or("there is no RouterLink")?;
+    let spec =
+        CATALOG.of_purpose(Purpose::LinkConfigurations).ok_or("no element links configurations")?;
     let numbered = (1..).map(|number| format!("link{number}"));
     let name = numbered.into_iter().find(|name| editor.find(name).is_none()).unwrap_or_default();
     let decl = ElementDecl::added(name, spec, link::config(&devices), "click-combine");
@@ -235,12 +236,14 @@ fn ends(routers: &[Router], text: &str) -> Result<(End, End), String> {
 
 /// The element of a name, or the one that sends to a device (or receives from it).
 fn device(router: &Router, name: &str, sends: bool) -> Result<usize, String> {
-    let classes: &[&str] = if sends { &["ToDevice"] } else { &["FromDevice", "PollDevice"] };
-    let wanted = classes[0];
+    let purpose = if sends { Purpose::SendToDevice } else { Purpose::ReceiveFromDevice };
+    let wanted = CATALOG.of_purpose(purpose).map_or("device", |spec| spec.name);
+    // Click's old class, which the catalog has not.
+    let is_old = |decl: &ElementDecl| !sends && decl.class == "PollDevice";
+    let is_device = |decl: &ElementDecl| decl.spec.purpose == purpose || is_old(decl);
     let of_device = |decl: &ElementDecl| {
         let first = decl.args.first().map(|arg| unquote_text(&arg.text)).unwrap_or_default();
-        classes.contains(&decl.class.as_str())
-            && first.strip_prefix("DEVNAME ").unwrap_or(&first).trim() == name
+        is_device(decl) && first.strip_prefix("DEVNAME ").unwrap_or(&first).trim() == name
     };
     let elements = &router.graph.elements;
     let named = |decl: &ElementDecl| decl.name == name;
@@ -276,7 +279,7 @@ fn device(router: &Router, name: &str, sends: bool) -> Result<usize, String> {
              place of a {wanted}, of {side}"
         ));
     }
-    if !classes.contains(&class.as_str()) {
+    if !is_device(&elements[at]) {
         errln!("click-combine: warning: '{router_name}.{name}' is a {class}, not a {wanted}");
     }
     Ok(at)

@@ -1,10 +1,13 @@
 //! The arguments of a RouterLink: the devices whose place it takes.
 
+use thruway_element::Purpose;
 use thruway_element::text::{quote, split_args, split_words, unquote_text};
 use thruway_lang::ElementDecl;
 
-/// The class.
-pub const CLASS: &str = "RouterLink";
+/// Whether an element is such a link.
+pub fn is_link(decl: &ElementDecl) -> bool {
+    decl.spec.purpose == Purpose::LinkConfigurations
+}
 
 /// A device in a RouterLink's arguments: two of them.
 #[derive(Debug, Clone, PartialEq, Eq)]

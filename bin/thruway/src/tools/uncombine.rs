@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use thruway_element::Catalog as _;
+use thruway_element::{Catalog as _, Purpose};
 use thruway_elements::CATALOG;
 use thruway_lang::{Editor, ElementDecl, Graph, PortRef, Variables, resolve, unparse};
 
@@ -55,15 +55,15 @@ fn uncombine(graph: Graph, name: &str) -> Result<Graph, String> {
     let mut editor = Editor::new(graph);
     let mut known: BTreeSet<String> = BTreeSet::new();
     for at in editor.elements() {
-        let decl = editor.element(at).clone();
+        let decl = &editor.element(at).clone();
         live[at] = decl.name.starts_with(&prefix);
         if let Some((router, _)) = decl.name.split_once('/') {
             known.insert(router.to_owned());
         }
-        if decl.class != link::CLASS {
+        if !link::is_link(decl) {
             continue;
         }
-        let devices = link::devices(&decl)?;
+        let devices = link::devices(decl)?;
         let (inputs, outputs) = (checked.ninputs(at), checked.noutputs(at));
         if devices.len() != inputs + outputs {
             return Err(format!(
@@ -128,7 +128,8 @@ fn spread(editor: &Editor, live: &mut [bool]) {
         changed = false;
         for edge in editor.edges() {
             let ends = [edge.from.element, edge.to.element];
-            let leads = |at: usize| live[at] && editor.element(at).class != "Idle";
+            let leads =
+                |at: usize| live[at] && editor.element(at).spec.purpose != Purpose::FillPorts;
             if ends.iter().any(|at| leads(*at)) && !ends.iter().all(|at| live[*at]) {
                 ends.into_iter().for_each(|at| live[at] = true);
                 changed = true;
@@ -145,7 +146,7 @@ fn rename(editor: &mut Editor, prefix: &str) {
             editor.element_mut(at).name = short;
         }
         let decl = editor.element_mut(at);
-        if decl.class != link::CLASS {
+        if !link::is_link(decl) {
             continue;
         }
         if let Ok(mut devices) = link::devices(decl) {

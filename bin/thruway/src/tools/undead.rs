@@ -4,16 +4,14 @@
 use std::collections::HashSet;
 
 use thruway_element::text::unquote_text;
-use thruway_element::{Catalog as _, Topic};
+use thruway_element::{Catalog as _, Purpose, Topic};
 use thruway_elements::CATALOG;
 use thruway_lang::{Checked, EdgeKind, Editor, ElementDecl, Graph, PortRef, resolve};
 
-/// Elements with inputs that send packets which nobody brought: answers of others, renewals, what a
-/// script writes.
-const ON_THEIR_OWN: &[&str] = &["DHCPClient", "IsolatedPorts", "Nf", "Script"];
-const SCHEDULERS: &[&str] =
-    &["PrioSched", "RoundRobinSched", "SimplePrioSched", "SimpleRoundRobinSched", "StrideSched"];
-const TEES: &[&str] = &["Tee", "PullTee"];
+/// Of elements with inputs that send packets which nobody brought.
+const ON_THEIR_OWN: &[Purpose] =
+    &[Purpose::SendUnasked, Purpose::RunProcess, Purpose::EnterProcess];
+const SCHEDULERS: &[Purpose] = &[Purpose::Schedule, Purpose::ScheduleByArguments];
 
 /// Removes what is dead from a configuration whose ports are right; `report` gets each element and
 /// what is done to it.
@@ -48,11 +46,11 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    /// The elements left of some classes that no arguments name and no context link meets.
-    fn of_classes(&self, classes: &[&str]) -> Vec<usize> {
+    /// The elements left of some purposes that no arguments name and no context link meets.
+    fn of_purposes(&self, purposes: &[Purpose]) -> Vec<usize> {
         let mut found = self.editor.elements();
         found.retain(|at| {
-            classes.contains(&self.editor.element(*at).class.as_str()) && !self.named.contains(at)
+            purposes.contains(&self.editor.element(*at).spec.purpose) && !self.named.contains(at)
         });
         for edge in self.editor.edges().iter().filter(|edge| edge.kind == EdgeKind::Context) {
             found.retain(|at| ![edge.from.element, edge.to.element].contains(at));
@@ -67,18 +65,18 @@ impl Work<'_> {
 
     /// Switches that cannot be turned: what they switch off hangs in the air.
     fn switches(&mut self) -> Result<(), String> {
-        for (class, pulls) in [("StaticSwitch", false), ("StaticPullSwitch", true)] {
-            for at in self.of_classes(&[class]) {
-                // Of a negative number no packet comes through, as of a port that there is not.
-                let on = constant(self.editor.element(at))?.unwrap_or(usize::MAX);
-                self.bypass(at, if pulls { (on, 0) } else { (0, on) });
-            }
+        for at in self.of_purposes(&[Purpose::FixedSwitch]) {
+            let decl = self.editor.element(at);
+            // Of a negative number no packet comes through, as of a port that there is not.
+            let on = constant(decl)?.unwrap_or(usize::MAX);
+            let port = if pulls(decl) { (on, 0) } else { (0, on) };
+            self.bypass(at, port);
         }
         Ok(())
     }
 
     fn nulls(&mut self) {
-        for at in self.of_classes(&["Null"]) {
+        for at in self.of_purposes(&[Purpose::PassOn]) {
             self.bypass(at, (0, 0));
         }
     }
@@ -112,7 +110,7 @@ impl Work<'_> {
         if is_idle(decl) {
             return (false, false);
         }
-        let own = ON_THEIR_OWN.contains(&decl.class.as_str());
+        let own = ON_THEIR_OWN.contains(&decl.spec.purpose);
         let makes = (0..outputs).any(|output| !(0..inputs).any(|i| flow.allows(i, output)));
         let ends = (0..inputs).any(|input| !(0..outputs).any(|o| flow.allows(input, o)));
         // What writes to a device or a file does so whether its packets go on or not. What a
@@ -145,10 +143,10 @@ impl Work<'_> {
     /// Takes unused ports off schedulers and tees, and these away where one port is left.
     fn redundant(&mut self) -> bool {
         let mut changed = false;
-        for at in self.of_classes(SCHEDULERS) {
+        for at in self.of_purposes(SCHEDULERS) {
             changed |= self.scheduler(at);
         }
-        for at in self.of_classes(TEES) {
+        for at in self.of_purposes(&[Purpose::CopyToAll]) {
             changed |= self.tee(at);
         }
         changed
@@ -159,7 +157,7 @@ impl Work<'_> {
             .filter(|port| !self.editor.sources(PortRef { element: at, port: *port }).is_empty())
             .collect();
         let decl = self.editor.element_mut(at);
-        if decl.class == "StrideSched" {
+        if decl.spec.purpose == Purpose::ScheduleByArguments {
             // One number for each input; otherwise it is not known which is whose.
             if decl.args.len() != self.ports[at].0 {
                 return false;
@@ -181,7 +179,7 @@ impl Work<'_> {
     }
 
     fn tee(&mut self, at: usize) -> bool {
-        let pulls = self.editor.element(at).class == "PullTee";
+        let pulls = pulls(self.editor.element(at));
         let used: Vec<usize> = (0..self.ports[at].1)
             .filter(|port| {
                 let targets = self.editor.targets(PortRef { element: at, port: *port });
@@ -215,11 +213,11 @@ impl Work<'_> {
             blank.0.extend((0..inputs).map(port).filter(|to| editor.sources(*to).is_empty()));
             blank.1.extend((0..outputs).map(port).filter(|from| editor.targets(*from).is_empty()));
         }
-        let Some(spec) = CATALOG.spec("Idle") else { return };
+        let Some(spec) = CATALOG.of_purpose(Purpose::FillPorts) else { return };
         if blank.0.is_empty() && blank.1.is_empty() {
             return;
         }
-        let name = self.editor.free_name("Idle");
+        let name = self.editor.free_name(spec.name);
         let idle = ElementDecl::added(name, spec, String::new(), "click-undead");
         let idle = self.editor.add(idle);
         for (port, to) in blank.0.into_iter().enumerate() {
@@ -232,7 +230,12 @@ impl Work<'_> {
 }
 
 fn is_idle(decl: &ElementDecl) -> bool {
-    decl.spec.name == "Idle"
+    decl.spec.purpose == Purpose::FillPorts
+}
+
+/// Whether its first input pulls.
+fn pulls(decl: &ElementDecl) -> bool {
+    decl.spec.processing.starts_with('l')
 }
 
 /// The port that a switch has turned to.

@@ -113,7 +113,7 @@ impl Sample {
                 sample.ports.push(port(client, name, entry));
             } else if spec.topic == Topic::Nf && spec.handler("state").is_some() {
                 sample.functions.push(function(client, name));
-            } else if spec.name == "FlowClassifier" && sample.sessions.is_none() {
+            } else if entry.begins_classification() && sample.sessions.is_none() {
                 // All of them share one table.
                 sample.sessions = sessions(client, &name);
             }

@@ -36,7 +36,7 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_handlers::<EtherEncap>();
+.with_handlers::<EtherEncap>();
 
 /// Bytes of an Ethernet header.
 const HEADER: usize = 14;

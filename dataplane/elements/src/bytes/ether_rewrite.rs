@@ -36,7 +36,7 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_handlers::<EtherRewrite>();
+.with_handlers::<EtherRewrite>();
 
 reasons! {
     /// Why a packet goes no further.

@@ -78,7 +78,7 @@ pub static ENTRY: Entry = Entry::built::<EtherSwitch>(
     },
     build,
 )
-    .with_cost_model::<EtherSwitch>();
+.with_cost_model::<EtherSwitch>();
 
 reasons! {
     /// Why a frame goes nowhere.

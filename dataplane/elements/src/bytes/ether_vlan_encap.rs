@@ -52,7 +52,7 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_handlers::<EtherVlanEncap>();
+.with_handlers::<EtherVlanEncap>();
 
 struct EtherVlanEncap {
     src: MacAddr,

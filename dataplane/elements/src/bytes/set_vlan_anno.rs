@@ -36,7 +36,7 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_handlers::<SetVlanAnno>();
+.with_handlers::<SetVlanAnno>();
 
 struct SetVlanAnno {
     tag: TagChoice,

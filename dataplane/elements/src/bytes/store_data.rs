@@ -30,7 +30,7 @@ pub static ENTRY: Entry = Entry::built::<StoreData>(
     },
     build,
 )
-    .with_cost_model::<StoreData>();
+.with_cost_model::<StoreData>();
 
 #[derive(Handlers)]
 #[handler(both, field = offset, "where the bytes go")]

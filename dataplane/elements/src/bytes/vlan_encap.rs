@@ -44,7 +44,7 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_handlers::<VlanEncap>();
+.with_handlers::<VlanEncap>();
 
 reasons! {
     /// Why a packet goes no further.

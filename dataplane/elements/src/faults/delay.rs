@@ -54,9 +54,9 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_buffer::<Delay>()
-    .with_hot_swap::<Delay>()
-    .with_handlers::<Delay>();
+.with_buffer::<Delay>()
+.with_hot_swap::<Delay>()
+.with_handlers::<Delay>();
 
 reasons! {
     /// Why a packet goes no further.

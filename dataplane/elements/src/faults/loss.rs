@@ -50,7 +50,7 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_handlers::<Loss>();
+.with_handlers::<Loss>();
 
 reasons! {
     /// Why a packet goes no further.

@@ -51,9 +51,9 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_buffer::<Reorder>()
-    .with_hot_swap::<Reorder>()
-    .with_handlers::<Reorder>();
+.with_buffer::<Reorder>()
+.with_hot_swap::<Reorder>()
+.with_handlers::<Reorder>();
 
 reasons! {
     /// Why a packet goes no further.

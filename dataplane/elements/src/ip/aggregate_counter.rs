@@ -79,8 +79,8 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_cost_model::<AggregateCounter>()
-    .with_handlers::<AggregateCounter>();
+.with_cost_model::<AggregateCounter>()
+.with_handlers::<AggregateCounter>();
 
 /// Most values that are kept.
 const MAX_VALUES: usize = 1 << 20;

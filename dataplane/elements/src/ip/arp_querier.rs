@@ -88,9 +88,9 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_cost_model::<ArpQuerier>()
-    .with_hot_swap::<ArpQuerier>()
-    .with_handlers::<ArpQuerier>();
+.with_cost_model::<ArpQuerier>()
+.with_hot_swap::<ArpQuerier>()
+.with_handlers::<ArpQuerier>();
 
 /// Arguments that belong to the table.
 const OF_TABLE: [&str; 5] =

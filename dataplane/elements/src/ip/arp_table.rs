@@ -54,8 +54,8 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_hot_swap::<ArpTable>()
-    .with_handlers::<ArpTable>();
+.with_hot_swap::<ArpTable>()
+.with_handlers::<ArpTable>();
 
 struct ArpTable {
     shared: Arc<Shared<Ipv4Addr>>,

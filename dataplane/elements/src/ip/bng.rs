@@ -128,8 +128,8 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_cost_model::<Bng>()
-    .with_handlers::<Bng>();
+.with_cost_model::<Bng>()
+.with_handlers::<Bng>();
 
 /// Largest CAPACITY.
 const MAX_CAPACITY: usize = 1 << 20;

@@ -52,8 +52,8 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_cost_model::<CheckTransportHeader>()
-    .with_handlers::<CheckTransportHeader>();
+.with_cost_model::<CheckTransportHeader>()
+.with_handlers::<CheckTransportHeader>();
 
 reasons! {
     /// What is wrong with a packet.

@@ -7,7 +7,7 @@ use std::net::Ipv4Addr;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Handlers, HotSwap, Operation,
-    Replicas, Spec, Topic, Ty, Wants, reasons,
+    Purpose, Replicas, Spec, Topic, Ty, Wants, reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::MacAddr;
@@ -60,12 +60,13 @@ pub static ENTRY: Entry = Entry::new(
         wants: Wants { classes: &["12/0800 23/11 36/0044"], ..Wants::NOTHING },
         cost: &[Operation::HeaderRead.times(3.0)],
         replicas: Replicas::OneThread("it has one exchange with the servers"),
+        purpose: Purpose::SendUnasked,
         ..Spec::DEFAULT
     },
     build,
 )
-    .with_hot_swap::<DhcpClient>()
-    .with_handlers::<DhcpClient>();
+.with_hot_swap::<DhcpClient>()
+.with_handlers::<DhcpClient>();
 
 reasons! {
     /// Why a frame tells the client nothing.

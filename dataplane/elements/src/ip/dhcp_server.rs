@@ -76,8 +76,8 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_hot_swap::<DhcpServer>()
-    .with_handlers::<DhcpServer>();
+.with_hot_swap::<DhcpServer>()
+.with_handlers::<DhcpServer>();
 
 const LEASES: &str = "addresses in use, a line each: address, Ethernet address, offered, leased or \
                       declined, seconds left";

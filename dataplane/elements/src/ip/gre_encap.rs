@@ -38,7 +38,7 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_handlers::<GreEncap>();
+.with_handlers::<GreEncap>();
 
 struct GreEncap {
     protocol: u16,

@@ -28,7 +28,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-).with_handlers::<End>();
+)
+.with_handlers::<End>();
 
 const HANDLERS: [Handler; 1] = handlers("teid");
 /// GTP version 1, user plane (3GPP TS 29.281).

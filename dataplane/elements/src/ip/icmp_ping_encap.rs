@@ -39,7 +39,7 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_handlers::<IcmpPingEncap>();
+.with_handlers::<IcmpPingEncap>();
 
 /// Makes echo requests of packets, or other ICMP messages.
 pub(super) struct PingMaker {

@@ -61,7 +61,7 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_handlers::<IcmpPingSource>();
+.with_handlers::<IcmpPingSource>();
 
 /// The only timer.
 const SEND: u32 = 0;

@@ -49,7 +49,9 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-).with_cost_model::<IpFilter>().with_handlers::<IpFilter>();
+)
+.with_cost_model::<IpFilter>()
+.with_handlers::<IpFilter>();
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     ip_filter::build(args, Kind::Classifier)

@@ -50,7 +50,7 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_handlers::<IpEncap>();
+.with_handlers::<IpEncap>();
 
 struct IpEncap {
     outer: Outer,

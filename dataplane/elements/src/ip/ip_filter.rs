@@ -46,8 +46,8 @@ pub static ENTRY: Entry = Entry::new(
     },
     build_filter,
 )
-    .with_cost_model::<IpFilter>()
-    .with_handlers::<IpFilter>();
+.with_cost_model::<IpFilter>()
+.with_handlers::<IpFilter>();
 
 reasons! {
     /// Why a packet goes no further.

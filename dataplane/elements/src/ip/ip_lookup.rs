@@ -76,8 +76,8 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_cost_model::<IpLookup>()
-    .with_handlers::<IpLookup>();
+.with_cost_model::<IpLookup>()
+.with_handlers::<IpLookup>();
 
 reasons! {
     /// Why a packet goes no further.

@@ -61,7 +61,7 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_handlers::<IpReassembler>();
+.with_handlers::<IpReassembler>();
 
 reasons! {
     /// Why a packet is not whole in the end.

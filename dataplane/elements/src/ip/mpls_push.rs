@@ -57,7 +57,7 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_handlers::<MplsPush>();
+.with_handlers::<MplsPush>();
 
 reasons! {
     /// Why a packet keeps the stack it has.

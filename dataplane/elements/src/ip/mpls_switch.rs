@@ -85,8 +85,8 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_cost_model::<MplsSwitch>()
-    .with_handlers::<MplsSwitch>();
+.with_cost_model::<MplsSwitch>()
+.with_handlers::<MplsSwitch>();
 
 reasons! {
     /// Why a packet is not switched.

@@ -38,7 +38,7 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_cost_model::<SetTransportChecksum>();
+.with_cost_model::<SetTransportChecksum>();
 
 reasons! {
     /// Why there is no checksum to set.

@@ -46,7 +46,7 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_handlers::<UdpIpEncap>();
+.with_handlers::<UdpIpEncap>();
 
 struct UdpIpEncap {
     outer: Outer,

@@ -26,7 +26,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-).with_handlers::<End>();
+)
+.with_handlers::<End>();
 
 const HANDLERS: [Handler; 1] = handlers("vni");
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {

@@ -33,7 +33,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-).with_handlers::<End>();
+)
+.with_handlers::<End>();
 
 const HANDLERS: [Handler; 1] = handlers("vni");
 /// VXLAN (RFC 7348).

@@ -55,8 +55,8 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_cost_model::<LookupIp6Route>()
-    .with_handlers::<LookupIp6Route>();
+.with_cost_model::<LookupIp6Route>()
+.with_handlers::<LookupIp6Route>();
 
 reasons! {
     /// Why a packet goes no further.

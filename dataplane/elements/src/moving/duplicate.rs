@@ -1,6 +1,6 @@
 //! Duplicate: FastClick's name of a tee.
 
-use thruway_element::{Entry, Replicas, Spec};
+use thruway_element::{Entry, Purpose, Replicas, Spec};
 
 use crate::dialect::ignored;
 
@@ -17,7 +17,9 @@ pub static ENTRY: Entry = Entry::new(
                   t[0] -> Print(a) -> Discard; t[1] -> Print(b) -> Discard",
         args: &[OUTPUTS, ignored("DATA_ONLY")],
         replicas: Replicas::Alike,
+        purpose: Purpose::Ordinary,
         ..tee::ENTRY.spec
     },
     build,
-).with_cost_model::<Tee>();
+)
+.with_cost_model::<Tee>();

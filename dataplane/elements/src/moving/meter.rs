@@ -38,7 +38,7 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_handlers::<Meter>();
+.with_handlers::<Meter>();
 
 /// See the spec.
 pub static BANDWIDTH: Entry = Entry::new(
@@ -60,7 +60,7 @@ pub static BANDWIDTH: Entry = Entry::new(
     },
     build,
 )
-    .with_handlers::<Meter>();
+.with_handlers::<Meter>();
 
 /// Bits of fraction of the rate.
 const SCALE: u32 = 10;

@@ -86,6 +86,8 @@ pub static ELEMENTS: &[&Entry] = &[
     &router_link::ENTRY,
     &set_anno_byte::ENTRY,
     &shaper::ENTRY,
+    &pull_switch::FIXED,
+    &switch::FIXED,
     &stride_sched::ENTRY,
     &stride_switch::ENTRY,
     &suppressor::ENTRY,

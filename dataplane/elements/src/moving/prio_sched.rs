@@ -1,7 +1,8 @@
 //! PrioSched: the first input that has a packet.
 
 use thruway_element::{
-    Alias, Arguments, Changes, Cx, Element, Entry, Handlers, NOTHING_MORE, Replicas, Spec, Topic,
+    Alias, Arguments, Changes, Cx, Element, Entry, Handlers, NOTHING_MORE, Purpose, Replicas, Spec,
+    Topic,
 };
 use thruway_packet::Batch;
 
@@ -20,6 +21,7 @@ pub static ENTRY: Entry = Entry::of::<PrioSched>(Spec {
     changes: Changes::Nothing,
     cost: NOTHING_MORE,
     replicas: Replicas::Alike,
+    purpose: Purpose::Schedule,
     ..Spec::DEFAULT
 });
 

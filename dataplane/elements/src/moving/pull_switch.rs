@@ -2,7 +2,7 @@
 
 use thruway_element::{
     Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers,
-    NOTHING_MORE, Replicas, Spec, Topic, Ty, handler_value,
+    NOTHING_MORE, Purpose, Replicas, Spec, Topic, Ty, handler_value,
 };
 use thruway_packet::Batch;
 
@@ -10,13 +10,7 @@ use thruway_packet::Batch;
 pub static ENTRY: Entry = Entry::new(
     Spec {
         name: "PullSwitch",
-        aliases: &[
-            Alias { name: "SimplePullSwitch", summary: "the same" },
-            Alias {
-                name: "StaticPullSwitch",
-                summary: "the same without handlers: INPUT must be given and does not change",
-            },
-        ],
+        aliases: &[Alias { name: "SimplePullSwitch", summary: "the same" }],
         topic: Topic::Moving,
         summary: "pulls from one input, which can be changed",
         docs: "What is pulled at its output comes from input INPUT; with a negative INPUT, or one \
@@ -35,6 +29,22 @@ pub static ENTRY: Entry = Entry::new(
         cost: NOTHING_MORE,
         replicas: Replicas::Alike,
         ..Spec::DEFAULT
+    },
+    build,
+)
+.with_handlers::<PullSwitch>();
+
+/// See the spec.
+pub static FIXED: Entry = Entry::new(
+    Spec {
+        name: "StaticPullSwitch",
+        aliases: &[],
+        summary: "pulls from one input for good",
+        docs: "A PullSwitch whose INPUT must be given and does not change.",
+        example: "InfiniteSource -> Queue -> s :: StaticPullSwitch(1) -> Unqueue -> Discard;\n\
+                  InfiniteSource -> Queue -> [1] s",
+        purpose: Purpose::FixedSwitch,
+        ..ENTRY.spec
     },
     build,
 )

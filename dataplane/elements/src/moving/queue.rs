@@ -58,8 +58,8 @@ pub static ENTRY: Entry = Entry::built::<Queue>(
     },
     build,
 )
-    .with_buffer::<Queue>()
-    .with_hot_swap::<Queue>();
+.with_buffer::<Queue>()
+.with_hot_swap::<Queue>();
 
 /// See the spec.
 pub static FRONT_DROP: Entry = Entry::built::<Queue>(
@@ -97,8 +97,8 @@ pub static MIXED: Entry = Entry::built::<Queue>(
     },
     build,
 )
-    .with_buffer::<Queue>()
-    .with_hot_swap::<Queue>();
+.with_buffer::<Queue>()
+.with_hot_swap::<Queue>();
 
 reasons! {
     /// Why a packet is not stored, or no longer.

@@ -40,8 +40,8 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_hot_swap::<RatedSplitter>()
-    .with_handlers::<RatedSplitter>();
+.with_hot_swap::<RatedSplitter>()
+.with_handlers::<RatedSplitter>();
 
 /// See the spec.
 pub static BANDWIDTH: Entry = Entry::new(
@@ -64,8 +64,8 @@ pub static BANDWIDTH: Entry = Entry::new(
     },
     build,
 )
-    .with_hot_swap::<RatedSplitter>()
-    .with_handlers::<RatedSplitter>();
+.with_hot_swap::<RatedSplitter>()
+.with_handlers::<RatedSplitter>();
 
 reasons! {
     /// Why a packet leaves by output 1.

@@ -44,8 +44,8 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_hot_swap::<RatedUnqueue>()
-    .with_handlers::<RatedUnqueue>();
+.with_hot_swap::<RatedUnqueue>()
+.with_handlers::<RatedUnqueue>();
 
 const ACTIVE: Arg = Arg::keyword("ACTIVE", Ty::Bool, "whether it moves packets").or("true");
 

@@ -1,7 +1,8 @@
 //! RoundRobinSched: one packet from each input in turn.
 
 use thruway_element::{
-    Alias, Arguments, Changes, Cx, Element, Entry, Handlers, NOTHING_MORE, Replicas, Spec, Topic,
+    Alias, Arguments, Changes, Cx, Element, Entry, Handlers, NOTHING_MORE, Purpose, Replicas, Spec,
+    Topic,
 };
 use thruway_packet::Batch;
 
@@ -20,6 +21,7 @@ pub static ENTRY: Entry = Entry::of::<RoundRobinSched>(Spec {
     changes: Changes::Nothing,
     cost: NOTHING_MORE,
     replicas: Replicas::Apart("each goes round by itself"),
+    purpose: Purpose::Schedule,
     ..Spec::DEFAULT
 });
 

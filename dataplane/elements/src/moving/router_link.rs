@@ -1,8 +1,8 @@
 //! RouterLink: stands between the configurations that click-combine joins.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, Load, Operation, Replicas,
-    Run, Spec, Threading, Topic, Ty,
+    Arg, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, Load, Operation, Purpose,
+    Replicas, Run, Spec, Threading, Topic, Ty,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 
@@ -28,6 +28,7 @@ pub static ENTRY: Entry = Entry::new(
         changes: Changes::Nothing,
         cost: &[Operation::Clone.once()],
         replicas: Replicas::Alike,
+        purpose: Purpose::LinkConfigurations,
         ..Spec::DEFAULT
     },
     build,

@@ -34,7 +34,7 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_handlers::<Shaper>();
+.with_handlers::<Shaper>();
 
 /// See the spec.
 pub static BANDWIDTH: Entry = Entry::new(

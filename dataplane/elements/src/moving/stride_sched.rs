@@ -1,8 +1,8 @@
 //! StrideSched: inputs in proportion to their tickets.
 
 use thruway_element::{
-    ArgErrors, Args, Changes, Cx, Element, Entry, HandlerError, Handlers, Operation, Replicas,
-    Spec, Topic,
+    ArgErrors, Args, Changes, Cx, Element, Entry, HandlerError, Handlers, Operation, Purpose,
+    Replicas, Spec, Topic,
 };
 use thruway_packet::Batch;
 
@@ -27,6 +27,7 @@ pub static ENTRY: Entry = Entry::new(
         changes: Changes::Nothing,
         cost: &[Operation::Visit.once()],
         replicas: Replicas::Apart("each keeps to the tickets by itself"),
+        purpose: Purpose::ScheduleByArguments,
         ..Spec::DEFAULT
     },
     build,

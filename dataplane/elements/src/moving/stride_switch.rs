@@ -34,7 +34,7 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_handlers::<StrideSwitch>();
+.with_handlers::<StrideSwitch>();
 
 reasons! {
     /// Why a packet goes no further.

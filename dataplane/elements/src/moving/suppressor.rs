@@ -30,7 +30,7 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_handlers::<Suppressor>();
+.with_handlers::<Suppressor>();
 
 reasons! {
     /// Why a packet goes no further.

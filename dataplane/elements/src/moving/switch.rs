@@ -1,8 +1,8 @@
 //! Switch: all packets to one output, which a handler can change.
 
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers,
-    NOTHING_MORE, Replicas, Spec, Topic, Ty, handler_value, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers,
+    NOTHING_MORE, Purpose, Replicas, Spec, Topic, Ty, handler_value, reasons,
 };
 use thruway_packet::Batch;
 
@@ -10,10 +10,6 @@ use thruway_packet::Batch;
 pub static ENTRY: Entry = Entry::new(
     Spec {
         name: "Switch",
-        aliases: &[Alias {
-            name: "StaticSwitch",
-            summary: "the same without handlers: OUTPUT must be given and does not change",
-        }],
         topic: Topic::Moving,
         summary: "sends all packets to one output, which can be changed",
         docs: "Every packet leaves by output OUTPUT; with a negative OUTPUT every packet is dropped. \
@@ -34,7 +30,22 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_handlers::<Switch>();
+.with_handlers::<Switch>();
+
+/// See the spec.
+pub static FIXED: Entry = Entry::new(
+    Spec {
+        name: "StaticSwitch",
+        summary: "sends all packets to one output for good",
+        docs: "A Switch whose OUTPUT must be given and does not change.",
+        example: "InfiniteSource(LIMIT 3, STOP true) -> s :: StaticSwitch(1);\n\
+                  s[0] -> Discard; s[1] -> Print(one) -> Discard",
+        purpose: Purpose::FixedSwitch,
+        ..ENTRY.spec
+    },
+    build,
+)
+.with_handlers::<Switch>();
 
 reasons! {
     /// Why a packet goes no further.

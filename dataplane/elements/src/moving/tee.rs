@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, Load, Operation, Replicas,
-    Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, Load, Operation, Purpose,
+    Replicas, Spec, Topic, Ty,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -24,6 +24,7 @@ pub static ENTRY: Entry = Entry::new(
         changes: Changes::Nothing,
         cost: &[Operation::Clone.once()],
         replicas: Replicas::Alike,
+        purpose: Purpose::CopyToAll,
         ..Spec::DEFAULT
     },
     build,

@@ -1,6 +1,6 @@
 //! Isolate: parts of the configuration that run in a process of their own.
 
-use thruway_element::{Arg, Element, Entry, NOTHING_MORE, Replicas, Spec, Topic, Ty};
+use thruway_element::{Arg, Element, Entry, NOTHING_MORE, Purpose, Replicas, Spec, Topic, Ty};
 
 use super::nf;
 
@@ -27,6 +27,7 @@ pub static ENTRY: Entry = Entry::new(
         args: &ARGS,
         cost: NOTHING_MORE,
         replicas: Replicas::Single,
+        purpose: Purpose::IsolateNamed,
         ..Spec::DEFAULT
     },
     |_| Ok(Box::new(Isolate)),

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, HandlerError, Handlers, NOTHING_MORE, Replicas, Spec,
-    Topic, Ty,
+    Arg, ArgErrors, Args, Cx, Element, Entry, HandlerError, Handlers, NOTHING_MORE, Purpose,
+    Replicas, Spec, Topic, Ty,
 };
 
 use super::backend::Shared;
@@ -25,6 +25,7 @@ pub static ENTRY: Entry = Entry::new(
         args: &[Arg::required("NF", Ty::Element, "full name of the Nf that it belongs to")],
         cost: NOTHING_MORE,
         replicas: Replicas::Single,
+        purpose: Purpose::StandForIsolated,
         ..Spec::DEFAULT
     },
     build,

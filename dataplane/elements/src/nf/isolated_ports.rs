@@ -4,8 +4,8 @@ use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex};
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, NOTHING_MORE, Replicas, Run, Spec, Threading, Topic,
-    Ty,
+    Arg, ArgErrors, Args, Cx, Element, Entry, NOTHING_MORE, Purpose, Replicas, Run, Spec,
+    Threading, Topic, Ty,
 };
 use thruway_exchange::socket::SocketError;
 use thruway_exchange::{Attached, Outgoing, lie_down};
@@ -48,6 +48,7 @@ pub static ENTRY: Entry = Entry::new(
         threading: Threading::Task,
         cost: NOTHING_MORE,
         replicas: Replicas::Apart("the process of an isolated part has one thread"),
+        purpose: Purpose::EnterProcess,
         ..Spec::DEFAULT
     },
     build,

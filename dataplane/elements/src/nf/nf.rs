@@ -4,8 +4,8 @@ use std::any::Any;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Buffer, Changes, Cost, CostModel, Cx, Demand, Element, Ended, Entry,
-    Handler, HandlerError, Handlers, HotSwap, Load, Needs, Operation, Replicas, Run, Scratch,
-    SessionFunction, Spec, StreamMember, Threading, Topic, Ty, reasons,
+    Handler, HandlerError, Handlers, HotSwap, Load, Needs, Operation, Purpose, Replicas, Run,
+    Scratch, SessionFunction, Spec, StreamMember, Threading, Topic, Ty, reasons,
 };
 use thruway_exchange::Tuning;
 use thruway_packet::Batch;
@@ -36,6 +36,7 @@ pub static ENTRY: Entry = Entry::new(
         changes: Changes::Headers,
         cost: &[Operation::RingHop.once(), Operation::CopyLine.times(2.0)],
         replicas: Replicas::Sharing("the process; each thread has rings of its own to it"),
+        purpose: Purpose::RunProcess,
         ..Spec::DEFAULT
     },
     build,

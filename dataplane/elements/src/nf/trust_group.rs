@@ -1,8 +1,8 @@
 //! TrustGroup: a declaration of functions that trust each other.
 
 use thruway_element::{
-    Addresses, Arg, ArgError, ArgErrors, Element, Entry, NOTHING_MORE, Replicas, Spec, Topic, Ty,
-    text,
+    Addresses, Arg, ArgError, ArgErrors, Element, Entry, NOTHING_MORE, Purpose, Replicas, Spec,
+    Topic, Ty, text,
 };
 
 /// See the spec.
@@ -24,6 +24,7 @@ pub static ENTRY: Entry = Entry::new(
         ],
         cost: NOTHING_MORE,
         replicas: Replicas::Single,
+        purpose: Purpose::GroupTrust,
         ..Spec::DEFAULT
     },
     |args| {

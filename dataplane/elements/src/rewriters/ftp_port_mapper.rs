@@ -55,7 +55,7 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_handlers::<FtpPortMapper>();
+.with_handlers::<FtpPortMapper>();
 
 struct FtpPortMapper {
     control: (String, u32),

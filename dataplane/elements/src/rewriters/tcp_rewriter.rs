@@ -52,4 +52,7 @@ pub static ENTRY: Entry = Entry::new(
         ..build::REWRITER
     },
     |args| build(args, Class::Tcp),
-).with_cost_model::<Rewriter>().with_hot_swap::<Rewriter>().with_handlers::<Rewriter>();
+)
+.with_cost_model::<Rewriter>()
+.with_hot_swap::<Rewriter>()
+.with_handlers::<Rewriter>();

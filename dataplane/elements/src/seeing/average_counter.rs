@@ -44,7 +44,7 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_handlers::<AverageCounter>();
+.with_handlers::<AverageCounter>();
 
 /// Nanoseconds in a tick.
 const TICK: i64 = 1_000_000;

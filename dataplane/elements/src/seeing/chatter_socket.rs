@@ -62,7 +62,7 @@ pub static ENTRY: Entry = Entry::built::<ChatterSocket>(
     },
     build,
 )
-    .with_hot_swap::<ChatterSocket>();
+.with_hot_swap::<ChatterSocket>();
 
 #[derive(Handlers)]
 #[handler(read, name = "port", "the TCP port, or the file name", get = lock(&self.name))]

@@ -68,7 +68,7 @@ pub static ENTRY: Entry = Entry::built::<Counter>(
     },
     build,
 )
-    .with_hot_swap::<Counter>();
+.with_hot_swap::<Counter>();
 
 /// Bits of fraction of the packet rate and, since there are more of them, of the byte rate.
 const PACKET_SCALE: u32 = 10;

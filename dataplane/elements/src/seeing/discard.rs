@@ -1,8 +1,8 @@
 //! Discard: the end of the way.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handlers, NOTHING_MORE, Replicas, Run, Spec,
-    Threading, Topic, Ty,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handlers, NOTHING_MORE, Purpose, Replicas,
+    Run, Spec, Threading, Topic, Ty,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 
@@ -25,6 +25,7 @@ pub static ENTRY: Entry = Entry::built::<Discard>(
         changes: Changes::Nothing,
         cost: NOTHING_MORE,
         replicas: Replicas::Alike,
+        purpose: Purpose::Discard,
         ..Spec::DEFAULT
     },
     build,

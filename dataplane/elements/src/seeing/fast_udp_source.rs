@@ -39,7 +39,9 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-).with_cost_model::<Flows>().with_handlers::<Flows>();
+)
+.with_cost_model::<Flows>()
+.with_handlers::<Flows>();
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     let [a, b] = args.get::<u16>("SPORT")?.to_be_bytes();

@@ -53,8 +53,8 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_cost_model::<Flows>()
-    .with_handlers::<Flows>();
+.with_cost_model::<Flows>()
+.with_handlers::<Flows>();
 
 /// Handlers of all elements that make such packets.
 pub(super) const HANDLERS: &[Handler] = &[
@@ -99,8 +99,8 @@ pub static TCP: Entry = Entry::new(
     },
     build,
 )
-    .with_cost_model::<Flows>()
-    .with_handlers::<Flows>();
+.with_cost_model::<Flows>()
+.with_handlers::<Flows>();
 
 /// Shortest packet, as in Click: the least that Ethernet carries.
 const LENGTH_MIN: usize = 60;

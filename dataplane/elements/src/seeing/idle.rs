@@ -1,7 +1,8 @@
 //! Idle: nothing comes out of it.
 
 use thruway_element::{
-    Arguments, Changes, Cx, Element, Entry, Handlers, NOTHING_MORE, Replicas, Spec, Topic, reasons,
+    Arguments, Changes, Cx, Element, Entry, Handlers, NOTHING_MORE, Purpose, Replicas, Spec, Topic,
+    reasons,
 };
 use thruway_packet::Batch;
 
@@ -20,6 +21,7 @@ pub static ENTRY: Entry = Entry::of::<Idle>(Spec {
     changes: Changes::Nothing,
     cost: NOTHING_MORE,
     replicas: Replicas::Alike,
+    purpose: Purpose::FillPorts,
     ..Spec::DEFAULT
 });
 

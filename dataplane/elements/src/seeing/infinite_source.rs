@@ -52,8 +52,8 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_cost_model::<InfiniteSource>()
-    .with_handlers::<InfiniteSource>();
+.with_cost_model::<InfiniteSource>()
+.with_handlers::<InfiniteSource>();
 
 /// The packet to be copied, with room behind it for whole lines to be copied.
 struct Print {

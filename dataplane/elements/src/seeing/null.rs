@@ -1,7 +1,7 @@
 //! Null: does nothing.
 
 use thruway_element::{
-    Alias, ArgErrors, Args, Changes, Element, Entry, NOTHING_MORE, Replicas, Spec, Topic,
+    Alias, ArgErrors, Args, Changes, Element, Entry, NOTHING_MORE, Purpose, Replicas, Spec, Topic,
 };
 
 const SPEC: Spec = Spec {
@@ -24,6 +24,7 @@ pub static ENTRY: Entry = Entry::new(
             name: "FlowLock",
             summary: "FastClick's; one thread serves a session, so there is nothing to lock",
         }],
+        purpose: Purpose::PassOn,
         ..SPEC
     },
     build,

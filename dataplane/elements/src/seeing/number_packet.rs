@@ -31,7 +31,7 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_handlers::<NumberPacket>();
+.with_handlers::<NumberPacket>();
 
 /// Argument OFFSET of all elements that number.
 pub(super) const OFFSET: Arg =

@@ -44,7 +44,9 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-).with_cost_model::<InfiniteSource>().with_handlers::<InfiniteSource>();
+)
+.with_cost_model::<InfiniteSource>()
+.with_handlers::<InfiniteSource>();
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     let length: u32 = args.get("LENGTH")?;

@@ -52,8 +52,8 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_cost_model::<RatedSource>()
-    .with_handlers::<RatedSource>();
+.with_cost_model::<RatedSource>()
+.with_handlers::<RatedSource>();
 
 /// Timer: whoever pulled in vain may try again.
 const AGAIN: u32 = 0;

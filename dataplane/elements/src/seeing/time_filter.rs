@@ -57,8 +57,8 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_buffer::<TimeFilter>()
-    .with_handlers::<TimeFilter>();
+.with_buffer::<TimeFilter>()
+.with_handlers::<TimeFilter>();
 
 reasons! {
     /// Why a packet does not pass.

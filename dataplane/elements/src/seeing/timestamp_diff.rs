@@ -67,7 +67,7 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_handlers::<TimestampDiff>();
+.with_handlers::<TimestampDiff>();
 
 reasons! {
     /// Why a packet leaves by output 1.

@@ -55,7 +55,7 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_handlers::<TscClock>();
+.with_handlers::<TscClock>();
 
 /// What the router's handler `statistics` tells of a clock, behind its thread's number.
 const FIELDS: [&str; 7] = ["phase", "cycles_hz", "error", "looks", "jumps", "late", "failures"];

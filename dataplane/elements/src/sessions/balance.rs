@@ -5,15 +5,17 @@ use std::any::Any;
 use thruway_element::{
     Arg, ArgError, ArgErrors, Args, Changes, Cx, Element, Ended, Entry, Handler, HandlerError,
     Handlers, HotSwap, Nanos, Operation, PerSession, Replicas, SessionFunction, Spec, Topic, Ty,
-    Wants, reasons,
+    Wants,
 };
 use thruway_packet::Batch;
 use zerocopy::FromBytes;
 
 use super::pool::{Member, Method, Pool, Standing, WEIGHT_MAX};
+use lost::Lost;
 use spread::{Assigned, Replica, Spread};
 
 mod hash;
+mod lost;
 mod spread;
 #[cfg(test)]
 mod tests;
@@ -89,13 +91,6 @@ pub static ENTRY: Entry = Entry::new(
 .with_session_function::<Balance>()
 .with_hot_swap::<Balance>()
 .with_handlers::<Balance>();
-
-reasons! {
-    /// Why a packet goes no further.
-    pub(super) enum Lost {
-        NoReplica = "no-replica": "all replicas were drained when its session began",
-    }
-}
 
 /// The words for the methods.
 const METHODS: &[&str] = &["least-queue", "least-sessions", "weighted", "consistent-hash"];

@@ -149,9 +149,9 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_flow_entry::<FlowClassifier>()
-    .with_cost_model::<FlowClassifier>()
-    .with_handlers::<FlowClassifier>();
+.with_flow_entry::<FlowClassifier>()
+.with_cost_model::<FlowClassifier>()
+.with_handlers::<FlowClassifier>();
 
 const LEVELS: &str = "a line for each sort of session: definition, IP version, sessions, embryonic, \
                       begun, timed out, closed, evicted, removed, refused, bytes of memory";

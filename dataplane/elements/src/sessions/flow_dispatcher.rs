@@ -76,9 +76,9 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_flow_dispatch::<FlowDispatcher>()
-    .with_session_function::<FlowDispatcher>()
-    .with_handlers::<FlowDispatcher>();
+.with_flow_dispatch::<FlowDispatcher>()
+.with_session_function::<FlowDispatcher>()
+.with_handlers::<FlowDispatcher>();
 
 const BY_CONTEXT: &str = "FastClick's name; the last output takes the rest";
 

@@ -59,9 +59,9 @@ pub static ENTRY: Entry = Entry::new(
     },
     |args| Ok(Box::new(FlowIpNat { function: Nat::new(args)? })),
 )
-    .with_session_function::<FlowIpNat>()
-    .with_hot_swap::<FlowIpNat>()
-    .with_handlers::<FlowIpNat>();
+.with_session_function::<FlowIpNat>()
+.with_hot_swap::<FlowIpNat>()
+.with_handlers::<FlowIpNat>();
 
 reasons! {
     /// Why a packet goes no further.

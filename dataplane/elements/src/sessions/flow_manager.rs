@@ -65,7 +65,9 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-.with_flow_entry::<FlowClassifier>().with_cost_model::<FlowClassifier>().with_handlers::<FlowClassifier>();
+.with_flow_entry::<FlowClassifier>()
+.with_cost_model::<FlowClassifier>()
+.with_handlers::<FlowClassifier>();
 
 const BY_ADDRESSES: &str = "for packets that begin with a marked IP header";
 

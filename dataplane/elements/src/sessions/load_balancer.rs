@@ -104,9 +104,9 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_session_function::<LoadBalancer>()
-    .with_hot_swap::<LoadBalancer>()
-    .with_handlers::<LoadBalancer>();
+.with_session_function::<LoadBalancer>()
+.with_hot_swap::<LoadBalancer>()
+.with_handlers::<LoadBalancer>();
 
 struct LoadBalancer {
     names: Names,

@@ -147,9 +147,9 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_session_function::<Nat>()
-    .with_hot_swap::<Nat>()
-    .with_handlers::<Nat>();
+.with_session_function::<Nat>()
+.with_hot_swap::<Nat>()
+.with_handlers::<Nat>();
 
 const MAPPINGS: &str = "endpoint-independent mappings, a line each: protocol, inside, outside, \
                         sessions; as many as the parameter says (100)";

@@ -62,9 +62,9 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_session_function::<SessionLimiter>()
-    .with_hot_swap::<SessionLimiter>()
-    .with_handlers::<SessionLimiter>();
+.with_session_function::<SessionLimiter>()
+.with_hot_swap::<SessionLimiter>()
+.with_handlers::<SessionLimiter>();
 
 reasons! {
     /// Why a packet goes no further.

@@ -89,9 +89,9 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_session_function::<StatefulFirewall>()
-    .with_hot_swap::<StatefulFirewall>()
-    .with_handlers::<StatefulFirewall>();
+.with_session_function::<StatefulFirewall>()
+.with_hot_swap::<StatefulFirewall>()
+.with_handlers::<StatefulFirewall>();
 
 struct StatefulFirewall {
     name: String,

@@ -125,12 +125,12 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_stream_member::<HttpIn>()
-    .with_session_function::<HttpIn>()
-    .with_buffer::<HttpIn>()
-    .with_cost_model::<HttpIn>()
-    .with_hot_swap::<HttpIn>()
-    .with_handlers::<HttpIn>();
+.with_stream_member::<HttpIn>()
+.with_session_function::<HttpIn>()
+.with_buffer::<HttpIn>()
+.with_cost_model::<HttpIn>()
+.with_hot_swap::<HttpIn>()
+.with_handlers::<HttpIn>();
 
 /// What becomes of bodies that are compressed.
 const ENCODED: [&str; 3] = ["unpack", "pass", "refuse"];

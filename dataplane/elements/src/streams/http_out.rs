@@ -57,11 +57,11 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_stream_member::<HttpOut>()
-    .with_session_function::<HttpOut>()
-    .with_buffer::<HttpOut>()
-    .with_hot_swap::<HttpOut>()
-    .with_handlers::<HttpOut>();
+.with_stream_member::<HttpOut>()
+.with_session_function::<HttpOut>()
+.with_buffer::<HttpOut>()
+.with_hot_swap::<HttpOut>()
+.with_handlers::<HttpOut>();
 
 /// Most fields of a head as functions may leave it.
 const FIELDS_MAX: usize = 4096;

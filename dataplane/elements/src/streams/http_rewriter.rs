@@ -79,11 +79,11 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_stream_member::<HttpRewriter>()
-    .with_session_function::<HttpRewriter>()
-    .with_buffer::<HttpRewriter>()
-    .with_hot_swap::<HttpRewriter>()
-    .with_handlers::<HttpRewriter>();
+.with_stream_member::<HttpRewriter>()
+.with_session_function::<HttpRewriter>()
+.with_buffer::<HttpRewriter>()
+.with_hot_swap::<HttpRewriter>()
+.with_handlers::<HttpRewriter>();
 
 /// Limits of SPAN: what is held back has room in a stage.
 const SPAN: std::ops::RangeInclusive<usize> = 1..=16 << 10;

@@ -98,11 +98,11 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_stream_member::<IntrusionPrevention>()
-    .with_session_function::<IntrusionPrevention>()
-    .with_cost_model::<IntrusionPrevention>()
-    .with_hot_swap::<IntrusionPrevention>()
-    .with_handlers::<IntrusionPrevention>();
+.with_stream_member::<IntrusionPrevention>()
+.with_session_function::<IntrusionPrevention>()
+.with_cost_model::<IntrusionPrevention>()
+.with_hot_swap::<IntrusionPrevention>()
+.with_handlers::<IntrusionPrevention>();
 
 /// Least and most of WINDOW and DIRECTIONS_MAX.
 const WINDOW: (usize, usize) = (64, 1 << 20);

@@ -51,7 +51,8 @@ pub static IN: Entry = Entry::new(
         let refuses_unseen = (args.choice("UNSEEN")? == 0, false);
         Ok(Box::new(IpIn { refuses_unseen, pressing: Pressing::default() }))
     },
-).with_stream_member::<IpIn>();
+)
+.with_stream_member::<IpIn>();
 
 /// See the spec.
 pub static OUT: Entry = Entry::new(

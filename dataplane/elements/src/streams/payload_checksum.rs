@@ -54,11 +54,11 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_stream_member::<PayloadChecksum>()
-    .with_session_function::<PayloadChecksum>()
-    .with_cost_model::<PayloadChecksum>()
-    .with_hot_swap::<PayloadChecksum>()
-    .with_handlers::<PayloadChecksum>();
+.with_stream_member::<PayloadChecksum>()
+.with_session_function::<PayloadChecksum>()
+.with_cost_model::<PayloadChecksum>()
+.with_hot_swap::<PayloadChecksum>()
+.with_handlers::<PayloadChecksum>();
 
 /// What is known of a session.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, KnownLayout, Immutable)]

@@ -174,11 +174,11 @@ pub static IN: Entry = Entry::new(
     },
     build,
 )
-    .with_stream_member::<TcpIn>()
-    .with_session_function::<TcpIn>()
-    .with_cost_model::<TcpIn>()
-    .with_hot_swap::<TcpIn>()
-    .with_handlers::<TcpIn>();
+.with_stream_member::<TcpIn>()
+.with_session_function::<TcpIn>()
+.with_cost_model::<TcpIn>()
+.with_hot_swap::<TcpIn>()
+.with_handlers::<TcpIn>();
 
 /// See the spec.
 pub static OUT: Entry = Entry::new(
@@ -203,7 +203,8 @@ pub static OUT: Entry = Entry::new(
     },
     |_: &Args<'_>| -> Result<Box<dyn Element>, ArgErrors> { Ok(Box::<TcpOut>::default()) },
 )
-    .with_stream_member::<TcpOut>().with_buffer::<TcpOut>();
+.with_stream_member::<TcpOut>()
+.with_buffer::<TcpOut>();
 
 /// How long a connection is known after both ends have said that they finish, seconds: data before
 /// that may have got lost, and times between retransmissions double (RFC 6298 section 5.5).

@@ -55,9 +55,10 @@ pub static IN: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-).with_stream_member::<UdpIn>()
-    .with_session_function::<UdpIn>()
-    .with_cost_model::<UdpIn>();
+)
+.with_stream_member::<UdpIn>()
+.with_session_function::<UdpIn>()
+.with_cost_model::<UdpIn>();
 
 /// See the spec.
 pub static OUT: Entry = Entry::new(

@@ -98,12 +98,12 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_stream_member::<WordMatcher>()
-    .with_session_function::<WordMatcher>()
-    .with_buffer::<WordMatcher>()
-    .with_cost_model::<WordMatcher>()
-    .with_hot_swap::<WordMatcher>()
-    .with_handlers::<WordMatcher>();
+.with_stream_member::<WordMatcher>()
+.with_session_function::<WordMatcher>()
+.with_buffer::<WordMatcher>()
+.with_cost_model::<WordMatcher>()
+.with_hot_swap::<WordMatcher>()
+.with_handlers::<WordMatcher>();
 
 struct WordMatcher {
     wanted: Wanted,

@@ -40,7 +40,7 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_handlers::<DpdkInfo>();
+.with_handlers::<DpdkInfo>();
 
 struct DpdkInfo {
     ports: Arc<Ports>,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Handlers, HotSwap, Operation,
-    Replicas, Run, Spec, Threading, Topic, Ty, handler_value,
+    Purpose, Replicas, Run, Spec, Threading, Topic, Ty, handler_value,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::af_packet::PacketOptions;
@@ -98,13 +98,14 @@ pub static ENTRY: Entry = Entry::new(
             "each reads queues of its own, or has a socket of the group that flows are spread \
              over",
         ),
+        purpose: Purpose::ReceiveFromDevice,
         ..Spec::DEFAULT
     },
     build,
 )
 .shared_by(sharing::shares)
-    .with_hot_swap::<FromDevice>()
-    .with_handlers::<FromDevice>();
+.with_hot_swap::<FromDevice>()
+.with_handlers::<FromDevice>();
 
 const ARGS: &[Arg] = &[
     Arg::required("DEVNAME", Ty::Str, "an interface, pcap:FILE, pcap:IN>OUT, or none"),

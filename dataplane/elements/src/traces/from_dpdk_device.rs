@@ -96,8 +96,8 @@ pub static ENTRY: Entry = Entry::new(
     build,
 )
 .shared_by(dpdk::shares)
-    .with_hot_swap::<FromDpdkDevice>()
-    .with_handlers::<FromDpdkDevice>();
+.with_hot_swap::<FromDpdkDevice>()
+.with_handlers::<FromDpdkDevice>();
 
 reasons! {
     /// Why a packet that reached the port is not emitted.

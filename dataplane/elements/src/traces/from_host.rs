@@ -55,8 +55,8 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_hot_swap::<FromHost>()
-    .with_handlers::<FromHost>();
+.with_hot_swap::<FromHost>()
+.with_handlers::<FromHost>();
 
 struct FromHost {
     setup: Setup,

@@ -45,7 +45,8 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-).with_handlers::<TextDump>();
+)
+.with_handlers::<TextDump>();
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     let source = Source { path: args.get("FILENAME")?, data: None, may_miss: false };

@@ -69,8 +69,8 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_cost_model::<ReplayUnqueue>()
-    .with_handlers::<ReplayUnqueue>();
+.with_cost_model::<ReplayUnqueue>()
+.with_handlers::<ReplayUnqueue>();
 
 /// Packets start at multiples of a processor's line: a read that straddles two costs twice.
 const ALIGN: usize = 64;

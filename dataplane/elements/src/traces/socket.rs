@@ -61,7 +61,10 @@ pub static ENTRY: Entry = Entry::new(
         ..transport::SOCKET
     },
     build,
-).with_buffer::<Transport>().with_hot_swap::<Transport>().with_handlers::<Transport>();
+)
+.with_buffer::<Transport>()
+.with_hot_swap::<Transport>()
+.with_handlers::<Transport>();
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     Transport::build(args, Plan::of(args)?, Guard::of(args)?)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Buffer, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers,
-    HotSwap, Operation, Replicas, Run, Spec, Threading, Topic, Ty, reasons,
+    HotSwap, Operation, Purpose, Replicas, Run, Spec, Threading, Topic, Ty, reasons,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::capture::WriterOptions;
@@ -74,13 +74,14 @@ pub static ENTRY: Entry = Entry::new(
         replicas: Replicas::Apart(
             "each sends by a queue of its own, or hands over to one that has a queue",
         ),
+        purpose: Purpose::SendToDevice,
         ..Spec::DEFAULT
     },
     build,
 )
-    .with_buffer::<ToDevice>()
-    .with_hot_swap::<ToDevice>()
-    .with_handlers::<ToDevice>();
+.with_buffer::<ToDevice>()
+.with_hot_swap::<ToDevice>()
+.with_handlers::<ToDevice>();
 
 reasons! {
     /// Why a packet is not sent.

@@ -74,9 +74,9 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_buffer::<ToDpdkDevice>()
-    .with_hot_swap::<ToDpdkDevice>()
-    .with_handlers::<ToDpdkDevice>();
+.with_buffer::<ToDpdkDevice>()
+.with_hot_swap::<ToDpdkDevice>()
+.with_handlers::<ToDpdkDevice>();
 
 reasons! {
     /// Why a packet is not sent.

@@ -52,7 +52,7 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_handlers::<ToHost>();
+.with_handlers::<ToHost>();
 
 struct ToHost {
     device: Option<String>,

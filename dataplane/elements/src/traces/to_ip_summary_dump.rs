@@ -52,7 +52,7 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-    .with_handlers::<ToIpSummaryDump>();
+.with_handlers::<ToIpSummaryDump>();
 
 const ARGS: &[Arg] = &[
     Arg::required("FILENAME", Ty::OutFile, "the summary; - for standard output"),

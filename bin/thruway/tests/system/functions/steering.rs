@@ -136,8 +136,8 @@ fn depths(load: u32, method: &str) -> Depths {
     let rate = served.iter().sum::<u32>() * load / 100 / 8;
     let source = |(n, packets): (usize, u32)| {
         format!(
-            "FastUDPFlows({rate}, -1, 60, 0:0:0:0:0:1, 10.0.{n}.1, 0:0:0:0:0:2, 10.0.0.2, 25, {packets})
-                -> Unqueue -> all;"
+            "FastUDPFlows({rate}, -1, 60, 0:0:0:0:0:1, 10.0.{n}.1, 0:0:0:0:0:2, 10.0.0.2,
+                25, {packets}) -> Unqueue -> all;"
         )
     };
     let sources: String =

@@ -73,7 +73,7 @@ pub static ENTRY: Entry = Entry::built::<ControlSocket>(
     },
     build,
 )
-    .with_hot_swap::<ControlSocket>();
+.with_hot_swap::<ControlSocket>();
 
 #[derive(Handlers)]
 #[handler(read, name = "port", "the TCP port, or the file name", get = lock(&self.name))]

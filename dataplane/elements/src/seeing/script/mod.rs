@@ -16,7 +16,7 @@ mod variables;
 use rustix::process::Signal;
 use thruway_element::{
     Alias, Arg, ArgError, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError,
-    Handlers, NOTHING_MORE, Replicas, Run, Spec, Threading, Topic, Ty, reasons,
+    Handlers, NOTHING_MORE, Purpose, Replicas, Run, Spec, Threading, Topic, Ty, reasons,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -57,6 +57,7 @@ pub static ENTRY: Entry = Entry::new(
             "steps and handlers are run in one thread; packets go through the script of their \
              thread, with variables of its own",
         ),
+        purpose: Purpose::SendUnasked,
         ..Spec::DEFAULT
     },
     build,

@@ -7,8 +7,8 @@ use thruway_flow::Ended;
 use thruway_packet::Packet;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::Lost;
 use super::hash::hash;
+use super::lost::Lost;
 use crate::sessions::pool::{Identity, Member, Pool, Ticket};
 
 /// A replica: the number of its output.
