@@ -43,6 +43,7 @@ const FILES: &[File] = &[
     script!("layout"),
     script!("lines"),
     script!("login"),
+    script!("looks"),
     script!("main"),
     script!("rates"),
     script!("sessions"),

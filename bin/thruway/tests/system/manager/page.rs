@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -19,7 +19,7 @@ use thruway_manager::manager::Grant;
 use thruway_manager::planes::{Supervisor, SupervisorConfig};
 use thruway_manager::store::Store;
 use thruway_manager::tls::{self, Identity};
-use thruway_manager::{ChainName, DataPlanes as _, Manager};
+use thruway_manager::{ChainName, DataPlanes as _, Event, Manager};
 use tokio::sync::watch;
 
 use super::browser::{ARROW_DOWN, Browser, ESCAPE};
@@ -320,6 +320,47 @@ fn changes_are_confirmed(browser: &Browser<'_>, server: &Server) {
     browser.click("#stop");
     let refused = browser.wait_text("#problem", |text| !text.is_empty());
     assert!(refused.contains("needs operate"), "{refused}");
+}
+
+/// Events that a burst has: fewer than the page keeps.
+const BURST: usize = 60;
+
+/// Events that the page shows of a burst.
+fn shown_of_burst(browser: &Browser<'_>) -> usize {
+    browser.text("#events").matches("Burst").count()
+}
+
+/// The page loses none of what comes in one piece: by the stream, or as what was before.
+#[test]
+fn events_that_come_at_once_are_all_shown() {
+    if !privileged("events_that_come_at_once_are_all_shown") {
+        return;
+    }
+    let host = Namespace::new("page");
+    let server = Server::start(&host);
+    let token = server.token("ann", Role::Operate);
+    let browser = Browser::start(&host);
+    browser.open(&server.url());
+    enter(&browser, &token);
+    declare(&browser, "web", "Idle -> Discard;", "");
+    browser.click("#confirm");
+    browser.wait_text("#events", |text| text.contains("Started"));
+    for number in 1..=BURST {
+        server.manager.events().emit(Event {
+            time: SystemTime::now(),
+            chain: "web".to_owned(),
+            reason: "Burst".to_owned(),
+            message: format!("number {number}."),
+        });
+    }
+    let last = format!("number {BURST}.");
+    browser.wait_text("#events", |text| text.contains(&last));
+    assert_eq!(shown_of_burst(&browser), BURST, "as they came");
+    browser.click("a.brand");
+    browser.wait_text("#chains tbody", |text| text.contains("web"));
+    browser.click("#chains tbody a");
+    browser.wait_text("#events", |text| text.contains(&last));
+    assert_eq!(shown_of_burst(&browser), BURST, "as what was before");
 }
 
 /// The list of chains, and the way there and back.
