@@ -79,8 +79,8 @@ impl Swap {
         true
     }
 
-    /// Lets `next`, of this number, take over from `router`; if it cannot be initialised, the old configuration gets
-    /// its state back.
+    /// Lets `next`, of this number, take over from `router`; if it cannot be initialised, the old
+    /// configuration gets its state back.
     fn replace(&self, router: &mut Router, (number, mut next): (u64, Router)) {
         next.take_over(router);
         // Before its elements are initialised: a control socket asks it for handlers from then on.

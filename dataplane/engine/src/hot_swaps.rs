@@ -53,8 +53,8 @@ impl HotSwaps {
         self.counts().refuse("another configuration came before it took over");
     }
 
-    /// The handler `swaps`: `taken N`, `refused N`, `asked N`, after the first one `settled N taken`
-    /// or `settled N refused` and, after a refusal, `reason TEXT`.
+    /// The handler `swaps`: `taken N`, `refused N`, `asked N`, after the first one `settled N
+    /// taken` or `settled N refused` and, after a refusal, `reason TEXT`.
     pub(crate) fn lines(&self) -> String {
         let counts = self.counts();
         let Counts { taken, refused, asked, .. } = *counts;

@@ -2,6 +2,7 @@
 import { call, path, reason, Refusal, } from "./api.js";
 import { Declare } from "./declare.js";
 import { Confirmation } from "./dialog.js";
+import { Drops } from "./drops.js";
 import { moment } from "./format.js";
 import { GraphView } from "./graph.js";
 import { Lines } from "./lines.js";
@@ -10,7 +11,7 @@ import { Component, h } from "./preact.js";
 import { between } from "./rates.js";
 import { Sessions } from "./sessions.js";
 import { follow } from "./stream.js";
-import { Drops, Elements, Events, Functions, Queues, Threads } from "./tables.js";
+import { Elements, Events, Functions, Queues, Threads } from "./tables.js";
 const EVENTS_MAX = 100;
 /** Status of a problem: the chain does not run. */
 const NOT_RUNNING = 409;
@@ -203,7 +204,7 @@ export class ChainPage extends Component {
                 h(GraphView, { ...shared }),
                 this.detail(live)),
             h(Functions, { live: live }),
-            h(Drops, { live: live }),
+            h(Drops, { chain: this.props.name, live: live }),
             h(Queues, { live: live }),
             h(Sessions, { chain: this.props.name, live: live }),
             h(Threads, { live: live }),

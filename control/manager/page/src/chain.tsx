@@ -13,6 +13,7 @@ import {
 } from "./api.js";
 import { Declare } from "./declare.js";
 import { Asked, Confirmation } from "./dialog.js";
+import { Drops } from "./drops.js";
 import { moment } from "./format.js";
 import { GraphView } from "./graph.js";
 import { Lines } from "./lines.js";
@@ -21,7 +22,7 @@ import { Component, h } from "./preact.js";
 import { between, Graph, Live } from "./rates.js";
 import { Sessions } from "./sessions.js";
 import { follow, Message } from "./stream.js";
-import { Drops, Elements, Events, Functions, Queues, Threads } from "./tables.js";
+import { Elements, Events, Functions, Queues, Threads } from "./tables.js";
 
 interface Props {
   name: string;
@@ -274,7 +275,7 @@ export class ChainPage extends Component<Props, State> {
           {this.detail(live)}
         </section>
         <Functions live={live} />
-        <Drops live={live} />
+        <Drops chain={this.props.name} live={live} />
         <Queues live={live} />
         <Sessions chain={this.props.name} live={live} />
         <Threads live={live} />

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { count, percent, short } from "../built/format.js";
+import { bytes, count, percent, short } from "../built/format.js";
 import { layout, NODE_HEIGHT, NODE_WIDTH } from "../built/layout.js";
 import { Looks } from "../built/looks.js";
 import { between } from "../built/rates.js";
@@ -24,6 +24,13 @@ test("numbers are short and keep three digits", () => {
   assert.deepEqual(all.map(short), [...texts, "2.50 G"]);
   assert.equal(count(1234567), "1,234,567");
   assert.deepEqual([-0.1, 0.123, 7].map(percent), ["0.0 %", "12.3 %", "100.0 %"]);
+});
+
+test("bytes are shown sixteen a line", () => {
+  assert.equal(bytes(""), "");
+  assert.equal(bytes("0a0B"), "0000  0a 0B");
+  const two = bytes("00".repeat(17)).split("\n");
+  assert.deepEqual(two, [`0000  ${Array(16).fill("00").join(" ")}`, "0010  00"]);
 });
 
 test("events are the same however their text comes", () => {

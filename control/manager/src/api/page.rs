@@ -38,6 +38,7 @@ const FILES: &[File] = &[
     script!("chains"),
     script!("declare"),
     script!("dialog"),
+    script!("drops"),
     script!("format"),
     script!("graph"),
     script!("layout"),

@@ -25,7 +25,7 @@ fn statistics(packets: u64) -> String {
     )
 }
 
-fn report(served: &Served, packets: u64) {
+pub fn report(served: &Served, packets: u64) {
     let handlers = (GRAPH.to_owned(), statistics(packets));
     *served.planes.graph.lock().expect("graph") = Some(handlers);
 }

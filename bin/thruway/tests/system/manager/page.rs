@@ -138,6 +138,7 @@ fn cable() -> String {
          -> nf :: Nf({}, ON_FAILURE restart, HOLD 10s)\n\
          -> q :: Queue(1000) -> Unqueue -> far;\n\
          w[1] -> outside :: FlowClassifier ~> [1] fw; fw[1] -> near;\n\
+         RatedSource(\"there is no IP header here\", RATE 50) -> odd :: CheckIPHeader -> Discard;\n\
          InfiniteSource(LIMIT 5) -> check :: CheckIPHeader -> Discard;\n\
          Idle -> p :: Print(\"{MARKUP}\") -> Discard;\n",
         exec("passes")
@@ -224,8 +225,11 @@ fn watched(browser: &Browser<'_>) {
         shown.as_u64().filter(|count| *count >= 6)
     });
     println!("{edges} edges show a rate");
-    let drops = browser.text("#drops tbody tr:nth-child(1)");
-    assert_eq!(drops, "checkbad-versionlost0/s5");
+    let rows = "return [...document.querySelectorAll('#drops tbody tr')].map(e => e.textContent)";
+    let drops = browser.script(rows);
+    let drops = drops.as_array().expect("a list");
+    assert!(drops.iter().any(|row| row == "checkbad-versionlost0/s5Examples"), "{drops:?}");
+    examples(browser);
     browser.click("#list-session");
     browser.wait_text("#session-list", |text| text.contains("src=10.4.0.1"));
     let ring = browser.text(".edge .fill text");
@@ -247,6 +251,21 @@ fn watched(browser: &Browser<'_>) {
     carries(browser);
     browser.picture("restarted");
     browser.scheme("light");
+}
+
+/// What an element drops is shown by its packets.
+fn examples(browser: &Browser<'_>) {
+    browser.click("[aria-label='Examples of packets of odd: bad-version']");
+    browser.wait_text("#examples", |text| text.contains("26 bytes, no header that is known"));
+    assert_eq!(browser.script("return document.querySelectorAll('#examples li').length"), 3);
+    let first = browser.text("#examples li:nth-child(1) pre");
+    assert!(first.starts_with("0000  74 68 65 72 65"), "{first}");
+    browser.picture("examples");
+    // The others are of another moment: five packets that came long ago.
+    browser.click("[aria-label='Examples of packets of check: bad-version']");
+    browser.wait_text("#examples-status", |text| text.ends_with("none of them was one."));
+    assert_eq!(browser.text("#examples"), "");
+    browser.click("#close-examples");
 }
 
 fn background(browser: &Browser<'_>) -> Value {
