@@ -22,6 +22,7 @@
 #[macro_use]
 mod header;
 mod error;
+mod layers;
 mod mac;
 
 pub mod arp;
@@ -49,4 +50,5 @@ pub mod vxlan;
 
 pub use error::{Defect, Layer, ParseError};
 pub use header::{Extent, Header};
+pub use layers::Layers;
 pub use mac::{MacAddr, MacParseError};

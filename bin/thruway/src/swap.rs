@@ -19,7 +19,8 @@ pub struct Swap {
     build: Option<Build>,
     /// Makes a router of the configuration file as it is now.
     reload: Option<Reload>,
-    next: Arc<Mutex<Option<Router>>>,
+    /// With its number.
+    next: Arc<Mutex<Option<(u64, Router)>>>,
     counts: Arc<HotSwaps>,
 }
 
@@ -51,8 +52,9 @@ impl Swap {
         let running = Arc::downgrade(control);
         move |router| {
             let mut next = next.lock().unwrap_or_else(|poison| poison.into_inner());
-            if next.replace(router).is_some() {
-                counts.count_refused("another configuration came before it took over");
+            // Under the lock, so that a later number is a later configuration.
+            if next.replace((counts.count_asked(), router)).is_some() {
+                counts.count_superseded();
             }
             drop(next);
             if let Some(control) = running.upgrade() {
@@ -66,20 +68,20 @@ impl Swap {
     /// for it, and when, no other configuration begins.
     pub fn goes_on(&self, router: &mut Router, outcome: &Outcome) -> bool {
         let next = self.next.lock().unwrap_or_else(|poison| poison.into_inner()).take();
-        let Some(next) = next else { return false };
+        let Some((number, next)) = next else { return false };
         if !outcome.paused || router.control().is_stopping() {
             errln!("hotconfig: not used: the router was stopped");
-            self.counts.count_refused("the router was stopped");
+            self.counts.count_refused(number, "the router was stopped");
             // What is under way still reaches its end.
             return outcome.paused;
         }
-        self.replace(router, next);
+        self.replace(router, (number, next));
         true
     }
 
-    /// Lets `next` take over from `router`; if it cannot be initialised, the old configuration gets
-    /// its state back.
-    fn replace(&self, router: &mut Router, mut next: Router) {
+    /// Lets `next`, of this number, take over from `router`; if it cannot be initialised, the old
+    /// configuration gets its state back.
+    fn replace(&self, router: &mut Router, (number, mut next): (u64, Router)) {
         next.take_over(router);
         // Before its elements are initialised: a control socket asks it for handlers from then on.
         self.offer(next.control());
@@ -87,14 +89,14 @@ impl Swap {
             Ok(()) => {
                 finish(router);
                 *router = next;
-                self.counts.count_taken();
+                self.counts.count_taken(number);
                 tracing::info!("another configuration took over");
             }
             Err(failure) => {
                 let reason = sentence(&failure);
                 tracing::error!(reason, "configuration not initialized; the former one goes on");
                 router.take_over(&mut next);
-                self.counts.count_refused(&reason);
+                self.counts.count_refused(number, &reason);
                 // One that came meanwhile paused the router that never ran.
                 if self.next.lock().unwrap_or_else(|poison| poison.into_inner()).is_some() {
                     router.control().pause();

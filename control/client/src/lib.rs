@@ -4,6 +4,7 @@
 //! `thruway ctl`, `top`, `trace` and `reload` use it, and the manager.
 #![forbid(unsafe_code)]
 
+pub mod trace;
 mod unix;
 
 use std::io::{BufRead as _, BufReader, Read, Write};

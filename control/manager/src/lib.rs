@@ -11,6 +11,7 @@ pub mod api;
 pub mod audit;
 pub mod client;
 pub mod events;
+pub mod examples;
 mod executable;
 pub mod function;
 mod function_use;

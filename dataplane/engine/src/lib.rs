@@ -53,4 +53,4 @@ pub use router::{Options, Outcome, Provide, Router};
 pub use spread::Placement;
 pub use streams::{Streams, set_up};
 pub use topology::named_cores;
-pub use trace::{Filter, Layers, SHOT_MAX};
+pub use trace::{Filter, SHOT_MAX};

@@ -1,6 +1,7 @@
 //! The program itself: a manager in the foreground, and the commands over its socket.
 
 mod functions;
+mod monitoring;
 mod resources;
 
 use std::fs;

@@ -3,10 +3,10 @@
 //! All frames are of one link type, for tcpdump reads no capture of several. So a packet without an
 //! Ethernet header gets one here, of zeros, and its comment says so.
 
+use thruway_client::trace::Shot;
 use thruway_port::capture::{CaptureWriter, FileFormat, LinkType, WriterOptions};
 
 use super::journey::Way;
-use super::record::Shot;
 use super::text::{At, Clock, line};
 
 /// EtherTypes (IEEE 802 numbers); the last is for local experiments.

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use super::record::{Answer, Counts, Record, What};
+use thruway_client::trace::{Answer, Counts, Record, What};
+
 use super::text::Clock;
 
 /// Most events of one trace: some 600 bytes each.

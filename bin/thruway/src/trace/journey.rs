@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::record::{Record, Shot, What};
+use thruway_client::trace::{Record, Shot, What};
 
 /// What became of a packet at an element.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,10 +1,9 @@
 //! Ways of packets as JSON.
 
 use serde_json::{Value, json};
+use thruway_client::trace::{self, Counts, Shot};
 
-use super::change;
 use super::journey::{Outcome, Way};
-use super::record::{Counts, Shot};
 use super::text::{At, Clock};
 
 /// All ways, and what is missing.
@@ -55,5 +54,5 @@ fn hop(at: &At<'_>, clock: &Clock) -> Value {
 
 fn shot(shot: &Shot) -> Value {
     let bytes: String = shot.bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    json!({ "length": shot.len, "summary": change::describe(shot), "bytes": bytes })
+    json!({ "length": shot.len, "summary": trace::describe(shot), "bytes": bytes })
 }

@@ -1,12 +1,10 @@
 //! `thruway trace`: the way of chosen packets, element by element.
 
 mod capture;
-mod change;
 mod collect;
 mod journey;
 mod json;
 mod live;
-mod record;
 mod rehearse;
 mod text;
 

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::change;
+use thruway_client::trace;
+
 use super::journey::{Hop, Outcome, Way};
 
 /// How long a cycle takes.
@@ -96,7 +97,7 @@ impl<'a> At<'a> {
         let kept = || self.previous().filter(|_| hop.input.is_none());
         let before = hop.before.as_ref().or_else(|| kept()?.before.as_ref());
         if let (Some(before), Some(after)) = (before, &hop.after) {
-            told.extend(change::changes(before, after));
+            told.extend(trace::changes(before, after));
         }
         if hop.others > 0 {
             told.push(format!("{} more sent because of it", hop.others));
@@ -111,7 +112,7 @@ pub fn text(ways: &[Way], clock: &Clock) -> String {
     for way in ways {
         let first = way.hops.first();
         let shot = first.and_then(|hop| hop.before.as_ref().or(hop.after.as_ref()));
-        let what = shot.map_or("not seen".to_owned(), change::describe);
+        let what = shot.map_or("not seen".to_owned(), trace::describe);
         let copy = way.copy_of.as_ref().map_or(String::new(), |of| format!(", a copy of {of}"));
         let _ = writeln!(text, "packet {}: {what}{copy}", way.name);
         for at in At::all(ways, way) {

@@ -2,16 +2,17 @@
 import { call, path, reason, Refusal, } from "./api.js";
 import { Declare } from "./declare.js";
 import { Confirmation } from "./dialog.js";
+import { Drops } from "./drops.js";
 import { moment } from "./format.js";
 import { GraphView } from "./graph.js";
 import { Lines } from "./lines.js";
+import { Looks } from "./looks.js";
 import { Component, h } from "./preact.js";
 import { between } from "./rates.js";
 import { Sessions } from "./sessions.js";
 import { follow } from "./stream.js";
-import { Drops, Elements, Events, Functions, Queues, Threads } from "./tables.js";
+import { Elements, Events, Functions, Queues, Threads } from "./tables.js";
 const EVENTS_MAX = 100;
-const LOOK_MS = 300;
 /** Status of a problem: the chain does not run. */
 const NOT_RUNNING = 409;
 export class ChainPage extends Component {
@@ -30,43 +31,30 @@ export class ChainPage extends Component {
             isChanging: false,
         };
         this.stops = [];
-        this.timer = 0;
-        this.look = async () => {
-            this.timer = 0;
-            try {
-                const chain = await call("GET", this.target);
-                const page = await call("GET", `${this.target}/generations`);
-                this.setState({ chain, generations: page.items });
-            }
-            catch (error) {
-                if (error instanceof Refusal && error.status === 401)
-                    this.props.refused(error);
-                this.failed(error);
-            }
-        };
+        this.looks = new Looks(() => this.look());
         this.event = (message) => {
             if (message.type !== "")
                 return;
             const event = JSON.parse(message.data);
-            this.setState({ events: [...this.state.events, event].slice(-EVENTS_MAX) });
-            if (this.timer === 0)
-                this.timer = window.setTimeout(this.look, LOOK_MS);
+            // Several may come in one piece, before the page is drawn with the first of them.
+            this.setState(({ events }) => ({ events: [...events, event].slice(-EVENTS_MAX) }));
+            this.looks.soon();
         };
         this.graph = (message) => {
             if (message.type === "problem") {
                 const { status, detail } = JSON.parse(message.data);
                 // Of what does not run any more, the last numbers would look like those of what runs next.
-                const live = status === NOT_RUNNING ? null : this.state.live;
-                this.setState({ live, stale: detail });
+                const isOver = status === NOT_RUNNING;
+                this.setState(({ live }) => ({ live: isOver ? null : live, stale: detail }));
                 return;
             }
             const graph = JSON.parse(message.data);
-            const before = this.state.live?.graph ?? null;
-            this.setState({ stale: "" });
-            // Several readers share what the manager reads, so one may get the same graph again.
-            if (before?.time_us === graph.time_us && before.pid === graph.pid)
-                return;
-            this.setState({ live: between(before, graph) });
+            this.setState(({ live }) => {
+                const before = live?.graph ?? null;
+                // Several readers share what the manager reads, so one may get the same graph again.
+                const isSame = before?.time_us === graph.time_us && before.pid === graph.pid;
+                return { live: isSame ? live : between(before, graph), stale: "" };
+            });
         };
         this.log = async () => {
             return (await call("GET", `${this.target}/log`)).lines;
@@ -96,7 +84,7 @@ export class ChainPage extends Component {
                 const make = async () => {
                     await call(method, target, body, only);
                     then();
-                    await this.look();
+                    await this.looks.now();
                 };
                 this.setState({ asked: { ...words, change, make } });
             }
@@ -138,7 +126,7 @@ export class ChainPage extends Component {
         return path("chains", this.props.name);
     }
     componentDidMount() {
-        void this.look();
+        void this.looks.now();
         const chain = encodeURIComponent(this.props.name);
         this.stops = [
             follow(`/v1/events?chain=${chain}`, {
@@ -155,7 +143,19 @@ export class ChainPage extends Component {
     }
     componentWillUnmount() {
         this.stops.forEach((stop) => stop());
-        window.clearTimeout(this.timer);
+        this.looks.stop();
+    }
+    async look() {
+        try {
+            const chain = await call("GET", this.target);
+            const page = await call("GET", `${this.target}/generations`);
+            this.setState({ chain, generations: page.items });
+        }
+        catch (error) {
+            if (error instanceof Refusal && error.status === 401)
+                this.props.refused(error);
+            this.failed(error);
+        }
     }
     conditions(chain) {
         return (h("ul", { class: "conditions", "aria-live": "polite" }, (chain.status?.conditions ?? []).map((one) => (h("li", null,
@@ -204,7 +204,7 @@ export class ChainPage extends Component {
                 h(GraphView, { ...shared }),
                 this.detail(live)),
             h(Functions, { live: live }),
-            h(Drops, { live: live }),
+            h(Drops, { chain: this.props.name, live: live }),
             h(Queues, { live: live }),
             h(Sessions, { chain: this.props.name, live: live }),
             h(Threads, { live: live }),
@@ -225,7 +225,7 @@ export class ChainPage extends Component {
             h("p", { class: "problem", role: "alert", id: "problem" }, problem),
             isChanging && chain !== null && (h(Declare, { chain: chain, done: () => {
                     this.setState({ isChanging: false });
-                    void this.look();
+                    void this.looks.now();
                 }, close: () => this.setState({ isChanging: false }) })),
             h("p", { class: "stale", role: "status", id: "stale" }, stale === "" ? "" : `No rates at the moment: ${stale}`),
             live !== null && this.isOfNow(live) && this.running(live),

@@ -1,11 +1,10 @@
 // All chains.
 import { call, reason, Refusal } from "./api.js";
 import { Declare } from "./declare.js";
+import { Looks } from "./looks.js";
 import { Component, h } from "./preact.js";
 import { follow } from "./stream.js";
 import { Table } from "./tables.js";
-/** Between an event and a look at what it changed, so that many events are one look. */
-const LOOK_MS = 300;
 async function all() {
     let found = [];
     let next = "";
@@ -32,33 +31,29 @@ export class Chains extends Component {
         super(...arguments);
         this.state = { chains: null, problem: "", isDeclaring: false };
         this.stop = () => { };
-        this.timer = 0;
-        this.look = async () => {
-            this.timer = 0;
-            try {
-                this.setState({ chains: await all(), problem: "" });
-            }
-            catch (error) {
-                if (error instanceof Refusal && error.status === 401)
-                    this.props.refused(error);
-                this.setState({ problem: reason(error) });
-            }
-        };
+        this.looks = new Looks(() => this.look());
     }
     componentDidMount() {
-        void this.look();
+        void this.looks.now();
         this.stop = follow("/v1/events", {
-            message: () => {
-                if (this.timer === 0)
-                    this.timer = window.setTimeout(this.look, LOOK_MS);
-            },
+            message: () => this.looks.soon(),
             broken: (problem) => this.setState({ problem }),
             ended: this.props.refused,
         });
     }
     componentWillUnmount() {
         this.stop();
-        window.clearTimeout(this.timer);
+        this.looks.stop();
+    }
+    async look() {
+        try {
+            this.setState({ chains: await all(), problem: "" });
+        }
+        catch (error) {
+            if (error instanceof Refusal && error.status === 401)
+                this.props.refused(error);
+            this.setState({ problem: reason(error) });
+        }
     }
     rows(chains) {
         return chains.map((chain) => [

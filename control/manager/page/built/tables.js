@@ -63,19 +63,6 @@ export function Queues(props) {
     const head = ["queue", "packets in it", "most it held"];
     return h(Table, { title: "Queues", id: "queues", head: head, rows: rows });
 }
-/** Reasons for which packets did not go on, the most frequent first. */
-export function Drops(props) {
-    const { graph, drops } = props.live;
-    const all = graph.elements.flatMap((one, at) => {
-        return one.drops.map((drop, nth) => ({ name: one.name, ...drop, now: drops[at]?.[nth] }));
-    });
-    all.sort((a, b) => b.packets - a.packets);
-    const rows = all.map((one) => {
-        return [one.name, one.reason, one.fate, rate(one.now ?? null), count(one.packets)];
-    });
-    const head = ["element", "reason", "what became of them", "rate", "packets"];
-    return h(Table, { title: "Packets that did not go on", id: "drops", head: head, rows: rows });
-}
 export function Threads(props) {
     const { live } = props;
     const rows = live.graph.threads.map((_, at) => {

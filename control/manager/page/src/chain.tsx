@@ -13,14 +13,16 @@ import {
 } from "./api.js";
 import { Declare } from "./declare.js";
 import { Asked, Confirmation } from "./dialog.js";
+import { Drops } from "./drops.js";
 import { moment } from "./format.js";
 import { GraphView } from "./graph.js";
 import { Lines } from "./lines.js";
+import { Looks } from "./looks.js";
 import { Component, h } from "./preact.js";
 import { between, Graph, Live } from "./rates.js";
 import { Sessions } from "./sessions.js";
 import { follow, Message } from "./stream.js";
-import { Drops, Elements, Events, Functions, Queues, Threads } from "./tables.js";
+import { Elements, Events, Functions, Queues, Threads } from "./tables.js";
 
 interface Props {
   name: string;
@@ -43,7 +45,6 @@ interface State {
 }
 
 const EVENTS_MAX = 100;
-const LOOK_MS = 300;
 /** Status of a problem: the chain does not run. */
 const NOT_RUNNING = 409;
 
@@ -61,14 +62,14 @@ export class ChainPage extends Component<Props, State> {
     isChanging: false,
   };
   private stops: (() => void)[] = [];
-  private timer = 0;
+  private looks = new Looks(() => this.look());
 
   private get target(): string {
     return path("chains", this.props.name);
   }
 
   componentDidMount(): void {
-    void this.look();
+    void this.looks.now();
     const chain = encodeURIComponent(this.props.name);
     this.stops = [
       follow(`/v1/events?chain=${chain}`, {
@@ -86,11 +87,10 @@ export class ChainPage extends Component<Props, State> {
 
   componentWillUnmount(): void {
     this.stops.forEach((stop) => stop());
-    window.clearTimeout(this.timer);
+    this.looks.stop();
   }
 
-  private look = async (): Promise<void> => {
-    this.timer = 0;
+  private async look(): Promise<void> {
     try {
       const chain = await call<Chain>("GET", this.target);
       const page = await call<{ items: Generation[] }>("GET", `${this.target}/generations`);
@@ -99,29 +99,31 @@ export class ChainPage extends Component<Props, State> {
       if (error instanceof Refusal && error.status === 401) this.props.refused(error);
       this.failed(error);
     }
-  };
+  }
 
   private event = (message: Message): void => {
     if (message.type !== "") return;
     const event = JSON.parse(message.data) as ManagerEvent;
-    this.setState({ events: [...this.state.events, event].slice(-EVENTS_MAX) });
-    if (this.timer === 0) this.timer = window.setTimeout(this.look, LOOK_MS);
+    // Several may come in one piece, before the page is drawn with the first of them.
+    this.setState(({ events }) => ({ events: [...events, event].slice(-EVENTS_MAX) }));
+    this.looks.soon();
   };
 
   private graph = (message: Message): void => {
     if (message.type === "problem") {
       const { status, detail } = JSON.parse(message.data) as Problem;
       // Of what does not run any more, the last numbers would look like those of what runs next.
-      const live = status === NOT_RUNNING ? null : this.state.live;
-      this.setState({ live, stale: detail });
+      const isOver = status === NOT_RUNNING;
+      this.setState(({ live }) => ({ live: isOver ? null : live, stale: detail }));
       return;
     }
     const graph = JSON.parse(message.data) as Graph;
-    const before = this.state.live?.graph ?? null;
-    this.setState({ stale: "" });
-    // Several readers share what the manager reads, so one may get the same graph again.
-    if (before?.time_us === graph.time_us && before.pid === graph.pid) return;
-    this.setState({ live: between(before, graph) });
+    this.setState(({ live }) => {
+      const before = live?.graph ?? null;
+      // Several readers share what the manager reads, so one may get the same graph again.
+      const isSame = before?.time_us === graph.time_us && before.pid === graph.pid;
+      return { live: isSame ? live : between(before, graph), stale: "" };
+    });
   };
 
   private log = async (): Promise<string[]> => {
@@ -156,7 +158,7 @@ export class ChainPage extends Component<Props, State> {
       const make = async () => {
         await call<Change>(method, target, body, only);
         then();
-        await this.look();
+        await this.looks.now();
       };
       this.setState({ asked: { ...words, change, make } });
     } catch (error) {
@@ -273,7 +275,7 @@ export class ChainPage extends Component<Props, State> {
           {this.detail(live)}
         </section>
         <Functions live={live} />
-        <Drops live={live} />
+        <Drops chain={this.props.name} live={live} />
         <Queues live={live} />
         <Sessions chain={this.props.name} live={live} />
         <Threads live={live} />
@@ -303,7 +305,7 @@ export class ChainPage extends Component<Props, State> {
             chain={chain}
             done={() => {
               this.setState({ isChanging: false });
-              void this.look();
+              void this.looks.now();
             }}
             close={() => this.setState({ isChanging: false })}
           />

@@ -2,6 +2,7 @@
 
 import { call, Chain, reason, Refusal } from "./api.js";
 import { Declare } from "./declare.js";
+import { Looks } from "./looks.js";
 import { Component, h } from "./preact.js";
 import { follow } from "./stream.js";
 import { Table } from "./tables.js";
@@ -21,9 +22,6 @@ interface Page {
   items: Chain[];
   next: string | null;
 }
-
-/** Between an event and a look at what it changed, so that many events are one look. */
-const LOOK_MS = 300;
 
 async function all(): Promise<Chain[]> {
   let found: Chain[] = [];
@@ -54,14 +52,12 @@ export function Ready(props: { chain: Chain }) {
 export class Chains extends Component<Props, State> {
   state: State = { chains: null, problem: "", isDeclaring: false };
   private stop: () => void = () => {};
-  private timer = 0;
+  private looks = new Looks(() => this.look());
 
   componentDidMount(): void {
-    void this.look();
+    void this.looks.now();
     this.stop = follow("/v1/events", {
-      message: () => {
-        if (this.timer === 0) this.timer = window.setTimeout(this.look, LOOK_MS);
-      },
+      message: () => this.looks.soon(),
       broken: (problem) => this.setState({ problem }),
       ended: this.props.refused,
     });
@@ -69,18 +65,17 @@ export class Chains extends Component<Props, State> {
 
   componentWillUnmount(): void {
     this.stop();
-    window.clearTimeout(this.timer);
+    this.looks.stop();
   }
 
-  private look = async (): Promise<void> => {
-    this.timer = 0;
+  private async look(): Promise<void> {
     try {
       this.setState({ chains: await all(), problem: "" });
     } catch (error) {
       if (error instanceof Refusal && error.status === 401) this.props.refused(error);
       this.setState({ problem: reason(error) });
     }
-  };
+  }
 
   private rows(chains: Chain[]) {
     return chains.map((chain) => [

@@ -37,3 +37,13 @@ export function moment(text: string): string {
   const isToday = date.toDateString() === new Date().toDateString();
   return isToday ? date.toLocaleTimeString("en-GB") : date.toLocaleString("en-GB");
 }
+
+/** Bytes in hexadecimal as lines of sixteen, each with the place of its first one. */
+export function bytes(text: string): string {
+  const lines = text.match(/.{1,32}/g) ?? [];
+  const line = (part: string, at: number) => {
+    const place = (16 * at).toString(16).padStart(4, "0");
+    return `${place}  ${(part.match(/.{1,2}/g) ?? []).join(" ")}`;
+  };
+  return lines.map(line).join("\n");
+}

@@ -15,7 +15,8 @@ export class Component<Props = unknown, State = unknown> {
   constructor(props: Props);
   props: Readonly<Props>;
   state: Readonly<State>;
-  setState(change: Partial<State>): void;
+  /** `this.state` is what was drawn last: a change of what is there is a function of it. */
+  setState(change: Partial<State> | ((state: Readonly<State>) => Partial<State>)): void;
   render(): Child;
 }
 

@@ -3,8 +3,9 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { count, percent, short } from "../built/format.js";
+import { bytes, count, percent, short } from "../built/format.js";
 import { layout, NODE_HEIGHT, NODE_WIDTH } from "../built/layout.js";
+import { Looks } from "../built/looks.js";
 import { between } from "../built/rates.js";
 import { Parser } from "../built/stream.js";
 
@@ -23,6 +24,13 @@ test("numbers are short and keep three digits", () => {
   assert.deepEqual(all.map(short), [...texts, "2.50 G"]);
   assert.equal(count(1234567), "1,234,567");
   assert.deepEqual([-0.1, 0.123, 7].map(percent), ["0.0 %", "12.3 %", "100.0 %"]);
+});
+
+test("bytes are shown sixteen a line", () => {
+  assert.equal(bytes(""), "");
+  assert.equal(bytes("0a0B"), "0000  0a 0B");
+  const two = bytes("00".repeat(17)).split("\n");
+  assert.deepEqual(two, [`0000  ${Array(16).fill("00").join(" ")}`, "0010  00"]);
 });
 
 test("events are the same however their text comes", () => {
@@ -150,4 +158,40 @@ test("two hundred elements are laid out at once", () => {
   layout(200, links);
   const spent = performance.now() - begin;
   assert.ok(spent < 1000, `${spent} ms`);
+});
+
+test("looks come one at a time, and one after each change", async () => {
+  const ends = [];
+  let [begun, running] = [0, 0];
+  const looks = new Looks(async () => {
+    begun += 1;
+    running += 1;
+    assert.equal(running, 1, "an older answer would come after a newer one");
+    await new Promise((resolve) => ends.push(resolve));
+    running -= 1;
+  });
+  const later = () => new Promise((resolve) => setTimeout(resolve));
+  const first = looks.now();
+  await later();
+  // The look that is under way may not see what these two changed: one more sees both.
+  const second = [looks.now(), looks.now()];
+  await later();
+  assert.equal(begun, 1);
+  ends[0]();
+  await first;
+  await later();
+  assert.equal(begun, 2);
+  ends[1]();
+  await Promise.all(second);
+  // Many events are one look, and the page that is left takes none.
+  looks.soon();
+  looks.soon();
+  looks.stop();
+  await new Promise((resolve) => setTimeout(resolve, 400));
+  assert.equal(begun, 2);
+  looks.soon();
+  looks.soon();
+  await new Promise((resolve) => setTimeout(resolve, 400));
+  assert.equal(begun, 3);
+  ends[2]();
 });

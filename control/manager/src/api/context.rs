@@ -20,6 +20,9 @@ const CALLS_MAX: usize = 8;
 /// Event streams of this host at a time, and as many of the network.
 pub const STREAMS_MAX: usize = 64;
 
+/// Searches for examples of packets at a time: each traces a data plane.
+const SEARCHES_MAX: usize = 4;
+
 /// Longest time that a request may take, its body included.
 pub const REQUEST_TIME_MAX: Duration = Duration::from_secs(30);
 
@@ -57,6 +60,8 @@ pub struct Context {
     pub remote_streams: Arc<Semaphore>,
     /// The last graph of each chain.
     pub graphs: Arc<Recent>,
+    /// One permit for each search for examples.
+    pub(super) searches: Arc<Semaphore>,
     /// Becomes true when the program ends.
     pub ending: watch::Receiver<bool>,
     calls: Arc<Semaphore>,
@@ -73,6 +78,7 @@ impl Context {
             streams: Arc::new(Semaphore::new(STREAMS_MAX)),
             remote_streams: Arc::new(Semaphore::new(STREAMS_MAX)),
             graphs: Arc::default(),
+            searches: Arc::new(Semaphore::new(SEARCHES_MAX)),
             ending,
             calls: Arc::new(Semaphore::new(CALLS_MAX)),
         }

@@ -12,7 +12,9 @@ use super::body::Params;
 use super::problem::{Kind, Problem};
 use super::roles::role_of;
 use super::views::NoParams;
-use super::{graph, handlers, history, hosts, log, metrics, resources, stream, tokens, views};
+use super::{
+    examples, graph, handlers, history, hosts, log, metrics, resources, stream, tokens, views,
+};
 use crate::{FunctionSpec, GroupSpec};
 
 #[derive(OpenApi)]
@@ -36,6 +38,7 @@ use crate::{FunctionSpec, GroupSpec};
         handlers::put,
         log::get,
         graph::get,
+        examples::find,
         hosts::list,
         hosts::get,
         stream::events,
@@ -68,7 +71,8 @@ impl Modify for Kinds {
         let of_chains = api.paths.paths.iter().filter(|(path, _)| path.starts_with(chains));
         // Only a chain runs.
         let only = |path: &str| {
-            path.contains("/handlers/") || path.ends_with("/log") || path.ends_with("/graph")
+            let last = ["/log", "/graph", "/examples"];
+            path.contains("/handlers/") || last.iter().any(|last| path.ends_with(last))
         };
         let all = of_chains.filter(|(path, _)| !only(path));
         let made: Vec<(String, PathItem)> = all

@@ -12,6 +12,7 @@ use super::body::{NamePath, Params};
 use super::context::Context;
 use super::problem::Problem;
 use super::reader::{self, Source};
+use super::recent::Seen;
 use super::views::GraphParams;
 use crate::ChainName;
 use crate::access::Caller;
@@ -45,8 +46,8 @@ pub async fn get(
     Params(params): Params<GraphParams>,
 ) -> Result<Response, Problem> {
     if !params.follow {
-        let text = read(&context, &name).await?;
-        return Ok(([(header::CONTENT_TYPE, "application/json")], text.to_string()).into_response());
+        let json = read(&context, &name).await?.json.clone();
+        return Ok(([(header::CONTENT_TYPE, "application/json")], json).into_response());
     }
     let named = name.clone();
     context.call(move |manager| manager.store().get(&named)).await?;
@@ -54,8 +55,8 @@ pub async fn get(
     reader::answer(context, caller, source)
 }
 
-/// The graph of a chain, as JSON of one line; not older than [`FRESH`].
-async fn read(context: &Context, name: &ChainName) -> Result<Arc<str>, Problem> {
+/// The graph of a chain, not older than [`FRESH`].
+pub(super) async fn read(context: &Context, name: &ChainName) -> Result<Arc<Seen>, Problem> {
     let last = context.graphs.of(name.as_str());
     // Whoever else wants it waits here, and takes no place of a call.
     let mut last = last.lock().await;
@@ -73,7 +74,7 @@ async fn read(context: &Context, name: &ChainName) -> Result<Arc<str>, Problem> 
         manager.store().get(&chain)?;
         graph::read(manager.planes(), chain.as_str()).map_err(Problem::from)
     });
-    let found = found.await.map(|graph| text(&graph).into());
+    let found = found.await.map(|graph| Arc::new(Seen { json: text(&graph), graph }));
     match &found {
         // What nobody asks to run is not kept in mind.
         Err(problem) if problem.status == 404 => context.graphs.forget(name.as_str()),
@@ -98,7 +99,7 @@ impl Source for Graphs {
         }
         self.due = now + PERIOD;
         let sent = match read(&self.context, &self.name).await {
-            Ok(graph) => Sent::default().data(graph),
+            Ok(seen) => Sent::default().data(&seen.json),
             // It was deleted.
             Err(problem) if problem.status == 404 => return None,
             Err(problem) => Sent::default().event("problem").data(text(&problem)),

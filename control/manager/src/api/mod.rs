@@ -6,6 +6,7 @@ mod body;
 mod context;
 mod counts;
 mod documentation;
+mod examples;
 mod gate;
 mod graph;
 mod handlers;
@@ -71,6 +72,7 @@ fn answers() -> Vec<Operation> {
     let others = [
         ("GET", "/v1/chains/{name}/log", get(log::get)),
         ("GET", "/v1/chains/{name}/graph", get(graph::get)),
+        ("POST", "/v1/chains/{name}/examples", post(examples::find)),
         // Names of elements have slashes: `lan/in.count`.
         ("GET", "/v1/chains/{name}/handlers/{*handler}", get(handlers::get)),
         ("PUT", "/v1/chains/{name}/handlers/{*handler}", put(handlers::put)),

@@ -7,15 +7,25 @@ use std::time::Instant;
 use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 
 use super::problem::Problem;
+use crate::graph::ChainGraph;
+
+/// A graph, and the same as JSON of one line.
+#[derive(Debug)]
+pub struct Seen {
+    /// The graph.
+    pub graph: ChainGraph,
+    /// As the API gives it.
+    pub json: String,
+}
 
 /// What came of the last look at a chain, and when that was.
-pub type Last = Option<(Instant, Result<Arc<str>, Problem>)>;
+pub type Last = Option<(Instant, Result<Arc<Seen>, Problem>)>;
 
 /// Data planes that are asked for their graph at a time: fewer than calls are made at a time, so
 /// that those that do not answer hold up no change.
 const READS_MAX: usize = 4;
 
-/// The last graph of each chain, as JSON: however many read it, its data plane is asked once a
+/// The last graph of each chain: however many read it, its data plane is asked once a
 /// second.
 #[derive(Debug)]
 pub struct Recent {

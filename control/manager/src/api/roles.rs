@@ -13,6 +13,8 @@ pub const ROLES: &[(&str, &str, Role)] = &[
     ("PUT", "/v1/chains/{name}", Operate),
     ("DELETE", "/v1/chains/{name}", Operate),
     ("GET", "/v1/chains/{name}/diff", View),
+    // It traces the data plane, and shows content of packets.
+    ("POST", "/v1/chains/{name}/examples", Operate),
     ("GET", "/v1/chains/{name}/generations", View),
     ("GET", "/v1/chains/{name}/generations/{generation}", View),
     ("GET", "/v1/chains/{name}/graph", View),

@@ -147,6 +147,19 @@ pub struct HandlerValue {
     pub value: String,
 }
 
+/// Which packets that did not go on to find.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ExamplesRequest {
+    /// Name of the element that did not let them go on.
+    pub element: String,
+    /// Why, as the graph of the chain names it.
+    pub reason: String,
+    /// How many to find, 1 to 20 [default: 3].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<u8>,
+}
+
 /// The last lines of a chain's output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LogView {

@@ -87,6 +87,9 @@ mod tests {
             packets_out: 60,
             occupancy: 6,
             slots: None,
+            hangs: None,
+            batches: None,
+            late_batches: None,
             last_error: String::new(),
         };
         let graph = ChainGraph { functions: vec![function], ..graph };

@@ -16,10 +16,16 @@ const QUEUE: [&str; 3] = ["length", "capacity", "highwater_length"];
 /// Handlers by which an element is known to be a function.
 const FUNCTION: [&str; 7] =
     ["state", "pid", "restarts", "packets_in", "packets_out", "occupancy", "last_error"];
-/// The handler by which a function reports the size of its rings.
-const SLOTS: &str = "slots";
+/// What data planes of earlier versions do not report of a function, or report otherwise.
+const FUNCTION_MORE: [&str; 3] = ["slots", "hangs", "latency"];
 /// Handlers of a FlowClassifier.
 const SESSIONS: [&str; 5] = ["sessions", "created", "expired", "closed", "refused"];
+/// What data planes of earlier versions may not report of sessions.
+const SESSIONS_MORE: [&str; 2] = ["total_capacity", "count_fids"];
+
+/// A batch that was with a function for so many nanoseconds is late: the lower limit of a bucket
+/// of its handler `latency`, about a millisecond.
+const LATE_NS: u64 = 1 << 20;
 
 /// What an element is asked for besides its counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,8 +53,8 @@ impl Kind {
     fn handlers(self) -> Vec<&'static str> {
         match self {
             Kind::Queue => QUEUE.to_vec(),
-            Kind::Function => FUNCTION.into_iter().chain([SLOTS]).collect(),
-            Kind::Sessions => SESSIONS.to_vec(),
+            Kind::Function => FUNCTION.into_iter().chain(FUNCTION_MORE).collect(),
+            Kind::Sessions => SESSIONS.into_iter().chain(SESSIONS_MORE).collect(),
         }
     }
 }
@@ -185,17 +191,23 @@ impl Report {
                 let highwater = number(2);
                 self.graph.queues.push(GraphQueue { element, length, capacity, highwater });
             }
-            Kind::Function => self.graph.functions.push(GraphFunction {
-                element,
-                state: text(0),
-                pid: count(1),
-                restarts: count(2),
-                packets_in: count(3),
-                packets_out: count(4),
-                occupancy: count(5),
-                last_error: text(6),
-                slots: number(7),
-            }),
+            Kind::Function => {
+                let timed = answers.get(9).copied().flatten().and_then(latency);
+                self.graph.functions.push(GraphFunction {
+                    element,
+                    state: text(0),
+                    pid: count(1),
+                    restarts: count(2),
+                    packets_in: count(3),
+                    packets_out: count(4),
+                    occupancy: count(5),
+                    last_error: text(6),
+                    slots: number(7),
+                    hangs: number(8),
+                    batches: timed.map(|(all, _)| all),
+                    late_batches: timed.map(|(_, late)| late),
+                });
+            }
             Kind::Sessions => {
                 let sessions = GraphSessions {
                     element,
@@ -204,11 +216,33 @@ impl Report {
                     expired: count(2),
                     closed: count(3),
                     refused: count(4),
+                    capacity: number(5),
+                    free: number(6),
                 };
                 self.graph.sessions = Some(sessions);
             }
         }
     }
+}
+
+/// Batches of a function that were timed, and those of them that took [`LATE_NS`] or longer, by
+/// its handler `latency`: a line `<LIMITns COUNT` for each bucket, in order, and a last one
+/// `>= COUNT`.
+fn latency(text: &str) -> Option<(u64, u64)> {
+    let (mut all, mut late) = (0u64, 0u64);
+    for line in text.lines() {
+        let (limit, count) = line.split_once(' ')?;
+        let count: u64 = count.trim().parse().ok()?;
+        let limit = match limit.strip_prefix('<') {
+            Some(limit) => limit.strip_suffix("ns")?.parse().ok()?,
+            None => u64::MAX,
+        };
+        all = all.saturating_add(count);
+        if limit > LATE_NS {
+            late = late.saturating_add(count);
+        }
+    }
+    Some((all, late))
 }
 
 fn odd(handler: &str, line: &str) -> String {
@@ -246,10 +280,11 @@ mod tests {
         assert_eq!((edge.from, edge.to, edge.is_pull, edge.is_context), (1, 2, true, true));
         let calls = report.calls();
         assert_eq!(calls[..3], ["q.length", "q.capacity", "q.highwater_length"]);
-        assert_eq!(calls.len(), 3 + 8 + 5);
+        assert_eq!(calls.len(), 3 + 10 + 7);
         let values = calls.iter().enumerate().map(|(at, call)| match call.as_str() {
             "nf.state" => Some("running\n".to_owned()),
             "nf.slots" => None,
+            "nf.latency" => Some("<1048576ns 7\n<2097152ns 2\n>= 1\n".to_owned()),
             _ => Some(at.to_string()),
         });
         report.answers(&values.collect::<Vec<_>>());
@@ -258,8 +293,11 @@ mod tests {
         let function = &report.graph.functions[0];
         assert_eq!((function.state.as_str(), function.pid, function.slots), ("running", 4, None));
         assert_eq!((function.occupancy, function.last_error.as_str()), (8, "9"));
+        let of_batches = (function.hangs, function.batches, function.late_batches);
+        assert_eq!(of_batches, (Some(11), Some(10), Some(3)));
         let sessions = report.graph.sessions.expect("some");
-        assert_eq!((sessions.element, sessions.now, sessions.refused), (3, 11, 15));
+        assert_eq!((sessions.element, sessions.now, sessions.refused), (3, 13, 17));
+        assert_eq!((sessions.capacity, sessions.free), (Some(18), Some(19)));
     }
 
     #[test]
@@ -276,5 +314,9 @@ mod tests {
         }
         assert_eq!(swaps("refused 1\ntaken 3\n"), Some(3));
         assert_eq!(swaps("taken x"), None);
+        for text in ["<9 1", "<xns 1", "<9ns", "<9ns x"] {
+            assert_eq!(latency(text), None, "{text}");
+        }
+        assert_eq!(latency("<1048576ns 3\n>= 0"), Some((3, 0)));
     }
 }

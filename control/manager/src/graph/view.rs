@@ -120,6 +120,13 @@ pub struct GraphFunction {
     pub occupancy: u64,
     /// Slots of its rings; null where the data plane does not report them.
     pub slots: Option<u64>,
+    /// Times it was ended because it had a packet for longer than HANG; null where the data plane
+    /// does not report them.
+    pub hangs: Option<u64>,
+    /// Batches that were timed; one at a time is. Null where the data plane does not report them.
+    pub batches: Option<u64>,
+    /// Those of them that were with it for 2^20 nanoseconds (1.05 ms) or longer.
+    pub late_batches: Option<u64>,
     /// Why it was last ended or could not be started; may be empty.
     pub last_error: String,
 }
@@ -139,4 +146,9 @@ pub struct GraphSessions {
     pub closed: u64,
     /// Packets for whose session there was no room.
     pub refused: u64,
+    /// Most sessions of one sort, in all threads; null where the data plane does not report it.
+    pub capacity: Option<u64>,
+    /// Sessions of the fullest sort that may still begin; null where the data plane does not
+    /// report it.
+    pub free: Option<u64>,
 }

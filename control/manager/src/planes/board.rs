@@ -52,6 +52,17 @@ impl Board {
         }
     }
 
+    /// States a condition, and reports it by an event where that is news: whoever follows events
+    /// looks again then.
+    pub(super) fn turn(&self, kind: ConditionKind, holds: bool, reason: &str, message: &str) {
+        let same = |one: &Condition| one.kind == kind && one.holds == holds && one.reason == reason;
+        let is_news = !self.status().conditions.iter().any(same);
+        self.state(kind, holds, reason, message);
+        if is_news {
+            self.report(reason, message);
+        }
+    }
+
     /// Reports an event.
     pub(super) fn report(&self, reason: &str, message: &str) {
         let (chain, reason) = (self.chain.clone(), reason.to_owned());
@@ -87,5 +98,19 @@ mod tests {
         let third = state(true, "Started");
         assert!(third.since > first.since && third.message.len() <= MESSAGE_MAX);
         assert_eq!(board.status().conditions.len(), 1);
+    }
+
+    #[test]
+    fn a_condition_that_turns_is_reported_once() {
+        let (sender, events) = std::sync::mpsc::channel();
+        let board = Board::new("web", sender);
+        board.state(ConditionKind::Ready, false, "Starting", "");
+        for (holds, reason) in [(true, "Answers"), (true, "Answers"), (false, "NoAnswer")] {
+            board.turn(ConditionKind::Ready, holds, reason, "");
+            // Who hears of it finds the condition stated.
+            assert_eq!(board.status().conditions[0].reason, reason);
+        }
+        let reasons: Vec<String> = events.try_iter().map(|event| event.reason).collect();
+        assert_eq!(reasons, ["Answers", "NoAnswer"]);
     }
 }

@@ -95,22 +95,28 @@ impl Remote<'_> {
             Err(error) if error.is::<Refused>() => return Swap::Refused(error.to_string()),
             Err(error) => return Swap::Unknown(error.to_string()),
         };
+        let mut wanted = None;
         loop {
             let now = self.connect(ANSWER_MAX).and_then(|mut client| Counts::of(&mut client));
             match now {
-                Ok(now) if now.taken > before.taken => return Swap::Taken,
-                Ok(now) if now.refused > before.refused => return Swap::Refused(now.reason),
-                // While one configuration follows the other, the socket may be without one.
-                other if Instant::now() > end => {
-                    let reason = other.err().map_or_else(
-                        || format!("the hot swap takes longer than {} s", SWAP_MAX.as_secs()),
-                        |error| error.to_string(),
-                    );
-                    return Swap::Unknown(reason);
+                Ok(now) => {
+                    // It is this one's number, or that of a later one, which read the same file.
+                    let wanted = *wanted.get_or_insert(now.asked);
+                    if let Some(fate) = now.fate(&before, wanted) {
+                        return fate;
+                    }
+                    if Instant::now() > end {
+                        let limit = SWAP_MAX.as_secs();
+                        return Swap::Unknown(format!("the hot swap takes longer than {limit} s"));
+                    }
                 }
-                Err(error) if has_ended(&error) => return Swap::Unknown(error.to_string()),
-                _ => std::thread::sleep(LOOK),
+                // While one configuration follows the other, the socket may be without one.
+                Err(error) if Instant::now() > end || has_ended(&error) => {
+                    return Swap::Unknown(error.to_string());
+                }
+                Err(_) => {}
             }
+            std::thread::sleep(LOOK);
         }
     }
 }
@@ -126,6 +132,11 @@ fn has_ended(error: &anyhow::Error) -> bool {
 struct Counts {
     taken: u64,
     refused: u64,
+    /// Number of the last configuration that was built; `None` of a data plane of an earlier
+    /// version.
+    asked: Option<u64>,
+    /// Number of the last one that took over or could not, and whether it took over.
+    settled: Option<(u64, bool)>,
     reason: String,
 }
 
@@ -140,23 +151,103 @@ impl Counts {
             match name {
                 "taken" => counts.taken = value.parse().unwrap_or(0),
                 "refused" => counts.refused = value.parse().unwrap_or(0),
+                "asked" => counts.asked = value.parse().ok(),
+                "settled" => counts.settled = settled(value),
                 "reason" => value.clone_into(&mut counts.reason),
                 _ => {}
             }
         }
         counts
     }
+
+    /// What became of configuration `wanted`; `None` as long as that is open. Without numbers the
+    /// first count that grew since `before` is taken for it: one that an earlier manager asked for
+    /// may be mistaken for it.
+    fn fate(&self, before: &Counts, wanted: Option<u64>) -> Option<Swap> {
+        let took_over = match (wanted, self.settled) {
+            (Some(wanted), Some((number, took_over))) if number >= wanted => took_over,
+            (None, _) if self.taken > before.taken => true,
+            (None, _) if self.refused > before.refused => false,
+            _ => return None,
+        };
+        Some(if took_over { Swap::Taken } else { Swap::Refused(self.reason.clone()) })
+    }
+}
+
+/// Reads `NUMBER taken` or `NUMBER refused`.
+fn settled(value: &str) -> Option<(u64, bool)> {
+    let (number, fate) = value.split_once(' ')?;
+    Some((number.parse().ok()?, fate == "taken"))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::{BufRead as _, BufReader, Write as _};
+    use std::os::unix::net::UnixListener;
+
     use super::*;
+
+    /// A hot swap of a data plane that reports these counts, one after the other.
+    fn swap_of<const COUNT: usize>(reports: [&'static str; COUNT]) -> Swap {
+        let dir = tempfile::tempdir().expect("a directory");
+        let socket = dir.path().join("control.sock");
+        let listener = UnixListener::bind(&socket).expect("a free path");
+        // Ends with the last report, or with this program.
+        std::thread::spawn(move || report(&listener, &reports));
+        Remote { socket: &socket, pid: std::process::id() }.swap()
+    }
+
+    fn report(listener: &UnixListener, reports: &[&str]) {
+        let mut reports = reports.iter();
+        for stream in listener.incoming() {
+            let mut stream = stream.expect("a connection");
+            write!(stream, "Click::ControlSocket/1.3\r\n").expect("it reads");
+            for line in BufReader::new(stream.try_clone().expect("a descriptor")).lines() {
+                if line.expect("text").starts_with("WRITE reload") {
+                    write!(stream, "200 written\r\n").expect("it reads");
+                    continue;
+                }
+                let Some(text) = reports.next() else { return };
+                write!(stream, "200 read\r\nDATA {}\r\n{text}", text.len()).expect("it reads");
+            }
+        }
+    }
+
+    #[test]
+    fn a_swap_that_an_earlier_manager_asked_for_is_not_taken_for_this_one() {
+        let superseded = "taken 0\nrefused 1\nasked 2\nreason another came before\n";
+        let before = "taken 0\nrefused 0\nasked 0\n";
+        let taken = "taken 1\nrefused 1\nasked 2\nsettled 2 taken\nreason another came before\n";
+        // The earlier one's gave way to this one.
+        assert_eq!(swap_of([before, superseded, taken]), Swap::Taken);
+        // The earlier one's took over, and this one could not.
+        let first = "taken 1\nrefused 0\nasked 2\nsettled 1 taken\n";
+        let second = "taken 1\nrefused 1\nasked 2\nsettled 2 refused\nreason no such file\n";
+        let refused = Swap::Refused("no such file".to_owned());
+        assert_eq!(swap_of([before, first, second]), refused);
+        // A later one counts for this one, too.
+        let later = "taken 1\nrefused 0\nasked 3\nsettled 3 taken\n";
+        assert_eq!(swap_of([before, first, later]), Swap::Taken);
+    }
+
+    #[test]
+    fn a_data_plane_of_an_earlier_version_is_waited_for_by_its_counts() {
+        let before = "taken 4\nrefused 0\n";
+        assert_eq!(swap_of([before, before, "taken 5\nrefused 0\n"]), Swap::Taken);
+        let refused = "taken 4\nrefused 1\nreason no\n";
+        assert_eq!(swap_of([before, before, refused]), Swap::Refused("no".to_owned()));
+    }
 
     #[test]
     fn counts_are_read_whatever_stands_there() {
         let reason = "f:1: 'x': no such file".to_owned();
-        let all = Counts::parse("taken 3\nrefused 1\nreason f:1: 'x': no such file\n");
-        assert_eq!(all, Counts { taken: 3, refused: 1, reason });
-        assert_eq!(Counts::parse("taken -1\n\nrefused\nx y\n"), Counts::default());
+        let text =
+            "taken 3\nrefused 1\nasked 4\nsettled 4 refused\nreason f:1: 'x': no such file\n";
+        let (asked, settled) = (Some(4), Some((4, false)));
+        let all = Counts { taken: 3, refused: 1, asked, settled, reason };
+        assert_eq!(Counts::parse(text), all);
+        for text in ["taken -1\n\nrefused\nx y\n", "asked x\nsettled 1\n", "settled x taken\n"] {
+            assert_eq!(Counts::parse(text), Counts::default(), "{text}");
+        }
     }
 }

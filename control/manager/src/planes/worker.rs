@@ -438,12 +438,14 @@ impl Worker {
             None => {}
             Some(Ok(())) => {
                 let message = format!("process {} answers", plane.process.pid());
-                self.board.state(ConditionKind::Ready, true, "Answers", &message);
+                self.board.turn(ConditionKind::Ready, true, "Answers", &message);
                 if let Some(record) = self.record.as_ref().filter(|record| !record.swapping) {
                     self.good = Some((record.generation, record.run()));
                 }
             }
-            Some(Err(why)) if plane.is_late(BEGIN_MAX) => self.not_ready("NoAnswer", &why),
+            Some(Err(why)) if plane.is_late(BEGIN_MAX) => {
+                self.board.turn(ConditionKind::Ready, false, "NoAnswer", &why);
+            }
             Some(Err(_)) => {}
         }
     }

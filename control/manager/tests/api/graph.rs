@@ -9,7 +9,7 @@ use serde_json::json;
 use thruway_manager::client::Content;
 
 use crate::streams::Stream;
-use crate::{Served, start};
+use crate::{Served, samples, start};
 
 const GRAPH: &str = "element\ts\tInfiniteSource\t0\tcount\n\
                      element\tq\tQueue\t0\tlength,capacity,highwater_length\n\
@@ -25,7 +25,7 @@ fn statistics(packets: u64) -> String {
     )
 }
 
-fn report(served: &Served, packets: u64) {
+pub fn report(served: &Served, packets: u64) {
     let handlers = (GRAPH.to_owned(), statistics(packets));
     *served.planes.graph.lock().expect("graph") = Some(handlers);
 }
@@ -140,4 +140,42 @@ async fn a_data_plane_that_reports_no_graph_is_named_as_such() {
         (status, &problem["detail"]),
         (502, &json!("an edge of its graph is of no element"))
     );
+}
+
+#[tokio::test]
+async fn what_a_data_plane_reports_is_in_the_metrics() {
+    let served = start();
+    served.put("/v1/chains/web", r#"{"configuration":"a"}"#).await;
+    served.put("/v1/chains/old", r#"{"configuration":"a","stopped":true}"#).await;
+    let scrape = async || {
+        let answer = served.call(Method::GET, "/metrics", Content::default()).await;
+        String::from_utf8(answer.body.to_vec()).expect("text")
+    };
+    let text = scrape().await;
+    assert_eq!(samples(&text, "thruway_chain_answers")[r#"{chain="web"}"#], 0.0, "{text}");
+    assert!(samples(&text, "thruway_chain_swaps_total").is_empty(), "{text}");
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    report(&served, 9);
+    let text = scrape().await;
+    for (metric, labels, value) in [
+        ("thruway_manager_chain_stopped", "", 0.0),
+        ("thruway_chain_answers", "", 1.0),
+        ("thruway_chain_swaps_total", "", 3.0),
+        ("thruway_chain_cycles_total", "", 77.0),
+        ("thruway_chain_thread_idle_cycles_total", r#",thread="0""#, 5.0),
+        ("thruway_chain_received_packets_total", r#",thread="0""#, 9.0),
+        ("thruway_chain_element_packets_total", r#",class="Nf""#, 4.0),
+        ("thruway_chain_drops_total", r#",class="Queue",reason="queue-full",fate="lost""#, 2.0),
+        ("thruway_chain_queue_capacity", r#",element="q""#, 5.0),
+        ("thruway_chain_function_running", r#",element="nf""#, 1.0),
+        ("thruway_chain_function_hangs_total", r#",element="nf""#, 5.0),
+    ] {
+        let labels = format!(r#"{{chain="web"{labels}}}"#);
+        assert_eq!(samples(&text, metric).get(&labels), Some(&value), "{metric}{labels}: {text}");
+    }
+    // What the function does not report as it should has no sample.
+    assert!(samples(&text, "thruway_chain_function_batches_total").is_empty(), "{text}");
+    // Of one that is not to run nothing is expected.
+    assert_eq!(samples(&text, "thruway_manager_chain_stopped")[r#"{chain="old"}"#], 1.0);
+    assert!(!samples(&text, "thruway_chain_answers").contains_key(r#"{chain="old"}"#));
 }

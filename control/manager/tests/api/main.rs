@@ -3,6 +3,7 @@
 mod access;
 mod bounds;
 mod chains;
+mod examples;
 mod functions;
 mod graph;
 mod log;
@@ -43,6 +44,8 @@ struct Double {
     output: Mutex<Vec<u8>>,
     /// The handlers `graph` and `statistics` of every chain that runs; none if none does.
     graph: Mutex<Option<(String, String)>>,
+    /// What the handler `trace` answers.
+    trace: Mutex<String>,
     /// How often several handlers were asked for at once.
     looks: Mutex<usize>,
 }
@@ -91,6 +94,7 @@ impl DataPlanes for Double {
     fn read(&self, chain: &str, handler: &str) -> Result<String, PlaneError> {
         match handler {
             "stopped" => Err(PlaneError::NotRunning(chain.to_owned())),
+            trace if trace.starts_with("trace ") => Ok(self.trace.lock().expect("trace").clone()),
             "refused" => Err(PlaneError::Refused("no such handler".to_owned())),
             _ => Ok(format!("{chain} {handler}")),
         }

@@ -2,8 +2,7 @@
 
 use thruway_flow::{IpProgram, NO_MATCH, NoNames, PacketView, Rule, RuleError, parse_class};
 use thruway_packet::Packet;
-
-use super::layers::Layers;
+use thruway_wire::Layers;
 
 /// A traffic class as `FlowDispatcher` takes it (`tcp dst port 80`, `arp`, `12/0800`, `-`),
 /// compiled.

@@ -14,14 +14,12 @@ mod command;
 mod event;
 mod filter;
 mod follow;
-mod layers;
 mod tracer;
 
 pub(crate) use command::Place;
 pub use event::SHOT_MAX;
 pub(crate) use event::{Event, Shot, What};
 pub use filter::Filter;
-pub use layers::Layers;
 pub(crate) use tracer::{Order, Tracer};
 
 use std::sync::Mutex;

@@ -75,6 +75,9 @@ fn a_data_plane_that_dies_is_back_with_what_it_ran() {
     lab.is_up("one");
     assert_eq!(talk(connect(&path), counted(100)), 100);
     assert_eq!(lab.status("one").restarts, 1);
+    // Whoever looks again when an event comes has seen it ready twice.
+    let ready = lab.events().into_iter().filter(|event| event == "one Answers").count();
+    assert_eq!(ready, 2);
     assert_eq!(lab.is_up("two"), other);
 
     // It dies while there is no manager.

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -19,7 +19,7 @@ use thruway_manager::manager::Grant;
 use thruway_manager::planes::{Supervisor, SupervisorConfig};
 use thruway_manager::store::Store;
 use thruway_manager::tls::{self, Identity};
-use thruway_manager::{ChainName, DataPlanes as _, Manager};
+use thruway_manager::{ChainName, DataPlanes as _, Event, Manager};
 use tokio::sync::watch;
 
 use super::browser::{ARROW_DOWN, Browser, ESCAPE};
@@ -138,6 +138,7 @@ fn cable() -> String {
          -> nf :: Nf({}, ON_FAILURE restart, HOLD 10s)\n\
          -> q :: Queue(1000) -> Unqueue -> far;\n\
          w[1] -> outside :: FlowClassifier ~> [1] fw; fw[1] -> near;\n\
+         RatedSource(\"there is no IP header here\", RATE 50) -> odd :: CheckIPHeader -> Discard;\n\
          InfiniteSource(LIMIT 5) -> check :: CheckIPHeader -> Discard;\n\
          Idle -> p :: Print(\"{MARKUP}\") -> Discard;\n",
         exec("passes")
@@ -224,8 +225,11 @@ fn watched(browser: &Browser<'_>) {
         shown.as_u64().filter(|count| *count >= 6)
     });
     println!("{edges} edges show a rate");
-    let drops = browser.text("#drops tbody tr:nth-child(1)");
-    assert_eq!(drops, "checkbad-versionlost0/s5");
+    let rows = "return [...document.querySelectorAll('#drops tbody tr')].map(e => e.textContent)";
+    let drops = browser.script(rows);
+    let drops = drops.as_array().expect("a list");
+    assert!(drops.iter().any(|row| row == "checkbad-versionlost0/s5Examples"), "{drops:?}");
+    examples(browser);
     browser.click("#list-session");
     browser.wait_text("#session-list", |text| text.contains("src=10.4.0.1"));
     let ring = browser.text(".edge .fill text");
@@ -247,6 +251,21 @@ fn watched(browser: &Browser<'_>) {
     carries(browser);
     browser.picture("restarted");
     browser.scheme("light");
+}
+
+/// What an element drops is shown by its packets.
+fn examples(browser: &Browser<'_>) {
+    browser.click("[aria-label='Examples of packets of odd: bad-version']");
+    browser.wait_text("#examples", |text| text.contains("26 bytes, no header that is known"));
+    assert_eq!(browser.script("return document.querySelectorAll('#examples li').length"), 3);
+    let first = browser.text("#examples li:nth-child(1) pre");
+    assert!(first.starts_with("0000  74 68 65 72 65"), "{first}");
+    browser.picture("examples");
+    // The others are of another moment: five packets that came long ago.
+    browser.click("[aria-label='Examples of packets of check: bad-version']");
+    browser.wait_text("#examples-status", |text| text.ends_with("none of them was one."));
+    assert_eq!(browser.text("#examples"), "");
+    browser.click("#close-examples");
 }
 
 fn background(browser: &Browser<'_>) -> Value {
@@ -320,6 +339,47 @@ fn changes_are_confirmed(browser: &Browser<'_>, server: &Server) {
     browser.click("#stop");
     let refused = browser.wait_text("#problem", |text| !text.is_empty());
     assert!(refused.contains("needs operate"), "{refused}");
+}
+
+/// Events that a burst has: fewer than the page keeps.
+const BURST: usize = 60;
+
+/// Events that the page shows of a burst.
+fn shown_of_burst(browser: &Browser<'_>) -> usize {
+    browser.text("#events").matches("Burst").count()
+}
+
+/// The page loses none of what comes in one piece: by the stream, or as what was before.
+#[test]
+fn events_that_come_at_once_are_all_shown() {
+    if !privileged("events_that_come_at_once_are_all_shown") {
+        return;
+    }
+    let host = Namespace::new("page");
+    let server = Server::start(&host);
+    let token = server.token("ann", Role::Operate);
+    let browser = Browser::start(&host);
+    browser.open(&server.url());
+    enter(&browser, &token);
+    declare(&browser, "web", "Idle -> Discard;", "");
+    browser.click("#confirm");
+    browser.wait_text("#events", |text| text.contains("Started"));
+    for number in 1..=BURST {
+        server.manager.events().emit(Event {
+            time: SystemTime::now(),
+            chain: "web".to_owned(),
+            reason: "Burst".to_owned(),
+            message: format!("number {number}."),
+        });
+    }
+    let last = format!("number {BURST}.");
+    browser.wait_text("#events", |text| text.contains(&last));
+    assert_eq!(shown_of_burst(&browser), BURST, "as they came");
+    browser.click("a.brand");
+    browser.wait_text("#chains tbody", |text| text.contains("web"));
+    browser.click("#chains tbody a");
+    browser.wait_text("#events", |text| text.contains(&last));
+    assert_eq!(shown_of_burst(&browser), BURST, "as what was before");
 }
 
 /// The list of chains, and the way there and back.

@@ -23,7 +23,7 @@ impl Worker {
             if !same_launch(&record.spec, &asked.run.spec) {
                 let message = "threads or cores changed: stop the chain and start it again, which \
                                ends its sessions; until then it runs on as before";
-                return self.out_of_date("RestartNeeded", message);
+                return self.board.turn(ConditionKind::UpToDate, false, "RestartNeeded", message);
             }
             if record.generation != asked.generation {
                 record.generation = asked.generation;

@@ -1,7 +1,7 @@
-//! What the handler `trace` says, read.
+//! The answers of the handler `trace`, read.
 
 use anyhow::{Context as _, bail};
-use thruway_engine::Layers;
+use thruway_wire::Layers;
 
 /// Bytes of annotations that a packet has.
 pub const ANNOTATIONS: usize = 28;
@@ -9,8 +9,9 @@ pub const ANNOTATIONS: usize = 28;
 /// A packet at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shot {
-    /// Its length, and where it begins in its frame.
+    /// Its length, bytes.
     pub len: usize,
+    /// Where it begins in its frame, bytes.
     pub start: i64,
     /// Which frame it is in.
     pub frame: u64,
@@ -18,6 +19,7 @@ pub struct Shot {
     pub network: Option<i64>,
     /// Word of the flow manager.
     pub fcb: u32,
+    /// Its annotations.
     pub annotations: [u8; ANNOTATIONS],
     /// Its first bytes.
     pub bytes: Vec<u8>,
@@ -63,13 +65,21 @@ fn hex(word: &str) -> Option<Vec<u8>> {
 /// What happened to a packet at an element.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum What {
+    /// It came by this input.
     In(u32),
+    /// It left by this output.
     Out(u32),
+    /// It was dropped for this reason.
     Dropped(String),
+    /// This reason was counted, and it left by another way than usual.
     Counted(String),
+    /// It ended among other packets, some of which were dropped for this reason.
     PerhapsDropped(String),
+    /// It ended: sent, freed, or put into another.
     Ended,
+    /// The element keeps it.
     Kept,
+    /// So many packets that are not followed left because of it.
     Others(u64),
 }
 
@@ -97,14 +107,21 @@ impl What {
 /// One event.
 #[derive(Debug, Clone)]
 pub struct Record {
+    /// Thread that saw it.
     pub thread: usize,
+    /// Cycle counter at that moment.
     pub cycles: u64,
+    /// Number of the packet.
     pub packet: u64,
     /// The packet that it is a copy of, 0 for none.
     pub parent: u64,
+    /// Name of the element.
     pub element: String,
+    /// Its class.
     pub class: String,
+    /// What happened.
     pub what: What,
+    /// The packet, while it was there.
     pub shot: Option<Shot>,
 }
 
@@ -131,11 +148,13 @@ impl Record {
 /// Counts of a trace.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Packets that are still to be chosen, and that were chosen.
+    /// Packets that are still to be chosen.
     pub left: u64,
+    /// Packets that were chosen.
     pub chosen: u64,
-    /// Packets that fitted and could not be followed, and copies likewise.
+    /// Packets that fitted and could not be followed.
     pub unmarked: u64,
+    /// Copies that could not be followed.
     pub unmarked_copies: u64,
     /// Events for which there was no room.
     pub lost: u64,
@@ -146,12 +165,17 @@ pub struct Counts {
 pub struct Answer {
     /// Cycle counter and nanoseconds since 1970, of one moment.
     pub time: (u64, i64),
+    /// Counts of the trace.
     pub counts: Counts,
+    /// What was seen since the last answer.
     pub records: Vec<Record>,
 }
 
 impl Answer {
     /// Reads what the handler said.
+    ///
+    /// # Errors
+    /// It is no answer of a trace.
     pub fn read(text: &str) -> anyhow::Result<Answer> {
         let mut answer = Answer::default();
         for line in text.lines() {

@@ -1,0 +1,41 @@
+// Looks at what events changed: one at a time, so that no older answer comes after a newer one.
+
+/** Between an event and a look at what it changed, so that many events are one look. */
+const LOOK_MS = 300;
+
+export class Looks {
+  private look: () => Promise<void>;
+  private timer: ReturnType<typeof setTimeout> | undefined;
+  private running: Promise<void> | null = null;
+  private next: Promise<void> | null = null;
+
+  /** `look` fails never. */
+  constructor(look: () => Promise<void>) {
+    this.look = look;
+  }
+
+  /** Looks soon. */
+  soon(): void {
+    this.timer ??= setTimeout(() => void this.now(), LOOK_MS);
+  }
+
+  /** Looks now, or as soon as the look that is under way is done: that may be too early. */
+  now(): Promise<void> {
+    this.stop();
+    this.next ??= this.after(this.running);
+    return this.next;
+  }
+
+  private async after(before: Promise<void> | null): Promise<void> {
+    await before;
+    this.next = null;
+    this.running = this.look();
+    await this.running;
+  }
+
+  /** Has no look taken soon any more. */
+  stop(): void {
+    clearTimeout(this.timer);
+    this.timer = undefined;
+  }
+}
