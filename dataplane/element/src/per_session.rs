@@ -14,7 +14,8 @@ use crate::reason::Reason;
 /// A function with state per session.
 ///
 /// An element declares `wants: Wants::session::<State>("connection")`, implements this, and calls
-/// [`crate::Cx::per_session`] in its `process` (and [`PerSession::close`] in its `closed`).
+/// [`crate::Cx::per_session`] in its `process` (and [`PerSession::close`] in its
+/// [`crate::SessionFunction::closed`]).
 pub trait PerSession {
     /// State of one session: plain data of constant size; what is larger stands elsewhere, under
     /// a number.

@@ -23,7 +23,7 @@ impl Reason {
         Drop::new("no-memory", "packet memory was used up"),
     ];
     /// The same of the reasons that elements have that hand packets to other threads
-    /// ([`crate::Spec::handoff`]); their counters stand behind those of [`Reason::OF_ALL`].
+    /// ([`crate::Threading::hands_off`]); their counters stand behind those of [`Reason::OF_ALL`].
     pub const OF_HANDOFF: [Drop; 2] = [
         Drop::new("congestion-drop", "the ring to the thread that it was for was full"),
         Drop::new("stopped", "it was in a ring to another thread when the run ended"),
