@@ -7,7 +7,8 @@ use super::parts::exec;
 use crate::control::Client;
 use crate::process::{Running, click, wait_for};
 
-/// A balance over three replicas, and a source that begins some hundred sessions a second.
+/// A Balance over three replicas, and a source with a hundred sessions at any time, of some seconds
+/// each: they outlast FAILOVER.
 struct Steered {
     driver: Running,
     client: Client,
@@ -30,7 +31,7 @@ impl Steered {
         };
         let replicas: String = (0..3).map(replica).collect();
         let text = format!(
-            "s :: FastUDPFlows(4000, -1, 60, 0:0:0:0:0:1, 10.0.0.1, 0:0:0:0:0:2, 10.0.0.2, 40, 20)
+            "s :: FastUDPFlows(4000, -1, 60, 0:0:0:0:0:1, 10.0.0.1, 0:0:0:0:0:2, 10.0.0.2, 100, 100)
                 -> Unqueue -> Strip(14) -> CheckIPHeader -> c :: Counter
                 -> FlowClassifier(INPUT ip) -> b :: Balance(FAILOVER 300ms);
              d :: Counter -> Discard; {replicas}"
@@ -79,8 +80,8 @@ fn sessions_leave_a_replica_that_stands_still_and_come_back() {
     steered.wait_for_standing("1 1 failed");
     wait_for("its sessions to go", || (steered.client.number("b.moved") > 0).then_some(()));
     let at_stop = steered.counts(1);
-    steered.wait_for_sessions(0, 50);
-    steered.wait_for_sessions(2, 50);
+    steered.wait_for_sessions(0, 20);
+    steered.wait_for_sessions(2, 20);
     let now = steered.counts(1);
     assert_eq!((now.total, now.packets), (at_stop.total, at_stop.packets), "it gets nothing");
     wait_for("the line", || {
