@@ -159,8 +159,8 @@ fn follow(manager: &Arc<Manager>, observed: mpsc::Receiver<Event>) -> anyhow::Re
     Ok(())
 }
 
-/// Who runs the chains, and what is observed of them: processes of `program`; nobody, visibly, where
-/// that is not there.
+/// Who runs the chains, and what is observed of them: processes of `program`; nobody, visibly,
+/// where that is not there.
 fn planes(
     (state, program): (&Path, &Path),
     store: &Store,

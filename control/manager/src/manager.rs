@@ -405,8 +405,8 @@ impl Manager {
         self.converge(true)
     }
 
-    /// Takes what was observed of a chain: emits the event. Where other executables run since, copies
-    /// that nothing needs any more are removed.
+    /// Takes what was observed of a chain: emits the event. Where other executables run since,
+    /// copies that nothing needs any more are removed.
     pub fn observed(&self, event: Event) {
         let others_run = OTHERS_RUN.contains(&&*event.reason);
         self.events.emit(event);

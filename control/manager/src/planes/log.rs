@@ -76,8 +76,8 @@ impl Log {
         *lock(&self.cut) = end;
     }
 
-    /// What was written from a position on (0: from the first byte on), at most its last `max` bytes, and then from the
-    /// beginning of a line on.
+    /// What was written from a position on (0: from the first byte on), at most its last `max`
+    /// bytes, and then from the beginning of a line on.
     ///
     /// # Errors
     /// It cannot be read, or another user could have written it.
