@@ -18,7 +18,7 @@ use thruway_manager::planes::{Supervisor, SupervisorConfig};
 use thruway_manager::store::Store;
 use thruway_manager::tls::{self, Identity};
 use thruway_manager::unsupported::Unsupported;
-use thruway_manager::{DataPlanes, Manager};
+use thruway_manager::{DataPlanes, Event, Manager};
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -116,10 +116,11 @@ async fn run(
         }
     };
     let events = Arc::new(EventLog::default());
-    let planes = planes((state, program), &store, &events)?;
-    let manager = Manager::new(store, planes, Arc::new(Build), events)?;
+    let (planes, observed) = planes((state, program), &store, &events)?;
+    let manager = Arc::new(Manager::new(store, planes, Arc::new(Build), events)?);
+    follow(&manager, observed)?;
     let (end, ending) = watch::channel(false);
-    let context = Context::new(Arc::new(manager), ending.clone()).audited(audit);
+    let context = Context::new(manager, ending.clone()).audited(audit);
     let router = router(context.clone());
     let mut served = JoinSet::new();
     let (state, path) = (state.display(), socket.display());
@@ -142,20 +143,34 @@ async fn run(
     Ok(())
 }
 
-/// Who runs the chains: processes of `program`; nobody, visibly, where that is not there.
+/// Has the manager take what is observed of chains. The thread ends with the manager, which it does
+/// not keep alive.
+fn follow(manager: &Arc<Manager>, observed: mpsc::Receiver<Event>) -> anyhow::Result<()> {
+    let manager = Arc::downgrade(manager);
+    let take = move || {
+        for event in observed {
+            match manager.upgrade() {
+                Some(manager) => manager.observed(event),
+                None => return,
+            }
+        }
+    };
+    std::thread::Builder::new().name("events".into()).spawn(take).context("a thread")?;
+    Ok(())
+}
+
+/// Who runs the chains, and what is observed of them: processes of `program`; nobody, visibly,
+/// where that is not there.
 fn planes(
     (state, program): (&Path, &Path),
     store: &Store,
     events: &Arc<EventLog>,
-) -> anyhow::Result<Arc<dyn DataPlanes>> {
-    let log = Arc::clone(events);
+) -> anyhow::Result<(Arc<dyn DataPlanes>, mpsc::Receiver<Event>)> {
+    let (sender, receiver) = mpsc::channel();
     if !program.is_file() {
         errln!("warning: there is no {}: chains are kept, and not run", program.display());
-        return Ok(Arc::new(Unsupported::new(log)));
+        return Ok((Arc::new(Unsupported::new(Arc::clone(events))), receiver));
     }
-    let (sender, receiver) = mpsc::channel();
-    let forward = move || receiver.into_iter().for_each(|event| log.emit(event));
-    std::thread::Builder::new().name("events".into()).spawn(forward).context("a thread")?;
     let supervisor = Supervisor::start(SupervisorConfig::new(state, program), sender);
     let supervisor = supervisor.with_context(|| state.display().to_string())?;
     // The manager may have been killed between a deletion and what follows from it.
@@ -164,7 +179,7 @@ fn planes(
             errln!("thruway-manager: ends chain '{name}', which was deleted");
         }
     }
-    Ok(Arc::new(supervisor))
+    Ok((Arc::new(supervisor), receiver))
 }
 
 /// The program `thruway` in the directory of this one.

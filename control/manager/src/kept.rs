@@ -95,22 +95,30 @@ impl Kept {
         self.dir.join(format!("new-{}-{begun}", std::process::id()))
     }
 
+    /// Copies that are not wanted, and what a crash left.
+    ///
+    /// # Errors
+    /// The file system refuses.
+    pub fn unwanted(&self, wanted: &BTreeSet<String>) -> io::Result<Vec<PathBuf>> {
+        let own = format!("new-{}-", std::process::id());
+        let is_wanted = |name: &str| wanted.contains(name) || name.starts_with(&own);
+        let mut found = Vec::new();
+        for entry in fs::read_dir(&self.dir).map_err(|error| at(&self.dir, &error))? {
+            let entry = entry?;
+            if !entry.file_name().to_str().is_some_and(is_wanted) {
+                found.push(entry.path());
+            }
+        }
+        Ok(found)
+    }
+
     /// Removes copies that are not wanted, and what a crash left.
     ///
     /// # Errors
     /// The file system refuses.
     pub fn sweep(&self, wanted: &BTreeSet<String>) -> io::Result<()> {
-        let own = format!("new-{}-", std::process::id());
-        for entry in fs::read_dir(&self.dir).map_err(|error| at(&self.dir, &error))? {
-            let entry = entry?;
-            let name = entry.file_name();
-            let is_wanted =
-                name.to_str().is_some_and(|name| wanted.contains(name) || name.starts_with(&own));
-            if !is_wanted {
-                fs::remove_file(entry.path()).map_err(|error| at(&entry.path(), &error))?;
-            }
-        }
-        Ok(())
+        let remove = |path: &PathBuf| fs::remove_file(path).map_err(|error| at(path, &error));
+        self.unwanted(wanted)?.iter().try_for_each(remove)
     }
 
     fn can_execute(&self) -> Result<(), Fault> {

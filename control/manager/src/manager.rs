@@ -1,5 +1,6 @@
 //! The manager: a change is checked, kept, told, and handed to whoever runs the chains.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -143,6 +144,9 @@ impl Declared for GroupSpec {
         Ok(self.check().map(|()| String::new())?)
     }
 }
+
+/// Reasons of events after which a data plane may run other executables than before.
+const OTHERS_RUN: [&str; 3] = ["Started", "Swapped", "Deleted"];
 
 /// What is asked for, and who runs it.
 pub struct Manager {
@@ -401,13 +405,29 @@ impl Manager {
         self.converge(true)
     }
 
+    /// Takes what was observed of a chain: emits the event. Where other executables run since,
+    /// copies that nothing needs any more are removed.
+    pub fn observed(&self, event: Event) {
+        let others_run = OTHERS_RUN.contains(&&*event.reason);
+        self.events.emit(event);
+        if others_run {
+            // What stays is removed by the next sweep.
+            let _ = self.sweep();
+        }
+    }
+
     /// Removes copies of executables that no function declares and no data plane runs. What cannot
     /// be removed stays.
     fn sweep(&self) -> Result<(), StoreError> {
         let _order = self.keeping.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut wanted: BTreeSet<String> = self.store.hashes()?.into_iter().collect();
+        // Nearly always; what runs is not looked at then.
+        if self.kept.unwanted(&wanted).is_ok_and(|unwanted| unwanted.is_empty()) {
+            return Ok(());
+        }
         // Where it is not known what runs, everything stays.
-        let Ok(mut wanted) = self.planes.hashes() else { return Ok(()) };
-        wanted.extend(self.store.hashes()?);
+        let Ok(running) = self.planes.hashes() else { return Ok(()) };
+        wanted.extend(running);
         let _ = self.kept.sweep(&wanted);
         Ok(())
     }

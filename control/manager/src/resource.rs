@@ -292,8 +292,8 @@ pub trait DataPlanes: Send + Sync {
     /// [`PlaneError`].
     fn write(&self, chain: &str, handler: &str, value: &str) -> Result<(), PlaneError>;
 
-    /// What a chain wrote to its output and its errors from a position on, but at most its last
-    /// `len_max` bytes. Nothing was written by a chain that never ran.
+    /// What a chain wrote to its output and its errors from a position on (0: from the first byte
+    /// on), but at most its last `len_max` bytes. Nothing was written by a chain that never ran.
     ///
     /// # Errors
     /// It cannot be read.

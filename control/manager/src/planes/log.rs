@@ -11,22 +11,24 @@ use crate::LogPart;
 
 /// A file that is cut when it is longer than a bound, with the last part of what was cut in a
 /// second file. Positions count all bytes since the older file's first, also those that are not
-/// kept any more.
+/// kept any more, from where they begin.
 #[derive(Debug)]
 pub(super) struct Log {
     path: PathBuf,
     /// Bytes of both files together.
     max: u64,
+    /// Position of the first byte.
+    begin: u64,
     /// Position of the first byte of the newer file. Who has the lock sees the files as they are
     /// between two cuts.
     cut: Mutex<u64>,
 }
 
 impl Log {
-    /// A log at `path`, its older part at `path` with `.1`.
-    pub(super) fn new(path: PathBuf, max: u64) -> Log {
-        let log = Log { path, max, cut: Mutex::default() };
-        *lock(&log.cut) = len(&log.older());
+    /// A log at `path`, its older part at `path` with `.1`, whose positions begin at `begin`.
+    pub(super) fn new(path: PathBuf, max: u64, begin: u64) -> Log {
+        let log = Log { path, max, begin, cut: Mutex::default() };
+        *lock(&log.cut) = begin.saturating_add(len(&log.older()));
         log
     }
 
@@ -74,8 +76,8 @@ impl Log {
         *lock(&self.cut) = end;
     }
 
-    /// What was written from a position on, at most its last `max` bytes, and then from the
-    /// beginning of a line on.
+    /// What was written from a position on (0: from the first byte on), at most its last `max`
+    /// bytes, and then from the beginning of a line on.
     ///
     /// # Errors
     /// It cannot be read, or another user could have written it.
@@ -83,11 +85,13 @@ impl Log {
         let cut = lock(&self.cut);
         let newer_len = len(&self.path);
         let end = *cut + newer_len;
-        let from = from.min(end);
+        // Of an earlier log of this path.
+        let is_other = (1..self.begin).contains(&from);
+        let from = from.max(self.begin).min(end);
         let wanted = (end - from).min(max);
         let mut text = read_last(&self.older(), wanted.saturating_sub(newer_len))?;
         text.extend(read_last_of(&self.path, newer_len, wanted.min(newer_len))?);
-        let is_cut = (text.len() as u64) < end - from;
+        let is_cut = is_other || (text.len() as u64) < end - from;
         if end - from > max {
             text = whole_lines(&text).to_vec();
         }
@@ -151,7 +155,7 @@ mod tests {
     #[test]
     fn a_log_has_a_bound_and_keeps_what_came_last() {
         let dir = dir();
-        let log = Log::new(dir.path().join("log"), 2000);
+        let log = Log::new(dir.path().join("log"), 2000, 0);
         let mut file = log.open().expect("room");
         for number in 0..1000 {
             writeln!(file, "line {number}").expect("room");
@@ -168,7 +172,7 @@ mod tests {
         assert_eq!(log.since(0, 20), "line 999\nnext");
         assert_eq!(log.since(0, 3), "xt");
         // The next manager finds the same.
-        let again = Log::new(dir.path().join("log"), 2000);
+        let again = Log::new(dir.path().join("log"), 2000, 0);
         let part = again.part(0, 5000).expect("read");
         assert_eq!((part.text, part.is_cut), ((older + "next\n").into_bytes(), false));
         std::fs::remove_file(log.older()).expect("ours");
@@ -184,7 +188,7 @@ mod tests {
     fn a_log_that_others_can_write_is_refused() {
         use std::os::unix::fs::PermissionsExt as _;
         let dir = dir();
-        let log = Log::new(dir.path().join("log"), 2000);
+        let log = Log::new(dir.path().join("log"), 2000, 0);
         assert_eq!(log.part(0, 100).expect("no file"), LogPart::default());
         writeln!(log.open().expect("room"), "line").expect("room");
         let open = std::fs::Permissions::from_mode(0o666);
@@ -203,7 +207,7 @@ mod tests {
             max in 1u64..200,
         ) {
             let dir = dir();
-            let log = Log::new(dir.path().join("log"), 200);
+            let log = Log::new(dir.path().join("log"), 200, 0);
             let mut file = log.open().expect("room");
             let (mut written, mut at) = (Vec::new(), 0);
             for (count, cuts, reads) in steps {

@@ -120,6 +120,7 @@ impl Supervisor {
             log_bytes_max: config.log_bytes_max,
             stop_limit: config.stop_limit,
             kept: Kept::open(&config.state)?,
+            begun: Instant::now(),
             chains,
         };
         let supervisor = Supervisor {

@@ -367,8 +367,9 @@ fn the_output_is_read_across_starts_and_goes_with_the_chain() {
     lab.start();
     lab.ask(&["web=x"]);
     assert_eq!(text(&lab), "up\nwhy\n", "the next manager finds it");
-    let next = lab.supervisor().log("web", 3, 1000).expect("read");
-    assert_eq!((next.text, next.next, next.is_cut), (b"why\n".to_vec(), 7, false));
+    let end = lab.supervisor().log("web", 0, 1000).expect("read").next;
+    let last = LogPart { text: b"why\n".to_vec(), next: end, is_cut: false };
+    assert_eq!(lab.supervisor().log("web", end - 4, 1000).expect("read"), last);
     lab.ask(&[]);
     wait_for("its end", || (text(&lab).is_empty()).then_some(()));
 }
@@ -395,4 +396,21 @@ fn state_that_others_can_write_or_that_another_manager_has_is_refused() {
     let config = SupervisorConfig::new(&state, lab.program());
     let refused = Supervisor::start(config, channel().0).err().expect("it is open");
     assert!(refused.to_string().contains("chmod 700"), "{refused}");
+}
+
+#[test]
+fn whoever_follows_the_output_gets_that_of_a_chain_that_is_declared_again_at_once() {
+    let lab = Lab::new("echo first; echo and more; while :; do sleep 1; done");
+    let read = |from| lab.supervisor().log("web", from, 1000).expect("read");
+    lab.ask(&["web=x"]);
+    let part = wait_for("its output", || Some(read(0)).filter(|part| part.text.len() == 15));
+    lab.script("echo second; while :; do sleep 1; done");
+    // Before anybody looks again.
+    lab.ask(&[]);
+    wait_for("its end", || lab.supervisor().status("web").is_none().then_some(()));
+    lab.ask(&["web=x"]);
+    wait_for("its output", || (read(0).text == b"second\n").then_some(()));
+    let next = read(part.next);
+    assert_eq!((&next.text[..], next.is_cut), (&b"second\n"[..], true));
+    assert_eq!(read(next.next), LogPart { next: next.next, ..LogPart::default() });
 }

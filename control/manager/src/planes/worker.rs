@@ -41,6 +41,16 @@ pub(super) struct Setup {
     pub(super) log_bytes_max: u64,
     /// How long a data plane may take to end after SIGTERM.
     pub(super) stop_limit: Duration,
+    /// When the supervisor began.
+    pub(super) begun: Instant,
+}
+
+impl Setup {
+    /// Where positions of a new log begin: behind those of each earlier one of its name, so that
+    /// whoever reads on there has read nothing of it. No log grows by 16 bytes in a nanosecond.
+    fn log_begin(&self) -> u64 {
+        u64::try_from(self.begun.elapsed().as_nanos() << 4).unwrap_or(u64::MAX / 2)
+    }
 }
 
 /// The worker of one chain.
@@ -78,7 +88,7 @@ impl Worker {
         running: &[Serving],
     ) -> Worker {
         let dir = ChainDir::new(&setup.chains, name);
-        let log = Arc::new(Log::new(dir.log(), setup.log_bytes_max));
+        let log = Arc::new(Log::new(dir.log(), setup.log_bytes_max, setup.log_begin()));
         let mut worker = Worker {
             setup,
             dir,

@@ -13,7 +13,7 @@ mod server;
 mod streams;
 mod uses;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
@@ -44,6 +44,8 @@ struct Double {
     output: Mutex<Vec<u8>>,
     /// The handlers `graph` and `statistics` of every chain that runs; none if none does.
     graph: Mutex<Option<(String, String)>>,
+    /// Hashes of executables that run.
+    runs: Mutex<BTreeSet<String>>,
     /// What the handler `trace` answers.
     trace: Mutex<String>,
     /// How often several handlers were asked for at once.
@@ -124,6 +126,10 @@ impl DataPlanes for Double {
         let [chain, handler, value] = texts;
         self.written.lock().expect("written").push((chain, handler, value));
         Ok(())
+    }
+
+    fn hashes(&self) -> std::io::Result<BTreeSet<String>> {
+        Ok(self.runs.lock().expect("runs").clone())
     }
 
     fn log(&self, _chain: &str, from: u64, len_max: u64) -> std::io::Result<LogPart> {

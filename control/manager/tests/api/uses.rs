@@ -135,6 +135,35 @@ async fn copies_are_of_what_is_declared() {
 }
 
 #[tokio::test]
+async fn a_copy_goes_when_nothing_runs_it_any_more() {
+    let served = start();
+    let (one, two) = (executable(&served, "one"), executable(&served, "two"));
+    let runs = |hashes: &[&str]| {
+        let hashes = hashes.iter().map(|hash| (*hash).to_owned());
+        *served.planes.runs.lock().expect("runs") = hashes.collect();
+    };
+    let observed = |reason| served.context.manager.observed(crate::event("web", reason));
+    assert_eq!(served.put(IDS, &spec(&one, ONE)).await.0, 201);
+    // Another executable of the version: until it took over, the old one may be started again.
+    runs(&[ONE]);
+    assert_eq!(served.put(IDS, &spec(&two, TWO)).await.0, 200);
+    assert_eq!(copies(&served), [TWO, ONE]);
+    observed("Exited");
+    assert_eq!(copies(&served), [TWO, ONE]);
+    runs(&[TWO]);
+    observed("Swapped");
+    assert_eq!(copies(&served), [TWO]);
+    // The chain's data plane ends after the function was deleted.
+    assert_eq!(served.delete(IDS).await.0, 200);
+    assert_eq!(copies(&served), [TWO]);
+    runs(&[]);
+    observed("Deleted");
+    assert_eq!(copies(&served), [""; 0]);
+    let all = served.events.following(served.events.beginning()).events;
+    assert_eq!(all.last().expect("events").1.reason, "Deleted", "it is told, too");
+}
+
+#[tokio::test]
 async fn a_state_that_cannot_have_copies_is_told() {
     let served = start();
     let path = executable(&served, "one");
