@@ -130,8 +130,8 @@ struct Depths {
     p99: f64,
 }
 
-/// Eight queues that are served at 1,000 to 8,000 packets a second, under a load of so many hundredths
-/// of that: sessions of 5 to 29 packets, 200 at any time.
+/// Eight queues that are served at 1,000 to 8,000 packets a second, under a load of so many
+/// hundredths of that: sessions of 5 to 29 packets, 200 at any time.
 fn depths(load: u32, method: &str) -> Depths {
     let served: Vec<u32> = (1..=8).map(|n| n * 1000).collect();
     let rate = served.iter().sum::<u32>() * load / 100 / 8;
