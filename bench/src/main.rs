@@ -3,7 +3,7 @@
 //!
 //! Most benches are a [`suite`] of cases, which makes rows; the others are experiments of the
 //! papers and comparisons with other programs. Several of them start `thruway`: they start this
-//! program again, which is `thruway` where its first argument is `run`, `click` or `worker`. So
+//! program again, which is `thruway` where its first argument is one of [`PROGRAM`]. So
 //! what is measured is always what was built together.
 #![forbid(unsafe_code)]
 // The macros of `thruway` do not panic.
@@ -36,6 +36,7 @@ mod path;
 mod plot;
 mod registry;
 mod report;
+mod results;
 mod row;
 mod schedstat;
 mod select;
@@ -88,14 +89,16 @@ enum Own {
     Io(io::Options),
     /// How soon a function that was killed is back, under traffic with sessions
     Kills(kills::Options),
+    /// Print what a bench wrote as npf reads it: lines `RESULT-NAME value`
+    Results(results::Options),
     /// A Worker of `thruway-bench exchange`; started by it
     #[command(hide = true)]
     ExchangeWorker(exchange::WorkerArgs),
 }
 
 /// First arguments with which this program is `thruway`: isolated parts of a configuration
-/// (`worker`) and some benches start it so.
-const PROGRAM: [&str; 3] = ["run", "click", "worker"];
+/// (`worker`) and some benches start it so; `calibrate` describes the host for `model`.
+const PROGRAM: [&str; 4] = ["run", "click", "worker", "calibrate"];
 
 fn main() -> ExitCode {
     let first = std::env::args().nth(1);
@@ -117,6 +120,7 @@ fn measure_all(arguments: &Arguments) -> ExitCode {
         Some(Own::Model(options)) => model::run(options),
         Some(Own::Sync(options)) => sync::run(options),
         Some(Own::Threads(options)) => threads::run(options),
+        Some(Own::Results(options)) => results::run(options),
         Some(Own::ExchangeWorker(args)) => exchange::worker_main(args).map(|()| true),
         None => suite::run(&arguments.suite),
     };

@@ -46,6 +46,32 @@ fn an_unknown_bench_or_case_is_refused_with_those_that_exist() {
 }
 
 #[test]
+fn every_recorded_report_gives_results() {
+    let record = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("record");
+    // The fields by which rows differ.
+    let reports = [
+        ("exchange-2026-11-22/exchange-5d.csv", "series,workers", "RESULT-64_B-2-MPPS "),
+        ("flow-2026-11-22.json", "case", "RESULT-CHAIN_3-NS_PER_PACKET "),
+        ("ends-2026-11-22.json", "load,box", "RESULT-1KB_KEPT-HAPROXY-OWN_US_0 "),
+        ("io-2026-11-22.json", "case", "RESULT-KERNEL_ROUTE-MPPS_PER_CORE_0 "),
+        ("model-2026-11-22.json", "case", "RESULT-MEDIAN_ERROR_PERCENT "),
+        ("offload-2026-11-26.json", "case", "RESULT-HOST_1000-NS_PER_PACKET "),
+        ("dpdk-2026-11-22.json", "burst,contestant", "RESULT-32-TESTPMD-MPPS "),
+    ];
+    for (report, by, line) in reports {
+        let file = record.join(report);
+        let file = file.to_str().expect("a name in UTF-8");
+        let (code, lines, error) =
+            said(&bench(&["results", file, "--by", by]).output().expect("it starts"));
+        assert_eq!(code, Some(0), "{report}: {error}");
+        assert!(lines.contains(line), "{report}: no '{line}' in\n{lines}");
+    }
+    let (code, _, error) = said(&bench(&["results", "/nonexistent"]).output().expect("it starts"));
+    assert_eq!(code, Some(1));
+    assert!(error.contains("/nonexistent"), "{error}");
+}
+
+#[test]
 fn a_full_disk_and_a_reader_that_has_gone_are_no_panic() {
     let full = File::options().write(true).open("/dev/full").expect("it is there");
     let (code, _, error) = said(&bench(&["--list"]).stdout(full).output().expect("it starts"));
