@@ -93,7 +93,13 @@ fn text(captures: &Captures, run: &str, isolate: bool) -> String {
         }
     }
     let waits = "wait, ".repeat(CASES.len());
-    text + &format!("DriverManager({waits} wait 300ms, stop);")
+    // On a busy machine functions have packets for long after the captures have ended.
+    let kept: String = (0..CASES.len()).map(|n| format!(" $(x{n}/nf.occupancy)")).collect();
+    let looks = match isolate {
+        true => format!("label look, wait 50ms, goto look $(gt $(add{kept}) 0),"),
+        false => String::new(),
+    };
+    text + &format!("DriverManager({waits} {looks} wait 300ms, stop);")
 }
 
 #[test]
