@@ -17,7 +17,7 @@ pub(crate) const PACKETS_MAX: usize = 1 << 20;
 
 /// What both directions of a session have in common.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Session {
+pub(crate) enum Session {
     V4(FiveTuple<u32>),
     V6(FiveTuple<[u8; 16]>),
 }
@@ -44,7 +44,7 @@ impl Census {
     pub(crate) fn add(&mut self, packet: &[u8]) {
         self.packets += 1;
         self.bytes += packet.len() as u64;
-        if let Some(session) = in_ethernet(packet).or_else(|| in_ip(packet)) {
+        if let Some(session) = in_ethernet(packet).or_else(|| session_of(packet)) {
             self.sessions.insert(session);
         }
     }
@@ -79,12 +79,13 @@ pub(crate) fn replaying(lines: f64, bytes: usize) -> Vec<Cost> {
 fn in_ethernet(packet: &[u8]) -> Option<Session> {
     let (header, rest) = EthernetHeader::view(packet).ok()?;
     match skip_tags(header.ethertype(), rest).ok()? {
-        (ethertype::IPV4 | ethertype::IPV6, rest) => in_ip(rest),
+        (ethertype::IPV4 | ethertype::IPV6, rest) => session_of(rest),
         _ => None,
     }
 }
 
-fn in_ip(packet: &[u8]) -> Option<Session> {
+/// The session of an IP packet: the lesser of its two tuples.
+pub(crate) fn session_of(packet: &[u8]) -> Option<Session> {
     match packet.first()? >> 4 {
         4 => {
             let (header, _, payload) = Ipv4Header::parse_cut(packet).ok()?;

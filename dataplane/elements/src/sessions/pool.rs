@@ -95,8 +95,6 @@ impl<I> Member<I> {
 pub(super) struct Pool<I> {
     method: Method,
     slots: Vec<Member<I>>,
-    /// Whether members that are to be passed over get sessions: there are no others.
-    takes_all: bool,
     /// Of [`Method::RoundRobin`]: the slot to begin at.
     next: usize,
 }
@@ -110,7 +108,7 @@ pub(super) struct Ticket {
 
 impl<I: Identity> Pool<I> {
     pub(super) fn new(method: Method) -> Pool<I> {
-        Pool { method, slots: Vec::new(), takes_all: false, next: 0 }
+        Pool { method, slots: Vec::new(), next: 0 }
     }
 
     /// Adds a member, or takes one back that was leaving.
@@ -272,7 +270,6 @@ impl<I: Identity> Pool<I> {
     /// Chooses a member for a session of this hash, the `attempt`th (from 0) where others did not
     /// do; `None`: no member takes sessions, or all were tried.
     pub(super) fn choose(&mut self, hash: u64, attempt: usize) -> Option<Ticket> {
-        self.takes_all = !self.slots.iter().any(|member| member.takes(false));
         if attempt > 0 {
             return self.another(hash, attempt);
         }
@@ -286,9 +283,15 @@ impl<I: Identity> Pool<I> {
         at.map(|at| self.ticket(at))
     }
 
+    /// Whether members that are to be passed over get sessions: there are no others.
+    fn takes_all(&self) -> bool {
+        !self.slots.iter().any(|member| member.takes(false))
+    }
+
     /// Those that new sessions may go to.
     fn takers(&self) -> impl Iterator<Item = (usize, &Member<I>)> {
-        self.slots.iter().enumerate().filter(|(_, member)| member.takes(self.takes_all))
+        let all = self.takes_all();
+        self.slots.iter().enumerate().filter(move |(_, member)| member.takes(all))
     }
 
     /// Any other than the first choice: all in turn, from a place that the hash gives.
@@ -311,10 +314,10 @@ impl<I: Identity> Pool<I> {
     }
 
     fn by_credit(&mut self) -> Option<usize> {
-        let mut total = 0;
+        let (all, mut total) = (self.takes_all(), 0);
         let mut best: Option<(i64, usize)> = None;
         for (at, member) in self.slots.iter_mut().enumerate() {
-            if !member.takes(self.takes_all) {
+            if !member.takes(all) {
                 continue;
             }
             total += i64::from(member.weight);

@@ -151,6 +151,15 @@ fn enter(browser: &Browser<'_>, token: &str) {
     browser.click("button[type=submit]");
 }
 
+/// A browser with the page, in which someone who may change chains has logged in.
+fn logged_in<'a>(host: &'a Namespace, server: &Server) -> Browser<'a> {
+    let token = server.token("ann", Role::Operate);
+    let browser = Browser::start(host);
+    browser.open(&server.url());
+    enter(&browser, &token);
+    browser
+}
+
 /// Declares a chain by the form, as far as its confirmation.
 fn declare(browser: &Browser<'_>, name: &str, configuration: &str, threads: &str) {
     browser.click("#new");
@@ -357,10 +366,7 @@ fn events_that_come_at_once_are_all_shown() {
     }
     let host = Namespace::new("page");
     let server = Server::start(&host);
-    let token = server.token("ann", Role::Operate);
-    let browser = Browser::start(&host);
-    browser.open(&server.url());
-    enter(&browser, &token);
+    let browser = logged_in(&host, &server);
     declare(&browser, "web", "Idle -> Discard;", "");
     browser.click("#confirm");
     browser.wait_text("#events", |text| text.contains("Started"));
@@ -447,10 +453,7 @@ fn two_hundred_elements_and_sixty_four_threads_are_shown() {
     }
     let host = Namespace::new("page");
     let server = Server::start(&host);
-    let token = server.token("ann", Role::Operate);
-    let browser = Browser::start(&host);
-    browser.open(&server.url());
-    enter(&browser, &token);
+    let browser = logged_in(&host, &server);
     declare(&browser, "large", &large(), "64");
     browser.click("#confirm");
     let number = |css: &str| {

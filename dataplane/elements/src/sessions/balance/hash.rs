@@ -1,12 +1,9 @@
 //! A hash of who talks with whom.
 
 use thruway_packet::Packet;
-use thruway_wire::Header;
 use thruway_wire::flow::FiveTuple;
-use thruway_wire::ipv4::Ipv4Header;
-use thruway_wire::ipv6::Ipv6Header;
-use thruway_wire::ipv6_ext::upper_layer;
 
+use crate::census::{Session, session_of};
 use crate::sessions::pool::mixed;
 
 /// A hash of a packet's five-tuple, the same in both directions, in all threads and on all hosts; 0
@@ -16,17 +13,14 @@ pub(super) fn hash(packet: &Packet) -> u64 {
 }
 
 fn of_network(network: &[u8]) -> Option<u64> {
-    if network.first()? >> 4 == 4 {
-        let (header, _, payload) = Ipv4Header::parse_cut(network).ok()?;
-        return Some(of_tuple(&FiveTuple::of_ipv4(header, payload), |addr| addr.into()));
-    }
-    let (header, payload) = Ipv6Header::view(network).ok()?;
-    let upper = upper_layer(header.next_header(), payload).ok()?;
-    Some(of_tuple(&FiveTuple::of_ipv6(header, &upper), |addr| {
-        let addr = u128::from_be_bytes(addr);
-        // Truncation takes the lower half.
-        mixed((addr >> 64) as u64) ^ addr as u64
-    }))
+    Some(match session_of(network)? {
+        Session::V4(tuple) => of_tuple(&tuple, |addr| addr.into()),
+        Session::V6(tuple) => of_tuple(&tuple, |addr| {
+            let addr = u128::from_be_bytes(addr);
+            // Truncation takes the lower half.
+            mixed((addr >> 64) as u64) ^ addr as u64
+        }),
+    })
 }
 
 fn of_tuple<A: Copy>(tuple: &FiveTuple<A>, number: impl Fn(A) -> u64) -> u64 {

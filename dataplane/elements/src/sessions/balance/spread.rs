@@ -10,6 +10,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use super::hash::hash;
 use super::lost::Lost;
 use crate::sessions::pool::{Identity, Member, Pool, Ticket};
+use crate::telling::say;
 
 /// A replica: the number of its output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,7 +139,8 @@ impl Spread {
             }
             self.behind[at].is_left = true;
             if self.pool.let_go(Replica(at as u32)).is_ok() {
-                say(cx, at);
+                let said = format!("replica {at} takes no packets: its sessions go to others");
+                say(cx, &said);
             }
         }
     }
@@ -172,13 +174,6 @@ impl Spread {
             port => Verdict::To(port),
         }
     }
-}
-
-#[cold]
-fn say(cx: &mut Cx<'_>, replica: usize) {
-    let node = cx.node();
-    let name = cx.host().describe(node).map_or(String::new(), |(name, _)| name.to_owned());
-    cx.chatter(&format!("{name}: replica {replica} takes no packets: its sessions go to others"));
 }
 
 impl PerSession for Spread {
