@@ -14,6 +14,7 @@ use thruway_packet::{Batch, Packet};
 use crate::later::HandlerError;
 use crate::outside::{Origin, Remote};
 use crate::reason::Reason;
+use crate::spec::Spec;
 use crate::storage::{Backlog, Storage};
 use crate::wires::{PullFrom, Target, Wires};
 
@@ -170,6 +171,12 @@ pub trait Host {
 
     /// Name and class of an element.
     fn describe(&self, node: u32) -> Option<(&str, &str)>;
+
+    /// What an element's class declares.
+    fn spec(&self, node: u32) -> Option<&'static Spec> {
+        let _ = node;
+        None
+    }
 
     /// [`crate::Buffer::storage`] of another element of this thread.
     fn storage(&self, node: u32) -> Option<Storage> {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::HandlerError;
+use crate::spec::Spec;
 
 /// What a caller outside of the configuration (a client of a control socket) may do.
 ///
@@ -63,6 +64,9 @@ pub trait Remote: Send + Sync {
 
     /// Name and class of an element.
     fn describe(&self, node: u32) -> Option<(String, String)>;
+
+    /// What an element's class declares.
+    fn spec(&self, node: u32) -> Option<&'static Spec>;
 
     /// Begins a call; `ready` is called when threads did their share.
     fn begin(&self, call: &RemoteCall, ready: &Ready) -> Box<dyn Pending>;

@@ -4,7 +4,7 @@ use std::os::fd::{OwnedFd, RawFd};
 use std::sync::Arc;
 
 use thruway_element::{
-    Backlog, Buffer, Cx, Ear, Element, HandlerError, Host, Origin, PullFrom, Remote, Storage,
+    Backlog, Buffer, Cx, Ear, Element, HandlerError, Host, Origin, PullFrom, Remote, Spec, Storage,
     Visit, Wires,
 };
 use thruway_packet::{Batch, cycles};
@@ -371,6 +371,10 @@ impl Host for Core {
     fn describe(&self, node: u32) -> Option<(&str, &str)> {
         let decl = self.layout.graph.elements.get(node as usize)?;
         Some((&decl.name, &decl.class))
+    }
+
+    fn spec(&self, node: u32) -> Option<&'static Spec> {
+        Some(&self.layout.entries.get(node as usize)?.as_ref()?.spec)
     }
 
     fn storage(&self, node: u32) -> Option<Storage> {

@@ -7,7 +7,9 @@
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 
-use thruway_element::{HandlerError, Merge, Origin, Pending, Progress, Ready, Remote, RemoteCall};
+use thruway_element::{
+    HandlerError, Merge, Origin, Pending, Progress, Ready, Remote, RemoteCall, Spec,
+};
 use thruway_sync::atomic::{AtomicBool, Ordering};
 
 use crate::calls::Job;
@@ -131,6 +133,10 @@ impl Remote for Handlers {
     fn describe(&self, node: u32) -> Option<(String, String)> {
         let decl = self.layout.graph.elements.get(node as usize)?;
         Some((decl.name.clone(), decl.class.clone()))
+    }
+
+    fn spec(&self, node: u32) -> Option<&'static Spec> {
+        Some(&self.layout.entries.get(node as usize)?.as_ref()?.spec)
     }
 
     fn begin(&self, call: &RemoteCall, ready: &Ready) -> Box<dyn Pending> {

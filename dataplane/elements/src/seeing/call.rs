@@ -1,6 +1,6 @@
 //! Handler calls that an argument names: `HANDLER [VALUE]`.
 
-use thruway_element::{Catalog, Cx, Origin, text};
+use thruway_element::{Cx, Origin, text};
 
 /// A write handler and what to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,7 +80,7 @@ pub(crate) fn own_handler<'a>(cx: &mut Cx<'_>, path: &'a str) -> Option<&'a str>
         Some(("", _)) => None,
         Some((element, name)) => (cx.host().find(node, element) == Some(node)).then_some(name),
         None => {
-            let spec = crate::CATALOG.spec(cx.host().describe(node)?.1)?;
+            let spec = cx.host().spec(node)?;
             spec.handlers.iter().any(|handler| handler.name == path).then_some(path)
         }
     }

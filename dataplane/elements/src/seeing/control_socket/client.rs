@@ -226,6 +226,9 @@ mod tests {
         fn find(&self, _: &str) -> Option<u32> {
             Some(0)
         }
+        fn spec(&self, _: u32) -> Option<&'static thruway_element::Spec> {
+            None
+        }
         fn describe(&self, _: u32) -> Option<(String, String)> {
             Some(("c".into(), "Counter".into()))
         }

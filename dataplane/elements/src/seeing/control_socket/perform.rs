@@ -3,9 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use thruway_element::{
-    Access, Catalog as _, Handler, HandlerError, Outside, Pending, Progress, RemoteCall,
-};
+use thruway_element::{Access, Handler, HandlerError, Outside, Pending, Progress, RemoteCall};
 
 use super::protocol::{
     HANDLER_ERROR, NO_ELEMENT, NO_HANDLER, OK, PERMISSION, UNIMPLEMENTED, UNSPECIFIED, Verb,
@@ -213,10 +211,11 @@ impl Target {
         };
         let by_number = || element.parse::<u32>().ok()?.checked_sub(1);
         let found = desk.remote.find(element).or_else(by_number);
-        let Some((element, class)) = found.and_then(|found| desk.remote.describe(found)) else {
+        let described = found.and_then(|found| Some((found, desk.remote.describe(found)?.0)));
+        let Some((found, element)) = described else {
             return Err((NO_ELEMENT, format!("No element named '{element}'")));
         };
-        let spec = crate::CATALOG.spec(&class).and_then(|spec| spec.handler(handler));
+        let spec = desk.remote.spec(found).and_then(|spec| spec.handler(handler));
         if spec.is_some_and(|handler| handler.private) {
             return Err((NO_HANDLER, format!("No handler named '{name}'")));
         }

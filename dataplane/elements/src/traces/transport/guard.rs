@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use thruway_element::{ArgErrors, Args, Catalog, Cx};
+use thruway_element::{ArgErrors, Args, Cx};
 
 /// How long an answer holds for the same address, nanoseconds: tables change, and a datagram of a
 /// sender of many is no reason to ask again.
@@ -30,9 +30,9 @@ impl Guard {
             let node = cx.node();
             let found = cx.host().find(node, table);
             let found = found.ok_or_else(|| format!("{name}: no element named '{table}'"))?;
-            let class = cx.host().describe(found).map_or("", |(_, class)| class);
-            let spec = crate::CATALOG.spec(class);
+            let spec = cx.host().spec(found);
             if spec.is_none_or(|spec| spec.name != "DirectIPLookup") {
+                let class = cx.host().describe(found).map_or("", |(_, class)| class);
                 return Err(format!(
                     "{name}: '{table}' is a {class}; take an IPRouteTable, such as \
                                     RadixIPLookup"
