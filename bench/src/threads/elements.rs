@@ -101,7 +101,7 @@ impl Ledger {
 static SOURCE: Entry = Entry::new(
     Spec {
         name: "BenchQueue",
-        topic: Topic::Seeing,
+        topic: Topic::Counters,
         summary: "64-byte UDP packets of many flows, as from an input queue that is never empty",
         ports: "0/1",
         processing: "/h",
@@ -248,7 +248,7 @@ impl Handlers for Source {
 static SINK: Entry = Entry::new(
     Spec {
         name: "BenchEnd",
-        topic: Topic::Seeing,
+        topic: Topic::Counters,
         summary: "counts packets, takes the time of some, and frees them",
         ports: "1/0",
         processing: "h/",

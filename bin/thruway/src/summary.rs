@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use thruway_element::{NodeStats, Purpose, Stats, Topic};
+use thruway_element::{NodeStats, Purpose, Stats};
 use thruway_engine::{Layout, Outcome, Router};
 
 use crate::table::{Table, thousands};
@@ -225,7 +225,7 @@ fn ports(router: &mut Router) -> Vec<Port> {
     let layout = Arc::clone(router.layout());
     let mut all = Vec::new();
     for (node, decl) in layout.graph.elements.iter().enumerate() {
-        if decl.spec.topic != Topic::Traces || decl.spec.handler("byte_count").is_none() {
+        if !decl.spec.topic.is_port() || decl.spec.handler("byte_count").is_none() {
             continue;
         }
         let direction = match (layout.checked.ninputs(node), layout.checked.noutputs(node)) {

@@ -38,7 +38,7 @@ fn files() -> Vec<PathBuf> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let root = here.join("../..");
     let mut files = Vec::new();
-    for dir in ["dataplane/elements/src", "bin/thruway/tests", "tests"] {
+    for dir in ["dataplane/elements", "bin/thruway/tests", "tests"] {
         find(&root.join(dir), &["clicktest"], &mut files);
     }
     if let Some(dir) = std::env::var_os("THRUWAY_CLICKTEST_DIR") {

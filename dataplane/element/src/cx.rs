@@ -2,6 +2,7 @@
 
 mod flows;
 mod handoff;
+mod stores;
 mod verdict;
 mod wake;
 
@@ -392,48 +393,6 @@ impl<'a> Cx<'a> {
     /// See [`crate::Pressing`]: the element itself is one of them where it lies on a loop.
     pub(crate) fn pressing_downstream(&self, ends: &[u32]) -> Vec<u32> {
         self.wires.pressing_downstream(self.node, ends)
-    }
-
-    /// The storing elements (those that called [`Cx::set_full`]) that packets from output `port`
-    /// end in, when all ways end in one: then a source may rest while all are full.
-    pub fn stores_downstream(&self, port: usize) -> Option<Vec<u32>> {
-        self.wires.stores_downstream(self.node, port)
-    }
-
-    /// Whether a storing element is full.
-    #[inline]
-    pub fn is_full(&self, node: u32) -> bool {
-        self.wires.stores.get(node) == Some(true)
-    }
-
-    /// How full another element is, if it stores packets.
-    #[inline]
-    pub fn storage(&self, node: u32) -> Option<Storage> {
-        self.host.storage(node)
-    }
-
-    /// The nearest elements that store packets: downstream of output 0 or, where packets are
-    /// pulled through this element, upstream of its input 0.
-    pub fn nearest_stores(&self) -> Vec<u32> {
-        let stores = |node| self.host.storage(node).is_some();
-        self.wires.nearest((self.node, 0), self.is_pull_input(0), &stores)
-    }
-
-    /// The nearest elements downstream of output 0 that store packets.
-    pub fn nearest_stores_downstream(&self) -> Vec<u32> {
-        self.wires.nearest((self.node, 0), false, &|node| self.host.storage(node).is_some())
-    }
-
-    /// What waits at another element, if it keeps packets for later.
-    #[inline]
-    pub fn backlog(&self, node: u32) -> Option<Backlog> {
-        self.host.backlog(node)
-    }
-
-    /// The nearest elements downstream of output `port` that keep packets for later.
-    pub fn nearest_buffers_downstream(&self, port: usize) -> Vec<u32> {
-        let keeps = |node| self.host.backlog(node).is_some();
-        self.wires.nearest((self.node, port), false, &keeps)
     }
 
     /// Whether input `port` is a pull input.

@@ -67,7 +67,7 @@ impl Spec {
     pub const DEFAULT: Spec = Spec {
         name: "",
         aliases: &[],
-        topic: Topic::Moving,
+        topic: Topic::Queueing,
         summary: "",
         docs: "",
         example: "",
@@ -106,17 +106,23 @@ pub struct Alias {
     pub summary: &'static str,
 }
 
-/// Heading of the manual and folder of the source.
+/// Heading of the manual and crate of the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Topic {
-    /// Sources, sinks, printing, counting, scripting.
-    Seeing,
-    /// Captures, summaries, devices.
-    Traces,
-    /// Queues, schedulers, switches, tees, paint.
-    Moving,
-    /// Raw bytes and Ethernet.
-    Bytes,
+    /// Sources of packets, and sinks.
+    Sources,
+    /// Counting, printing, numbering, timestamps.
+    Counters,
+    /// Scripts, control sockets, settings of the router.
+    Control,
+    /// Captures and summaries.
+    Captures,
+    /// Interfaces, devices, sockets.
+    Devices,
+    /// Queues, schedulers, shapers, switches, tees, paint.
+    Queueing,
+    /// Ethernet, VLANs, raw bytes.
+    Ethernet,
     /// Internet protocol, version 4 and what concerns both.
     Ip,
     /// Internet protocol, version 6.
@@ -135,11 +141,14 @@ pub enum Topic {
 
 impl Topic {
     /// All topics, in the manual's order.
-    pub const ALL: [Topic; 11] = [
-        Topic::Seeing,
-        Topic::Traces,
-        Topic::Moving,
-        Topic::Bytes,
+    pub const ALL: [Topic; 14] = [
+        Topic::Sources,
+        Topic::Counters,
+        Topic::Control,
+        Topic::Captures,
+        Topic::Devices,
+        Topic::Queueing,
+        Topic::Ethernet,
         Topic::Ip,
         Topic::Ip6,
         Topic::Sessions,
@@ -148,15 +157,23 @@ impl Topic {
         Topic::Nf,
         Topic::Faults,
     ];
+
+    /// Whether packets come from outside of the router, or leave it, in elements of this topic.
+    pub fn is_port(self) -> bool {
+        matches!(self, Topic::Captures | Topic::Devices)
+    }
 }
 
 impl fmt::Display for Topic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Topic::Seeing => "sources, sinks, seeing",
-            Topic::Traces => "traces and ports",
-            Topic::Moving => "moving packets",
-            Topic::Bytes => "bytes and Ethernet",
+            Topic::Sources => "sources and sinks",
+            Topic::Counters => "counters, printing, timestamps",
+            Topic::Control => "scripts, control sockets, settings",
+            Topic::Captures => "captures",
+            Topic::Devices => "devices and sockets",
+            Topic::Queueing => "queues, schedulers, shapers, switches",
+            Topic::Ethernet => "Ethernet and bytes",
             Topic::Ip => "IP",
             Topic::Ip6 => "IPv6",
             Topic::Sessions => "sessions",

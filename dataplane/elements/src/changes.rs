@@ -5,7 +5,7 @@ use thruway_element::{Changes, Entry, Threading, Ty};
 use thruway_packet::Packet;
 
 use crate::CATALOG;
-use crate::rig::Rig;
+use thruway_elements_rig::Rig;
 
 const UDP6: [u8; 62] = {
     let mut bytes = [7; 62];

@@ -267,5 +267,6 @@ fn counts(spec: &Spec) -> bool {
     let numbers = |name: &str| ["count", "byte", "rate"].iter().any(|word| name.contains(word));
     !spec.drops.is_empty()
         || spec.handlers.iter().any(|handler| numbers(handler.name))
-        || matches!(spec.topic, Topic::Seeing | Topic::Traces)
+        || matches!(spec.topic, Topic::Sources | Topic::Counters | Topic::Control)
+        || spec.topic.is_port()
 }

@@ -1,7 +1,7 @@
 //! The protocol of ControlSocket: the commands do not depend on the pieces in which bytes come.
 
 /// The protocol is private to its element; this is the same text.
-#[path = "../../../dataplane/elements/src/seeing/control_socket/protocol.rs"]
+#[path = "../../../dataplane/elements/control/src/control_socket/protocol.rs"]
 #[allow(dead_code, reason = "answers are formatted by the element")]
 mod protocol;
 

@@ -15,7 +15,8 @@ const OUTSIDE: &[&str] =
 /// Whether a class stays within the process, whatever its arguments are.
 fn stays_within(spec: &Spec) -> bool {
     let files = |arg: &Arg| matches!(arg.ty, Ty::File | Ty::OutFile);
-    !matches!(spec.topic, Topic::Traces | Topic::Nf)
+    !spec.topic.is_port()
+        && spec.topic != Topic::Nf
         && !OUTSIDE.contains(&spec.name)
         && !spec.args.iter().any(files)
 }

@@ -15,7 +15,7 @@ use thruway_lang::{NoLibraries, Source, Variables};
 use crate::{Problem, Tree};
 
 /// Where elements and their entries are.
-const ELEMENTS: &str = "dataplane/elements/src/";
+const ELEMENTS: &str = "dataplane/elements/";
 
 /// The remedy in both cases.
 const REGISTER: &str = "register it at the entry (thruway_element::Entry)";

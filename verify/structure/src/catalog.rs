@@ -8,22 +8,25 @@ use thruway_lang::{NoLibraries, Source, Variables};
 use crate::{Problem, Tree};
 
 /// Where elements live, from the root.
-const ELEMENTS: &str = "dataplane/elements/src";
+const ELEMENTS: &str = "dataplane/elements";
 
 /// Folder of a topic.
 fn folder(topic: Topic) -> &'static str {
     match topic {
-        Topic::Seeing => "seeing",
-        Topic::Traces => "traces",
-        Topic::Moving => "moving",
-        Topic::Bytes => "bytes",
-        Topic::Ip => "ip",
-        Topic::Ip6 => "ip6",
-        Topic::Sessions => "sessions",
-        Topic::Streams => "streams",
-        Topic::Rewriters => "rewriters",
-        Topic::Nf => "nf",
-        Topic::Faults => "faults",
+        Topic::Sources => "sources/src",
+        Topic::Counters => "counters/src",
+        Topic::Control => "control/src",
+        Topic::Captures => "captures/src",
+        Topic::Devices => "devices/src",
+        Topic::Queueing => "queueing/src",
+        Topic::Ethernet => "ethernet/src",
+        Topic::Ip => "ip/src",
+        Topic::Ip6 => "ip/src/ip6",
+        Topic::Sessions => "sessions/src",
+        Topic::Streams => "streams/src",
+        Topic::Rewriters => "sessions/src/rewriters",
+        Topic::Nf => "nf/src",
+        Topic::Faults => "faults/src",
     }
 }
 
@@ -269,9 +272,9 @@ mod tests {
             misplaced_in(&Tree { files: paths.iter().map(file).collect() }, &GOOD)
         };
         assert!(with(&[]).is_some());
-        assert!(with(&["moving/check_foo.rs"]).is_some());
-        assert!(with(&["ip/check_foo.rs", "ip/check_foo.clicktest"]).is_some());
-        assert_eq!(with(&["moving/check_foo.clicktest", "moving/check_foo.rs"]), None);
+        assert!(with(&["queueing/src/check_foo.rs"]).is_some());
+        assert!(with(&["ip/src/check_foo.rs", "ip/src/check_foo.clicktest"]).is_some());
+        assert_eq!(with(&["queueing/src/check_foo.clicktest", "queueing/src/check_foo.rs"]), None);
     }
 
     #[test]

@@ -28,6 +28,12 @@ pub const ROOMS: &[&str] = &[
     // Knows no element: it makes code for them.
     "dataplane/macros",
     "dataplane/element",
+    // What the crates of elements share, those that others stand on, the others, the list of all.
+    "dataplane/elements/support",
+    "dataplane/elements/rig",
+    "dataplane/elements/captures",
+    "dataplane/elements/ip",
+    "dataplane/elements/",
     "dataplane/elements",
     "dataplane/lang",
     "dataplane/engine",

@@ -77,11 +77,17 @@ impl Tree {
         files.filter(|(path, _)| path.ends_with(".rs"))
     }
 
-    /// The crates of the workspace: `room/crate/Cargo.toml`, and `bench/Cargo.toml`.
+    /// The crates of the workspace: every manifest below the root, but for what the root's leaves
+    /// out.
     pub fn crates(&self) -> Vec<Crate> {
+        let excluded = self
+            .text("Cargo.toml")
+            .and_then(|text| text.lines().find_map(|line| line.strip_prefix("exclude = ")));
+        let excluded = excluded.unwrap_or_default();
         let manifests = self.files.iter().filter_map(|(path, text)| {
             let directory = path.strip_suffix("/Cargo.toml")?;
-            (directory.matches('/').count() <= 1).then(|| read_manifest(directory, text))
+            let is_member = !excluded.contains(&format!("\"{directory}\""));
+            is_member.then(|| read_manifest(directory, text))
         });
         manifests.collect()
     }

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use thruway_element::text::unquote_text;
-use thruway_element::{Catalog as _, Purpose, Topic};
+use thruway_element::{Catalog as _, Purpose};
 use thruway_elements::CATALOG;
 use thruway_lang::{Checked, EdgeKind, Editor, ElementDecl, Graph, PortRef, resolve};
 
@@ -115,7 +115,7 @@ impl Work<'_> {
         let ends = (0..inputs).any(|input| !(0..outputs).any(|o| flow.allows(input, o)));
         // What writes to a device or a file does so whether its packets go on or not. What a
         // context link leads to has its place in the order of the dispatcher's outputs.
-        let writes = decl.spec.topic == Topic::Traces && inputs > 0;
+        let writes = decl.spec.topic.is_port() && inputs > 0;
         let edges = self.editor.edges().iter().filter(|edge| edge.kind == EdgeKind::Context);
         let chosen = edges.into_iter().any(|edge| edge.to.element == at);
         (own || makes, own || ends || writes || chosen)

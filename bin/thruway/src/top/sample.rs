@@ -109,7 +109,7 @@ impl Sample {
             let name = sample.elements[at].name.clone();
             let Some(entry) = CATALOG.entry(&sample.elements[at].class) else { continue };
             let spec = &entry.spec;
-            if spec.topic == Topic::Traces && spec.handler("byte_count").is_some() {
+            if spec.topic.is_port() && spec.handler("byte_count").is_some() {
                 sample.ports.push(port(client, name, entry));
             } else if spec.topic == Topic::Nf && spec.handler("state").is_some() {
                 sample.functions.push(function(client, name));

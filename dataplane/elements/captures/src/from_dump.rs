@@ -1,0 +1,371 @@
+//! FromDump: packets out of a capture file.
+
+use thruway_element::{
+    Arg, ArgErrors, Args, Cost, CostModel, Cx, Element, Entry, Handler, HandlerError, Handlers,
+    Load, Made, Nanos, Operation, Replicas, Run, Spec, Threading, Topic, Ty, handler_value,
+    reasons,
+};
+use thruway_packet::{Batch, MAX_BATCH, Packet};
+use thruway_port::capture::LinkType;
+
+use super::capture_in::{CaptureIn, Taken};
+use super::encap;
+use super::window::{Place, Sampler, Window};
+use thruway_elements_support::census::replaying;
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        name: "FromDump",
+        topic: Topic::Captures,
+        summary: "reads packets from a capture file",
+        docs: "Emits the packets of a pcap or pcapng file (`-`: standard input) with their \
+               timestamps, as fast as it is scheduled or pulled; with TIMING, at the pace at which \
+               they were captured. What the capture left out of a packet is noted in its \
+               EXTRA_LENGTH annotation.\n\
+               A file that is missing or no capture is refused before the start. One that is cut \
+               off or damaged is read up to there; then a line names file, record and byte, and \
+               the run fails at its end.\n\
+               With FORCE_IP (always, where the file has bare IP packets) the IP header is marked, \
+               and packets without a whole IPv4 header leave by output 1 or are dropped.\n\
+               At the end, or when END is reached, END_CALL is called; by default `active` \
+               becomes false. Compressed captures are not uncompressed; MMAP is accepted and \
+               ignored.",
+        example: "FromDump(in.pcap, STOP true) -> Counter -> Discard",
+        ports: "0/1-2",
+        processing: "/ah",
+        args: ARGS,
+        drops: Lost::DROPS,
+        handlers: HANDLERS,
+        threading: Threading::Task,
+        cost: &[Operation::Make.once(), Operation::HeaderRead.once()],
+        replicas: Replicas::Single,
+        ..Spec::DEFAULT
+    },
+    build,
+)
+.with_cost_model::<FromDump>()
+.with_handlers::<FromDump>();
+
+const ARGS: &[Arg] = &[
+    Arg::required("FILENAME", Ty::File, "the capture; - for standard input"),
+    Arg::optional("TIMING", Ty::Bool, "whether to keep the captured pace").or("false"),
+    Arg::keyword("STOP", Ty::Bool, "whether the driver stops at the end").or("false"),
+    Arg::keyword("SAMPLE", Ty::Float, "share of the packets to emit, by chance").or("1"),
+    Arg::keyword("FORCE_IP", Ty::Bool, "whether to emit IPv4 packets only, marked").or("false"),
+    Arg::keyword("START", Ty::Time, "skip packets before this time (seconds since 1970)"),
+    Arg::keyword("START_AFTER", Ty::Time, "skip so much time from the first packet on"),
+    Arg::keyword("END", Ty::Time, "end at packets of this time or later"),
+    Arg::keyword("END_AFTER", Ty::Time, "end so long after the first packet"),
+    Arg::keyword("INTERVAL", Ty::Time, "end so long after the first packet emitted"),
+    Arg::keyword("END_CALL", Ty::Handler, "HANDLER [VALUE]: called at the end, instead of STOP"),
+    Arg::keyword("ACTIVE", Ty::Bool, "whether it emits packets").or("true"),
+    Arg::keyword("FILEPOS", Ty::UInt, "byte of the file at which to begin, a record's start"),
+    Arg::keyword("BURST", Ty::UInt, "packets per scheduling; the engine's choice if not given"),
+    Arg::keyword("MMAP", Ty::Bool, "accepted and ignored").or("false"),
+];
+
+const HANDLERS: &[Handler] = &[
+    Handler::sum("count", "packets emitted"),
+    Handler::write("reset_counts", "sets count to zero"),
+    Handler::read("sampling_prob", "the sampling probability as it is"),
+    Handler::both("active", "whether it emits packets"),
+    Handler::read("encap", "the file's link type, as ENCAP takes it"),
+    Handler::read("filename", "the file's name"),
+    Handler::read("filesize", "the file's length in bytes; - if unknown"),
+    Handler::both("filepos", "byte of the file at which the next record starts"),
+    Handler::read("packet_filepos", "byte of the file at which the last packet's record started"),
+    Handler::write("extend_interval", "puts the end off by a time, and sets active"),
+    Handler::write("reset_timing", "the next packet starts the pace anew"),
+    Handler::write("stop", "sets active to false and stops the driver"),
+];
+
+reasons! {
+    /// Why a packet of the capture is not emitted by output 0.
+    enum Lost {
+        NotIp = "not-ip": "FORCE_IP, and there is no whole IPv4 header",
+        TooLong = "too-long": "longer than the largest frame",
+        Damaged = "damaged": "the capture is cut off or damaged here",
+    }
+}
+
+/// What happens at the end.
+enum AtEnd {
+    /// `active` becomes false.
+    Rest,
+    /// The same, and the driver stops.
+    Stop,
+    /// A handler is called.
+    Call(String),
+}
+
+struct FromDump {
+    capture: CaptureIn,
+    at_end: AtEnd,
+    window: Window,
+    sampler: Sampler,
+    timing: bool,
+    /// Present time less the trace's time, from the first packet on.
+    time_offset: Option<i64>,
+    force_ip: bool,
+    active: bool,
+    ended: bool,
+    burst: Option<usize>,
+    filepos: Option<u64>,
+    /// Read, and not to be emitted yet.
+    held: Option<Packet>,
+    count: u64,
+    batch: Batch,
+}
+
+fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    args.for_one_thread(super::text_dump::READ_ONCE)?;
+    let at_end = match (args.get("STOP")?, args.opt::<String>("END_CALL")?) {
+        (true, Some(_)) => {
+            return Err(args.error("END_CALL", "give STOP or END_CALL, not both").into());
+        }
+        (true, None) => AtEnd::Stop,
+        (false, Some(call)) => AtEnd::Call(call),
+        (false, None) => AtEnd::Rest,
+    };
+    let burst = args.opt("BURST")?;
+    if burst == Some(0) {
+        return Err(args.error("BURST", "must be at least 1").into());
+    }
+    Ok(Box::new(FromDump {
+        capture: CaptureIn::new(args.get("FILENAME")?),
+        at_end,
+        window: Window::of(args)?,
+        sampler: Sampler::of(args)?,
+        timing: args.get("TIMING")?,
+        time_offset: None,
+        force_ip: args.get("FORCE_IP")?,
+        active: args.get("ACTIVE")?,
+        ended: false,
+        burst,
+        filepos: args.opt("FILEPOS")?,
+        held: None,
+        count: 0,
+        batch: Batch::with_room(),
+    }))
+}
+
+/// What the next step came to.
+enum Next {
+    Emit(Packet),
+    /// Nothing before this time.
+    Wait(i64),
+    End,
+}
+
+impl FromDump {
+    /// When a packet is due, where the captured pace is kept.
+    fn due(&mut self, now: i64, packet: &Packet) -> i64 {
+        let time = packet.timestamp();
+        let offset = *self.time_offset.get_or_insert(now.saturating_sub(time));
+        time.saturating_add(offset)
+    }
+
+    fn next(&mut self, cx: &mut Cx<'_>) -> Next {
+        loop {
+            let packet = match self.held.take() {
+                Some(packet) => packet,
+                None => match self.read_packet(cx) {
+                    Some(packet) => packet,
+                    None => return Next::End,
+                },
+            };
+            match self.window.place(packet.timestamp()) {
+                Place::Before => continue,
+                Place::Past => {
+                    // Kept: extend_interval may want it.
+                    self.held = Some(packet);
+                    return Next::End;
+                }
+                Place::Within => {}
+            }
+            if self.timing {
+                let due = self.due(cx.now(), &packet);
+                if due > cx.now() {
+                    self.held = Some(packet);
+                    return Next::Wait(due);
+                }
+            }
+            return Next::Emit(packet);
+        }
+    }
+
+    /// The next packet that is a sample and, if need be, IP.
+    fn read_packet(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
+        loop {
+            match self.capture.take() {
+                Taken::Packet(mut packet, link) => {
+                    if !self.sampler.draw() {
+                        continue;
+                    }
+                    let wants_ip = self.force_ip || matches!(link, LinkType::Raw | LinkType::Ipv4);
+                    if !wants_ip || encap::mark_ip(&mut packet, link) {
+                        return Some(packet);
+                    }
+                    cx.reject(1, Lost::NotIp, packet);
+                }
+                Taken::TooLong => cx.count_drops(Lost::TooLong, 1),
+                Taken::NoMemory => cx.count_drops(thruway_element::Reason::NO_MEMORY, 1),
+                Taken::Damage(line) => {
+                    cx.count_drops(Lost::Damaged, 1);
+                    cx.chatter(&line);
+                    return None;
+                }
+                Taken::End => return None,
+            }
+        }
+    }
+
+    /// Adds up to `max` packets to a batch; the time to come back if there are none yet.
+    fn fill(&mut self, cx: &mut Cx<'_>, max: usize, batch: &mut Batch) -> Option<i64> {
+        for _ in 0..max {
+            match self.next(cx) {
+                Next::Emit(packet) => batch.push(packet),
+                Next::Wait(until) => return Some(until),
+                Next::End => {
+                    if batch.is_empty() {
+                        self.end(cx);
+                    }
+                    break;
+                }
+            }
+        }
+        None
+    }
+
+    /// The end, once.
+    fn end(&mut self, cx: &mut Cx<'_>) {
+        if std::mem::replace(&mut self.ended, true) {
+            return;
+        }
+        match &self.at_end {
+            AtEnd::Rest => self.active = false,
+            AtEnd::Stop => {
+                self.active = false;
+                cx.stop();
+            }
+            AtEnd::Call(call) => {
+                let (call, value) = call.split_once(' ').unwrap_or((call, ""));
+                cx.write_later(call, value.trim());
+            }
+        }
+    }
+
+    fn set_active(&mut self, active: bool) {
+        self.active = active;
+        self.ended = false;
+    }
+}
+
+impl Element for FromDump {
+    fn initialize(&mut self, _cx: &mut Cx<'_>) -> Result<(), String> {
+        self.capture.open()?;
+        if let Some(at) = self.filepos {
+            self.capture.seek(at)?;
+        }
+        if self.force_ip { self.capture.check_link(encap::WITH_IP) } else { Ok(()) }
+    }
+
+    fn run(&mut self, cx: &mut Cx<'_>) -> Run {
+        if !self.active || self.ended || self.capture.is_pressed(cx) {
+            return Run::Idle;
+        }
+        let burst = self.burst.unwrap_or_else(|| cx.burst()).min(MAX_BATCH);
+        let mut batch = std::mem::take(&mut self.batch);
+        let wait = self.fill(cx, burst, &mut batch);
+        let made = batch.len();
+        self.count += made as u64;
+        if made > 0 {
+            cx.emit_all(0, &mut batch);
+        }
+        self.batch = batch;
+        match wait {
+            Some(until) => Run::At(until),
+            None if made > 0 => Run::Again,
+            None => Run::Idle,
+        }
+    }
+
+    fn pull(&mut self, cx: &mut Cx<'_>, _port: usize, max: usize, batch: &mut Batch) {
+        if !self.active || self.ended {
+            return;
+        }
+        if let Some(until) = self.fill(cx, max, batch) {
+            // Whoever pulls sleeps; this wakes the thread.
+            cx.set_timer(0, until);
+        }
+        self.count += batch.len() as u64;
+    }
+
+    fn finish(&mut self, _cx: &mut Cx<'_>) -> Result<(), String> {
+        self.capture.finish()
+    }
+}
+
+impl Handlers for FromDump {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
+        match name {
+            "count" => Ok(self.count.to_string()),
+            "sampling_prob" => Ok(self.sampler.text()),
+            "active" => Ok(self.active.to_string()),
+            "encap" => self.capture.encap().map_err(HandlerError::refused),
+            "filename" => Ok(self.capture.path().to_owned()),
+            "filesize" => Ok(self.capture.size()),
+            "filepos" => Ok(self.capture.position().to_string()),
+            "packet_filepos" => Ok(self.capture.packet_position().to_string()),
+            _ => Err(HandlerError::no_read(name)),
+        }
+    }
+
+    fn write_handler(
+        &mut self,
+        cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
+        match name {
+            "active" => self.set_active(handler_value(name, value)?),
+            "reset_counts" => self.count = 0,
+            "filepos" => {
+                self.held = None;
+                self.ended = false;
+                self.capture.seek(handler_value(name, value)?).map_err(HandlerError::refused)?;
+            }
+            "extend_interval" => {
+                self.window.extend(handler_value::<Nanos>(name, value)?.0);
+                self.set_active(true);
+            }
+            "reset_timing" => self.time_offset = None,
+            "stop" => {
+                self.active = false;
+                cx.stop();
+            }
+            _ => return Err(HandlerError::no_write(name)),
+        }
+        Ok(())
+    }
+}
+
+impl CostModel for FromDump {
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        // From the file to a buffer, and from there to the packet.
+        let lines = Load::lines(load.packet_bytes);
+        let mut cost = replaying(lines, self.capture.file_bytes().unwrap_or(0) as usize);
+        cost.extend([Operation::CopyLine.times(lines), Operation::HeaderRead.once()]);
+        Some(cost)
+    }
+
+    fn makes(&self) -> Option<Made> {
+        self.capture.census().made()
+    }
+}

@@ -1,0 +1,230 @@
+//! ToDump: packets into a capture file.
+
+use thruway_element::{
+    Arg, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, Handler, HandlerError,
+    Handlers, Load, Operation, Replicas, Run, Spec, Threading, Topic, Ty, reasons,
+};
+use thruway_packet::{Batch, MAX_BATCH};
+use thruway_port::capture::{FileFormat, LinkType, WriterOptions};
+
+use super::capture_out::CaptureOut;
+use super::encap;
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        name: "ToDump",
+        topic: Topic::Captures,
+        summary: "writes packets to a capture file",
+        docs: "Writes every packet to a pcap file (with FORMAT pcapng, a pcapng file), `-` for \
+               standard output, and passes it on if there is an output. Of each packet SNAPLEN \
+               bytes are kept. A packet without a timestamp gets the present time; its length on \
+               the wire counts the EXTRA_LENGTH annotation.\n\
+               ENCAP says what the packets begin with; it must be right for others to read the \
+               file. With USE_ENCAP_FROM it is asked of elements that have an `encap` handler, \
+               which must agree.\n\
+               The file is written in large pieces and at least once a second. When it cannot be \
+               written (a full disk), a line says how much is in it, what is there stays readable, \
+               later packets are counted as not written, and the run fails at its end.",
+        example: "InfiniteSource(LIMIT 3, STOP true) -> ToDump(out.pcap, ENCAP IP)",
+        ports: "1/0-1",
+        args: ARGS,
+        drops: NotWritten::DROPS,
+        handlers: &[
+            Handler::sum("count", "packets written"),
+            Handler::write("reset_counts", "sets count to zero"),
+            Handler::read("filename", "the file's name"),
+            Handler::write("flush", "writes out what is buffered").shared(),
+        ],
+        threading: Threading::PullTask,
+        changes: Changes::Nothing,
+        cost: &[Operation::CopyLine.times(2.0)],
+        replicas: Replicas::Sharing("the file: packets of one thread are in it in their order"),
+        ..Spec::DEFAULT
+    },
+    build,
+)
+.with_cost_model::<ToDump>()
+.with_handlers::<ToDump>();
+
+const ARGS: &[Arg] = &[
+    Arg::required("FILENAME", Ty::OutFile, "the capture; - for standard output"),
+    Arg::optional("SNAPLEN", Ty::UInt, "bytes of a packet to keep; 0 for all").or("2000"),
+    Arg::optional("ENCAP", Ty::Str, "what packets begin with: ETHER, IP, ...").or("ETHER"),
+    Arg::keyword("USE_ENCAP_FROM", Ty::Element, "elements whose encap handlers say ENCAP"),
+    Arg::keyword("EXTRA_LENGTH", Ty::Bool, "whether extra length counts").or("true"),
+    Arg::keyword("UNBUFFERED", Ty::Bool, "whether every batch is written at once").or("false"),
+    Arg::keyword("NANO", Ty::Bool, "whether pcap times have nanoseconds").or("false"),
+    Arg::keyword("FORMAT", Ty::Choice(&["pcap", "pcapng"]), "the file's format").or("pcap"),
+];
+
+reasons! {
+    /// Why a packet is not in the file.
+    enum NotWritten {
+        Failed = "not-written": "the file could not be written",
+    }
+}
+
+/// Longest time that packets stay in the buffer, nanoseconds.
+const FLUSH_NS: i64 = 1_000_000_000;
+
+struct ToDump {
+    out: CaptureOut,
+    options: WriterOptions,
+    encap_from: Vec<String>,
+    /// Whether the timer is set.
+    flushing: bool,
+    count: u64,
+    batch: Batch,
+}
+
+/// The format that FORMAT and NANO ask for.
+fn format(args: &Args<'_>) -> Result<FileFormat, ArgErrors> {
+    let nano: bool = args.get("NANO")?;
+    match args.get::<String>("FORMAT")?.as_str() {
+        "pcap" if nano => Ok(FileFormat::PcapNano),
+        "pcap" => Ok(FileFormat::PcapMicro),
+        "pcapng" => Ok(FileFormat::Pcapng),
+        other => Err(args.error("FORMAT", format!("'{other}' is not pcap or pcapng")).into()),
+    }
+}
+
+fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    let link = encap::parse(&args.get::<String>("ENCAP")?);
+    let link = link.map_err(|message| args.error("ENCAP", message))?;
+    let encap_from: Option<String> = args.opt("USE_ENCAP_FROM")?;
+    if encap_from.is_some() && args.given("ENCAP") {
+        return Err(args.error("ENCAP", "give ENCAP or USE_ENCAP_FROM, not both").into());
+    }
+    let names = encap_from.unwrap_or_default();
+    let out = CaptureOut::new(args, args.get("FILENAME")?);
+    Ok(Box::new(ToDump {
+        out: out.with(args.get("UNBUFFERED")?, args.get("EXTRA_LENGTH")?),
+        options: WriterOptions { format: format(args)?, link, snaplen: args.get("SNAPLEN")? },
+        encap_from: names.split_whitespace().map(str::to_owned).collect(),
+        flushing: false,
+        count: 0,
+        batch: Batch::new(),
+    }))
+}
+
+impl ToDump {
+    /// What the elements of USE_ENCAP_FROM agree on.
+    fn agreed_link(&self, cx: &mut Cx<'_>) -> Result<Option<LinkType>, String> {
+        let mut agreed: Option<(LinkType, &str)> = None;
+        for name in &self.encap_from {
+            let answer = cx.read_handler(&format!("{name}.encap"));
+            let answer = answer.map_err(|error| format!("USE_ENCAP_FROM: {name}: {error}"))?;
+            let link = encap::parse(answer.trim())
+                .map_err(|message| format!("USE_ENCAP_FROM: {name}.encap: {message}"))?;
+            match agreed {
+                Some((other, by)) if other != link => {
+                    return Err(format!(
+                        "USE_ENCAP_FROM: {by} has {} and {name} has {}; write a file for each",
+                        encap::name(other),
+                        encap::name(link)
+                    ));
+                }
+                _ => agreed = Some((link, name)),
+            }
+        }
+        Ok(agreed.map(|(link, _)| link))
+    }
+
+    fn write_batch(&mut self, cx: &mut Cx<'_>, batch: &Batch) {
+        let written = self.out.write(batch, cx.now());
+        self.count += written.packets as u64;
+        if written.packets < batch.len() {
+            cx.count_drops(NotWritten::Failed, batch.len() - written.packets);
+        }
+        if let Some(error) = written.error {
+            cx.chatter(&error);
+        }
+        if !self.flushing {
+            self.flushing = true;
+            cx.set_timer(0, cx.now().saturating_add(FLUSH_NS));
+        }
+    }
+}
+
+impl Element for ToDump {
+    fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        if let Some(link) = self.agreed_link(cx)? {
+            self.options.link = link;
+        }
+        self.out.create(&self.options)
+    }
+
+    fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
+        self.write_batch(cx, batch);
+    }
+
+    fn run(&mut self, cx: &mut Cx<'_>) -> Run {
+        if cx.outputs() > 0 || !cx.is_pull_input(0) {
+            return Run::Idle;
+        }
+        let mut batch = std::mem::take(&mut self.batch);
+        cx.pull(0, cx.burst().min(MAX_BATCH), &mut batch);
+        let pulled = !batch.is_empty();
+        if pulled {
+            self.write_batch(cx, &batch);
+            batch.clear();
+        }
+        self.batch = batch;
+        if pulled { Run::Again } else { Run::Idle }
+    }
+
+    fn timer(&mut self, cx: &mut Cx<'_>, _token: u32) {
+        self.flushing = false;
+        if let Err(error) = self.out.flush() {
+            cx.chatter(&error);
+        }
+    }
+
+    fn finish(&mut self, _cx: &mut Cx<'_>) -> Result<(), String> {
+        self.out.finish()
+    }
+}
+
+impl Handlers for ToDump {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
+        match name {
+            "count" => Ok(self.count.to_string()),
+            "filename" => Ok(self.out.path().to_owned()),
+            _ => Err(HandlerError::no_read(name)),
+        }
+    }
+
+    fn write_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _value: &str,
+    ) -> Result<(), HandlerError> {
+        match name {
+            "reset_counts" => self.count = 0,
+            "flush" => self.out.flush().map_err(HandlerError::refused)?,
+            _ => return Err(HandlerError::no_write(name)),
+        }
+        Ok(())
+    }
+}
+
+impl CostModel for ToDump {
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        let kept = match self.options.snaplen {
+            0 => load.packet_bytes,
+            snaplen => load.packet_bytes.min(f64::from(snaplen)),
+        };
+        // To a buffer, and from there to the system.
+        Some(vec![
+            Operation::HeaderWrite.once(),
+            Operation::CopyLine.times(2.0 * Load::lines(kept)),
+        ])
+    }
+}

@@ -1,0 +1,118 @@
+//! All connections of one socket.
+
+use std::os::fd::BorrowedFd;
+use std::time::Instant;
+
+use rustix::event::PollFlags;
+
+use super::client::Client;
+use super::perform::Rules;
+use super::protocol::{GREETING, PERMISSION, answer};
+use crate::desk::Desk;
+use crate::door::Door;
+use crate::management::Service;
+use crate::places::{Claim, Peer, Room, room_for};
+
+/// Clients taken in one turn.
+const ACCEPTED_MAX: usize = 16;
+
+/// See the module's description.
+pub(super) struct Server {
+    pub door: Door,
+    pub rules: Rules,
+    pub verbose: bool,
+    pub clients: Vec<Client>,
+}
+
+impl Server {
+    fn accept(&mut self, desk: &Desk) {
+        for _ in 0..ACCEPTED_MAX {
+            let visitor = match self.door.accept(desk) {
+                None => return,
+                Some(Err(stranger)) => {
+                    let mut out = GREETING.as_bytes().to_vec();
+                    answer(&mut out, PERMISSION, &["Permission denied: another user's socket"]);
+                    // A courtesy: it may not even read.
+                    let _ = stranger.send(&[std::io::IoSlice::new(&out)]);
+                    continue;
+                }
+                Some(Ok(visitor)) => visitor,
+            };
+            if !self.make_room(desk, visitor.peer) {
+                continue;
+            }
+            let from = visitor.from.clone();
+            let client = Client::new(visitor, desk.now);
+            self.tell(desk, "opened", &client, &from);
+            self.clients.push(client);
+        }
+    }
+
+    /// Sends a client away where there are too many: one that was idle longest, and one that never
+    /// used a handler before the others. False where nobody is to go.
+    fn make_room(&mut self, desk: &Desk, peer: Peer) -> bool {
+        let claims: Vec<Claim<_>> = self.clients.iter().map(Client::claim).collect();
+        match room_for(peer, &claims) {
+            Room::Free => true,
+            Room::InsteadOf(at) => {
+                self.close(desk, at);
+                true
+            }
+            Room::None => false,
+        }
+    }
+
+    fn close(&mut self, desk: &Desk, at: usize) {
+        let client = self.clients.swap_remove(at);
+        self.tell(desk, "closed", &client, "");
+    }
+
+    fn tell(&self, desk: &Desk, what: &str, client: &Client, from: &str) {
+        if self.verbose {
+            let (label, number) = (self.door.label(), client.number());
+            desk.remote.chatter(&format!("{label}{what} connection {number}{from}"));
+        }
+    }
+
+    /// Gives the answers that are there, and closes everything.
+    ///
+    /// # Errors
+    /// The file of a Unix socket cannot be removed.
+    pub(super) fn end(mut self, desk: &Desk) -> Result<(), String> {
+        for client in &mut self.clients {
+            client.end(desk);
+        }
+        self.clients.clear();
+        self.door.close()
+    }
+}
+
+impl Service for Server {
+    fn turn(&mut self, desk: &Desk) -> Option<Instant> {
+        self.door.retry(desk);
+        self.accept(desk);
+        let mut at = 0;
+        while let Some(client) = self.clients.get_mut(at) {
+            match client.serve(desk, &self.door, &self.rules) {
+                true => at += 1,
+                false => self.close(desk, at),
+            }
+        }
+        let looks = self.clients.iter().filter_map(|client| client.next_look(desk.now));
+        looks.chain(self.door.next_look()).min()
+    }
+
+    fn door(&mut self) -> &mut Door {
+        &mut self.door
+    }
+
+    fn take(&mut self, left: Server) {
+        self.door.take(left.door);
+        self.clients = left.clients;
+    }
+
+    fn watch<'a>(&'a self, desk: &Desk, fds: &mut Vec<(BorrowedFd<'a>, PollFlags)>) {
+        self.door.watch(desk, fds);
+        self.clients.iter().for_each(|client| client.watch(fds));
+    }
+}

@@ -1,0 +1,167 @@
+//! RecordTimestamp: remembers when packets passed, for TimestampDiff.
+
+use std::sync::{Arc, OnceLock};
+
+use thruway_element::{
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Replicas, Spec, Topic, Ty,
+    Verdict, reasons,
+};
+use thruway_packet::Batch;
+use thruway_sync::atomic::{AtomicU64, Ordering};
+
+use super::number_packet::{self, Place};
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        name: "RecordTimestamp",
+        topic: Topic::Counters,
+        summary: "remembers when numbered packets passed",
+        docs: "Remembers the present time under the number that NumberPacket wrote at OFFSET, or, \
+               without OFFSET, under 0 for the first packet, 1 for the next and so on; \
+               TimestampDiff asks for it. It remembers the last N packets, of numbers that follow \
+               each other: DYNAMIC is accepted and makes no difference. Packets that end before \
+               OFFSET are dropped.",
+        example: "InfiniteSource(LIMIT 3, STOP true) -> NumberPacket -> r :: RecordTimestamp(OFFSET 40) \
+                  -> TimestampDiff(r) -> Discard",
+        processing: "h/h",
+        args: &[
+            Arg::optional("COUNTER", Ty::Element, "a NumberPacket; accepted for FastClick's sake"),
+            Arg::keyword("N", Ty::UInt, "packets to remember, 1 to 16777216").or("65536"),
+            Arg::keyword("OFFSET", Ty::Int, "where the number is; -1 to count").or("-1"),
+            Arg::keyword("DYNAMIC", Ty::Bool, "accepted for FastClick's sake").or("false"),
+            number_packet::NET_ORDER,
+        ],
+        drops: Bad::DROPS,
+        changes: Changes::Nothing,
+        cost: &[Operation::Clock.once()],
+        replicas: Replicas::Sharing("the times, by number"),
+        ..Spec::DEFAULT
+    },
+    build,
+);
+
+reasons! {
+    /// Why a packet goes no further.
+    enum Bad {
+        TooShort = "too-short": "it ends before its number",
+    }
+}
+
+const N_MAX: usize = 1 << 24;
+
+/// When a packet passed.
+#[derive(Debug)]
+struct Slot {
+    /// The packet's number and one; 0 for none.
+    number: AtomicU64,
+    /// Nanoseconds, as two's complement.
+    time: AtomicU64,
+}
+
+/// The times, shared by all threads and by those who ask.
+#[derive(Debug, Default)]
+pub(super) struct Record {
+    slots: OnceLock<Box<[Slot]>>,
+    count: AtomicU64,
+    net_order: OnceLock<bool>,
+}
+
+impl Record {
+    /// The record of the element of that (full) name, which need not be there (yet).
+    pub(super) fn of(args: &Args<'_>, element: &str) -> Option<Arc<Record>> {
+        args.env().shared.get(element, "record", Record::default)
+    }
+
+    fn prepare(&self, n: usize, net_order: bool) {
+        let slot = || Slot { number: AtomicU64::new(0), time: AtomicU64::new(0) };
+        self.slots.get_or_init(|| std::iter::repeat_with(slot).take(n).collect());
+        self.net_order.get_or_init(|| net_order);
+    }
+
+    /// Whether there is an element that writes it, and how the numbers of its packets are written.
+    pub(super) fn net_order(&self) -> Option<bool> {
+        self.net_order.get().copied()
+    }
+
+    fn slot(&self, number: u64) -> Option<&Slot> {
+        let slots = self.slots.get()?;
+        slots.get((number % (slots.len() as u64).max(1)) as usize)
+    }
+
+    fn put(&self, number: u64, now: i64) {
+        if let Some(slot) = self.slot(number) {
+            // Release pairs with the acquire in `take`: who sees the number sees its time.
+            slot.time.store(now as u64, Ordering::Relaxed);
+            slot.number.store(number.wrapping_add(1), Ordering::Release);
+        }
+    }
+
+    /// When packet `number` passed; each time is given once. Where the packet N further on passes
+    /// another thread at this very moment, it may be the time of that one.
+    pub(super) fn take(&self, number: u64) -> Option<i64> {
+        let slot = self.slot(number)?;
+        let expected = number.wrapping_add(1);
+        // Acquire: see `put`. Relaxed where it fails: nothing is read then.
+        let taken = slot.number.compare_exchange(expected, 0, Ordering::Acquire, Ordering::Relaxed);
+        (expected != 0 && taken.is_ok()).then(|| slot.time.load(Ordering::Relaxed) as i64)
+    }
+}
+
+struct RecordTimestamp {
+    record: Arc<Record>,
+    place: Option<Place>,
+}
+
+fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    args.get::<bool>("DYNAMIC")?;
+    let n: usize = args.get("N")?;
+    if !(1..=N_MAX).contains(&n) {
+        return Err(args.error("N", format!("must be from 1 to {N_MAX}")).into());
+    }
+    let net_order = args.get("NET_ORDER")?;
+    let place = match args.get::<i64>("OFFSET")? {
+        ..0 => None,
+        _ => Some(Place::new(args, net_order)?),
+    };
+    let record = Record::of(args, args.name()).ok_or_else(|| ArgErrors::whole("no record"))?;
+    record.prepare(n, net_order);
+    Ok(Box::new(RecordTimestamp { record, place }))
+}
+
+impl Element for RecordTimestamp {
+    fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
+        let (now, record) = (cx.now(), &self.record);
+        let Some(place) = self.place else {
+            // Relaxed: only that numbers differ matters.
+            let first = record.count.fetch_add(batch.len() as u64, Ordering::Relaxed);
+            (first..).zip(batch.iter()).for_each(|(number, _)| record.put(number, now));
+            return;
+        };
+        cx.sift(batch, |packet| match place.read(packet.data()) {
+            Some(number) => {
+                record.put(number, now);
+                Verdict::Pass
+            }
+            None => Verdict::drop(Bad::TooShort),
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_given_once_and_the_last_are_kept() {
+        let record = Record::default();
+        assert_eq!((record.take(0), record.net_order()), (None, None));
+        record.prepare(4, true);
+        (0..6).for_each(|number| record.put(number, number as i64 * 10));
+        let times: Vec<Option<i64>> = (0..7).map(|number| record.take(number)).collect();
+        assert_eq!(times, [None, None, Some(20), Some(30), Some(40), Some(50), None]);
+        assert_eq!(record.take(5), None);
+        record.put(u64::MAX, 1);
+        assert_eq!(record.take(u64::MAX), None);
+    }
+}

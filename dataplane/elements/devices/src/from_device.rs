@@ -1,0 +1,491 @@
+//! FromDevice: packets in by a port.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use thruway_element::{
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Handlers, HotSwap, Operation,
+    Purpose, Replicas, Run, Spec, Threading, Topic, Ty, handler_value,
+};
+use thruway_packet::{Batch, MAX_BATCH};
+use thruway_port::af_packet::PacketOptions;
+use thruway_port::capture::LinkType;
+
+use super::device_in::DeviceIn;
+use super::in_order::{Filled, Turn};
+use super::port_spec::{Direction, PortSpec, Ports};
+use super::shape::Shape;
+use super::sharing;
+use super::team::{How, Team};
+use super::told::{Lost, say};
+use super::watched_link::{WatchedLink, warn_of_host};
+use super::way::{self, Wish};
+use thruway_elements_captures::capture_in::CaptureIn;
+use thruway_elements_captures::encap;
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        name: "FromDevice",
+        topic: Topic::Devices,
+        summary: "reads packets from a network interface, or from a capture in its place",
+        docs: "The port is an interface of this host; or `pcap:FILE`, a capture in its place; or \
+               `pcap:IN>OUT`, where one name stands for both directions of a port (either may be \
+               left out); or `none`. So a configuration runs unchanged over captures and live. \
+               (Captures and `none` are this program's own; Click knows interfaces only.) Captures of one \
+               configuration are read in the order of their packets' times.\n\
+               Packets bear the time of their arrival, the mark of their link-layer header, and \
+               whether they were for this host, for all, for a group or for others. From an \
+               interface they are whole: checksums and segments that a sender left to the hardware \
+               are completed.\n\
+               An interface is used in the best way that works, and a line at start-up says which \
+               and why. AF_XDP, fastest, takes packets away from the host's own stack; so it is \
+               chosen where nothing shows that the stack uses the interface (an address, a bridge) \
+               and the driver has a native mode. Otherwise packet sockets are used, by which the \
+               stack sees packets too. METHOD XDP or SNIFFER false asks for AF_XDP or nothing, \
+               METHOD LINUX or SNIFFER true for packet sockets; METHOD LINUX and SNIFFER false \
+               keep packets from the stack all the same, which then has no work with them (Linux \
+               6.6). AF_XDP reads all queues of the interface, or QUEUE. \
+               Its limits: no VLAN tags that a driver, or a bridge of the kernel on the way, took \
+               out of frames (a line says so), an MTU of at most 1,706 bytes, a timestamp of the \
+               time of reading, and with XDP_MODE GENERIC no packets that the kernel merged or a \
+               local sender left to be cut. BUSY_POLL lets reading do the driver's work, where the \
+               driver has a part in it and its interrupts are put off (napi_defer_hard_irqs and \
+               gro_flush_timeout of the interface); a line tells if it has no effect. What this \
+               host sends is seen with OUTBOUND only, by packet sockets.\n\
+               An interface that goes down or away is told once; it is used again when it is up, \
+               or when another one has its name, and what of that one is possible.\n\
+               With several threads (`thruway run -j`) all of them read the interface, those on \
+               cores of its NUMA node where there are any: by AF_XDP each has some of its queues, \
+               and no more threads read it than there are queues; by packet sockets each has a \
+               socket, and the kernel gives both directions of a connection to the same one. \
+               Each flow stays in one thread. MAXTHREADS, THREADOFFSET, NUMA and THREADS (of this \
+               program alone) say otherwise; StaticThreadSched places it in one thread.\n\
+               LARGE true is for chains between hosts and containers on one machine, and behind a \
+               kernel that merges what it receives (GRO): a TCP packet of up to 64 kB whose cutting \
+               its sender left to hardware comes whole, with right lengths and checksums, by packet \
+               sockets. Its SEGMENTS annotation says how many packets it stands for; ToDevice lets \
+               the kernel make as many of it, as late as possible, and IPFragmenter lets it pass if \
+               each of them fits. To everything else it is one long packet. Isolated functions have \
+               no room for it.\n\
+               When all ports of a configuration that have inputs are captures, read to their \
+               ends, and for 20 ms no port sent a packet, the driver is asked to stop.\n\
+               CAPTURE is accepted for LINUX and PCAP; BPF_FILTER and PROTOCOL are not supported.",
+        example: "FromDevice(pcap:in.pcap) -> Counter -> Discard",
+        ports: "0/1",
+        processing: "/h",
+        args: ARGS,
+        drops: Lost::DROPS,
+        handlers: &[
+            Handler::sum("count", "packets in"),
+            Handler::sum("byte_count", "bytes in"),
+            Handler::write("reset_counts", "sets the counts to zero"),
+            Handler::sum("kernel_drops", "packets the kernel dropped before they were read"),
+            Handler::sum(
+                "preferred_drops",
+                "of these, segments of TCP connections that may be open, ARP and neighbour \
+                 discovery, which have a ring of their own",
+            ),
+            Handler::read("method", "of an interface: the way it is used, and why; - if none"),
+            Handler::read("encap", "what packets begin with, as ENCAP takes it"),
+            Handler::read("filesize", "of a capture: its length in bytes; - if unknown"),
+            Handler::read("filepos", "of a capture: byte at which the next record starts"),
+            Handler::both("active", "whether it reads packets"),
+        ],
+        threading: Threading::Task,
+        cost: &[Operation::PortReceive.once()],
+        replicas: Replicas::Apart(
+            "each reads queues of its own, or has a socket of the group that flows are spread \
+             over",
+        ),
+        purpose: Purpose::ReceiveFromDevice,
+        ..Spec::DEFAULT
+    },
+    build,
+)
+.shared_by(sharing::shares)
+.with_hot_swap::<FromDevice>()
+.with_handlers::<FromDevice>();
+
+const ARGS: &[Arg] = &[
+    Arg::required("DEVNAME", Ty::Str, "an interface, pcap:FILE, pcap:IN>OUT, or none"),
+    Arg::keyword("SNIFFER", Ty::Bool, "whether the host's stack sees packets too"),
+    Arg::keyword("PROMISC", Ty::Bool, "whether to read packets for other hosts").or("false"),
+    Arg::keyword("SNAPLEN", Ty::UInt, "bytes of a packet to keep; 0 for all").or("0"),
+    Arg::keyword("FORCE_IP", Ty::Bool, "whether to emit IPv4 packets only, marked").or("false"),
+    way::METHOD,
+    way::XDP_MODE,
+    way::QUEUE,
+    way::BUSY_POLL,
+    sharing::THREADS,
+    sharing::MAXTHREADS,
+    sharing::THREADOFFSET,
+    sharing::NUMA,
+    Arg::keyword("LARGE", Ty::Bool, "whether TCP packets of up to 64 kB come whole").or("false"),
+    Arg::keyword("CAPTURE", Ty::Choice(&["LINUX", "PCAP"]), "accepted and ignored"),
+    Arg::keyword("BPF_FILTER", Ty::Str, "not supported"),
+    Arg::keyword("PROTOCOL", Ty::UInt, "not supported; 0 for all"),
+    Arg::keyword("OUTBOUND", Ty::Bool, "whether to read what this host sends, too").or("false"),
+    Arg::keyword("HEADROOM", Ty::UInt, "accepted: there are always 128 bytes").or("128"),
+    Arg::keyword("ENCAP", Ty::Str, "what packets begin with, if the port cannot tell"),
+    Arg::keyword("BURST", Ty::UInt, "packets per scheduling; the engine's choice if not given"),
+    Arg::keyword("TIMESTAMP", Ty::Bool, "whether packets bear their time of arrival").or("true"),
+    Arg::keyword("ACTIVE", Ty::Bool, "whether it reads packets").or("true"),
+];
+
+/// How long no port must have sent anything before a run over captures ends, nanoseconds.
+const QUIET_NS: i64 = 20_000_000;
+/// How often that is looked at.
+const LOOK_NS: i64 = 1_000_000;
+/// How often the kernel is asked what it dropped.
+const STATISTICS_NS: i64 = 1_000_000_000;
+
+/// Where packets come from.
+enum Source {
+    /// Not opened yet.
+    Closed(PortSpec),
+    Live(Box<DeviceIn>),
+    Capture(CaptureIn),
+    Nothing,
+}
+
+/// How a run over captures comes to its end.
+enum Ending {
+    /// There is more to read, or others do.
+    NotYet,
+    /// This was the last input; nothing more was sent than `sent`, since `since`.
+    Quiet {
+        since: i64,
+        sent: u64,
+    },
+    Done,
+}
+
+struct FromDevice {
+    source: Source,
+    ports: Arc<Ports>,
+    ending: Ending,
+    shape: Shape,
+    options: PacketOptions,
+    wish: Wish,
+    /// The replicas, of which it is this one.
+    team: Arc<Team>,
+    rank: usize,
+    link: WatchedLink,
+    /// Of a capture: whose turn it is.
+    turn: Option<Turn>,
+    has_run: bool,
+    active: bool,
+    burst: Option<usize>,
+    count: u64,
+    bytes: u64,
+    batch: Batch,
+}
+
+/// Refuses what is not supported, with what to do instead.
+fn refuse(args: &Args<'_>) -> Result<(), ArgErrors> {
+    if args.opt::<String>("BPF_FILTER")?.is_some_and(|filter| !filter.is_empty()) {
+        let why = "not supported; put Classifier or IPClassifier behind FromDevice";
+        return Err(args.error("BPF_FILTER", why).into());
+    }
+    if args.opt::<u32>("PROTOCOL")?.unwrap_or(0) != 0 {
+        let why = "not supported; put Classifier(12/TYPE) behind FromDevice";
+        return Err(args.error("PROTOCOL", why).into());
+    }
+    let capture: Option<String> = args.opt("CAPTURE")?;
+    if capture.is_some_and(|capture| !["LINUX", "PCAP"].contains(&capture.as_str())) {
+        return Err(args.error("CAPTURE", "write LINUX or leave it").into());
+    }
+    Ok(())
+}
+
+fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    refuse(args)?;
+    let spec = PortSpec::of(args, Direction::In)?;
+    let ports = Ports::of(args);
+    let wish = Wish::of_input(args)?;
+    match &spec {
+        PortSpec::Capture(path) => ports.reads(path),
+        PortSpec::Interface(name) => ports.receives(args.name(), name, &wish),
+        PortSpec::Nothing => {}
+    }
+    let encap = args.opt::<String>("ENCAP")?.map(|text| encap::parse(&text)).transpose();
+    let burst = args.opt("BURST")?;
+    if burst == Some(0) {
+        return Err(args.error("BURST", "must be at least 1").into());
+    }
+    Ok(Box::new(FromDevice {
+        source: Source::Closed(spec),
+        ports,
+        ending: Ending::NotYet,
+        shape: Shape {
+            snaplen: match args.get("SNAPLEN")? {
+                0 => usize::MAX,
+                snaplen => snaplen,
+            },
+            force_ip: args.get("FORCE_IP")?,
+            timestamp: args.get("TIMESTAMP")?,
+            encap: encap.map_err(|message| args.error("ENCAP", message))?,
+        },
+        options: PacketOptions {
+            promiscuous: args.get("PROMISC")?,
+            ignore_outgoing: !args.get::<bool>("OUTBOUND")?,
+            ..PacketOptions::default()
+        },
+        wish,
+        team: args.shared("team", || Team::new(args.env().threads)),
+        rank: args.env().rank,
+        link: WatchedLink::of(args),
+        turn: None,
+        has_run: false,
+        active: args.get("ACTIVE")?,
+        burst,
+        count: 0,
+        bytes: 0,
+        batch: Batch::with_room(),
+    }))
+}
+
+impl FromDevice {
+    fn link(&mut self) -> LinkType {
+        let told = match &mut self.source {
+            Source::Live(live) if !live.interface().is_ethernet => Some(LinkType::Raw),
+            Source::Capture(capture) => capture.open().ok().and_then(|reader| reader.link()),
+            _ => None,
+        };
+        self.shape.encap.or(told).unwrap_or(LinkType::Ethernet)
+    }
+
+    /// The capture is at its end: when to look again whether all is quiet.
+    fn come_to_end(&mut self, cx: &mut Cx<'_>) -> Run {
+        let now = cx.now();
+        let sent = self.ports.sent();
+        self.ending = match self.ending {
+            Ending::NotYet if self.ports.close_input() => Ending::Quiet { since: now, sent },
+            Ending::Quiet { since, sent: before } if before == sent => {
+                if now.saturating_sub(since) >= QUIET_NS {
+                    cx.stop();
+                    Ending::Done
+                } else {
+                    Ending::Quiet { since, sent }
+                }
+            }
+            Ending::Quiet { .. } => Ending::Quiet { since: now, sent },
+            Ending::NotYet | Ending::Done => Ending::Done,
+        };
+        match self.ending {
+            Ending::Quiet { .. } => Run::At(now.saturating_add(LOOK_NS)),
+            _ => Run::Idle,
+        }
+    }
+
+    /// How the interface of this name is to be opened.
+    fn how<'a>(&'a self, name: &'a str) -> How<'a> {
+        How { name, wish: &self.wish, options: &self.options }
+    }
+
+    /// Goes on with the interface that has the name now.
+    fn follow(&mut self, cx: &mut Cx<'_>, index: u32) {
+        let Source::Live(live) = &self.source else { return };
+        let name = live.interface().name.clone();
+        let Some(next) = self.team.follow(self.rank, index, &self.how(&name)) else { return };
+        live.unwatch(cx);
+        if let Err(error) = next.watch(cx) {
+            cx.chatter(&error);
+        }
+        if self.rank == 0 {
+            tell(cx, &next);
+        }
+        self.source = Source::Live(next);
+    }
+
+    fn open(&mut self, cx: &mut Cx<'_>) -> Result<Source, String> {
+        let Source::Closed(spec) = &self.source else { return Ok(Source::Nothing) };
+        match spec {
+            PortSpec::Nothing => Ok(Source::Nothing),
+            PortSpec::Capture(path) => {
+                let mut capture = CaptureIn::new(path.clone());
+                capture.check_link(&[LinkType::Ethernet, LinkType::Raw, LinkType::Ipv4])?;
+                self.ports.open_input();
+                self.turn = Some(Turn::new(&self.ports.timeline));
+                Ok(Source::Capture(capture))
+            }
+            PortSpec::Interface(name) => {
+                self.wish = self.ports.settle(name, &self.wish);
+                let live = self.team.take(self.rank, &self.how(name))?;
+                live.watch(cx)?;
+                if self.rank == 0 {
+                    tell(cx, &live);
+                    if self.ports.is_written(name) {
+                        warn_of_host(cx, name);
+                    }
+                }
+                self.link.begin(name);
+                cx.set_timer(0, cx.now().saturating_add(STATISTICS_NS));
+                self.ports.open_input();
+                Ok(Source::Live(live))
+            }
+        }
+    }
+}
+
+/// Tells the user by what way an interface is used, and what to know of it.
+fn tell(cx: &mut Cx<'_>, live: &DeviceIn) {
+    let name = &live.interface().name;
+    say(cx, name, live.way());
+    if let Some(warning) = live.warning() {
+        say(cx, name, &warning);
+    }
+}
+
+impl Element for FromDevice {
+    fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.source = self.open(cx)?;
+        Ok(())
+    }
+
+    fn run(&mut self, cx: &mut Cx<'_>) -> Run {
+        if !self.has_run {
+            self.has_run = true;
+            self.team.forget(self.rank);
+        }
+        if !self.active {
+            self.turn.iter().for_each(Turn::leave);
+            return Run::Idle;
+        }
+        if let Source::Capture(capture) = &mut self.source
+            && capture.is_pressed(cx)
+        {
+            return Run::Idle;
+        }
+        let burst = self.burst.unwrap_or_else(|| cx.burst()).min(MAX_BATCH);
+        let mut batch = std::mem::take(&mut self.batch);
+        let filled = match (&mut self.source, &mut self.turn) {
+            (Source::Live(live), _) => {
+                live.fill(cx, burst, &mut batch);
+                Filled::Idle
+            }
+            (Source::Capture(capture), Some(turn)) => turn.fill(capture, cx, burst, &mut batch),
+            (Source::Capture(_) | Source::Closed(_) | Source::Nothing, _) => Filled::Idle,
+        };
+        let came = !batch.is_empty();
+        if came {
+            if !self.shape.is_plain() {
+                let link = self.link();
+                self.shape.apply(cx, &mut batch, link);
+            }
+            self.count += batch.len() as u64;
+            self.bytes += batch.bytes();
+            cx.emit_all(0, &mut batch);
+        }
+        self.batch = batch;
+        match (came, filled) {
+            (true, _) | (false, Filled::Waits) => Run::Again,
+            (false, Filled::End) => self.come_to_end(cx),
+            (false, Filled::Idle) => Run::Idle,
+        }
+    }
+
+    fn timer(&mut self, cx: &mut Cx<'_>, _token: u32) {
+        if let Source::Live(live) = &mut self.source {
+            live.count_drops(cx);
+            live.watch_state(cx);
+            let successor = live.successor();
+            if self.rank == 0 {
+                self.link.look(&live.interface().name);
+            }
+            if let Some(index) = successor {
+                self.follow(cx, index);
+            }
+        }
+        cx.set_timer(0, cx.now().saturating_add(STATISTICS_NS));
+    }
+
+    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        match &mut self.source {
+            Source::Live(live) => {
+                live.count_drops(cx);
+                live.unwatch(cx);
+                Ok(())
+            }
+            Source::Capture(capture) => capture.finish(),
+            Source::Closed(_) | Source::Nothing => Ok(()),
+        }
+    }
+}
+
+impl Handlers for FromDevice {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
+        match name {
+            "count" => Ok(self.count.to_string()),
+            "byte_count" => Ok(self.bytes.to_string()),
+            "active" => Ok(self.active.to_string()),
+            "encap" => Ok(encap::name(self.link())),
+            "filesize" | "filepos" => Ok(match &self.source {
+                Source::Capture(capture) if name == "filesize" => capture.size(),
+                Source::Capture(capture) => capture.position().to_string(),
+                _ => "-".to_owned(),
+            }),
+            "kernel_drops" => Ok(match &mut self.source {
+                Source::Live(live) => {
+                    let drops = live.drops();
+                    (drops.ring_full + drops.too_long).to_string()
+                }
+                _ => "0".to_owned(),
+            }),
+            "preferred_drops" => Ok(match &mut self.source {
+                Source::Live(live) => live.drops().preferred.to_string(),
+                _ => "0".to_owned(),
+            }),
+            "method" => Ok(match &self.source {
+                Source::Live(live) => live.way().to_owned(),
+                _ => "-".to_owned(),
+            }),
+            _ => Err(HandlerError::no_read(name)),
+        }
+    }
+
+    fn write_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
+        match name {
+            "active" => self.active = handler_value(name, value)?,
+            "reset_counts" => (self.count, self.bytes) = (0, 0),
+            _ => return Err(HandlerError::no_write(name)),
+        }
+        Ok(())
+    }
+}
+
+impl HotSwap for FromDevice {
+    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
+        if let Some(inherited) = self.team.give_back(self.rank) {
+            return Some(inherited);
+        }
+        match std::mem::replace(&mut self.source, Source::Nothing) {
+            // With what it has received meanwhile.
+            Source::Live(live) => Some(live),
+            other => {
+                self.source = other;
+                None
+            }
+        }
+    }
+
+    fn take_over(&mut self, state: Box<dyn Any + Send>) {
+        let Ok(live) = state.downcast::<DeviceIn>() else { return };
+        match self.source {
+            Source::Closed(_) => self.team.inherit(self.rank, live),
+            // The configuration that was to replace this one could not be initialised.
+            _ => self.source = Source::Live(live),
+        }
+    }
+}

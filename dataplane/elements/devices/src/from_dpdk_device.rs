@@ -1,0 +1,314 @@
+//! FromDPDKDevice: packets in by DPDK.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use thruway_element::{
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Handlers, HotSwap, Nanos,
+    Operation, Reason, Replicas, Run, Spec, Threading, Topic, Ty, handler_value, reasons,
+};
+use thruway_packet::{Batch, MAX_BATCH};
+use thruway_port::dpdk::{Counters, Device, Receiver};
+
+use super::dpdk::{self, Input, Ports};
+use super::sharing;
+use super::told::say;
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        name: "FromDPDKDevice",
+        topic: Topic::Devices,
+        summary: "reads packets from a port of DPDK",
+        docs: "The port is a network card by its PCI address, bound to vfio-pci (0000:02:00.0); or \
+               a virtual device of DPDK with its arguments, in quotes for the sake of the commas: \
+               \"net_tap0,iface=x\", net_null0, \"net_pcap0,rx_pcap=FILE\", \
+               \"net_af_packet0,iface=x\", net_ring0; or the number of a port that DPDK has \
+               (DPDKInfo). The host's stack does not see such a card. The driver \
+               writes into the frames of the packet memory, so nothing is copied.\n\
+               Packets bear the time of their reading, the mark of their Ethernet header, and \
+               whether they were for this port's address, for all, for a group or for others. One \
+               that comes in pieces is put together; one whose IPv4 header has a checksum that \
+               the port found wrong is dropped: ports that can are asked to look (CHECKSUM; of \
+               elements that share a port one is enough; offloads tells). What a port could not \
+               judge passes, so CheckIPHeader is no less needed. Checksums of TCP \
+               and UDP are the receiving host's business.\n\
+               With several threads (`thruway run -j`) all of them read the port, those on cores of \
+               its NUMA node where there are any, each by a queue of its own; with N_QUEUES more or \
+               fewer queues are dealt to them, and no more threads read than there are queues. \
+               MAXTHREADS, THREADOFFSET, NUMA and THREADS (of this program alone) say otherwise; \
+               StaticThreadSched places it in one thread. Several FromDPDKDevice of one port share \
+               it, too: each has queues from QUEUE on, or the next free ones. The port spreads \
+               packets over all these queues by a hash of addresses and ports that is the same in \
+               both directions of a connection, where the driver can (device tells). A port that \
+               has fewer queues than threads is refused: say MAXTHREADS.\n\
+               DPDK's drivers do not wake who sleeps: the port is looked at all the time, and when \
+               nothing came for a while every SLEEP. With SLEEP 0 it is looked at for ever.\n\
+               What the port dropped is counted here, of queues that several elements read at the \
+               one that has the first. The Ethernet port is closed when no element uses it any \
+               more. A configuration that replaces this one goes on with the port.\n\
+               ALLMULTI, RSS_AGGREGATE and other offloads by name are not supported.",
+        example: "FromDPDKDevice(net_null0) -> Counter -> Discard",
+        ports: "0/1",
+        processing: "/h",
+        args: &[
+            dpdk::PORT,
+            dpdk::QUEUE,
+            dpdk::N_QUEUES,
+            Arg::keyword("PROMISC", Ty::Bool, "whether to read packets for other hosts").or("true"),
+            Arg::keyword("BURST", Ty::UInt, "packets to read at once; 32").or("32"),
+            dpdk::NDESC,
+            dpdk::MTU,
+            Arg::keyword("SLEEP", Ty::Time, "between looks at an idle port; 0: never").or("50us"),
+            Arg::keyword("ACTIVE", Ty::Bool, "whether it reads packets").or("true"),
+            Arg::keyword("CHECKSUM", Ty::Bool, "whether the port checks IPv4 headers, if it can")
+                .or("true"),
+            dpdk::VERBOSE,
+            sharing::THREADS,
+            sharing::MAXTHREADS,
+            sharing::THREADOFFSET,
+            sharing::NUMA,
+        ],
+        drops: Lost::DROPS,
+        handlers: &[
+            Handler::sum("count", "packets in"),
+            Handler::sum("byte_count", "bytes in"),
+            Handler::write("reset_counts", "sets the counts to zero"),
+            Handler::read("hw_count", "packets that the port received, of all queues"),
+            Handler::read("hw_bytes", "their bytes"),
+            Handler::read("hw_dropped", "packets that the port dropped, of all queues"),
+            Handler::read("queues", "the queues that it reads, in all threads: 0-1"),
+            dpdk::LINK,
+            dpdk::CARRIER,
+            dpdk::SPEED,
+            dpdk::DRIVER,
+            dpdk::MAC,
+            dpdk::DEVICE,
+            dpdk::XSTATS,
+            Handler::read("offloads", "the port's checks of packets, and whether they are used"),
+            Handler::both("active", "whether it reads packets"),
+        ],
+        threading: Threading::Task,
+        cost: &[Operation::PortReceive.once()],
+        replicas: Replicas::Apart("each reads a queue of its own"),
+        ..Spec::DEFAULT
+    },
+    build,
+)
+.shared_by(dpdk::shares)
+.with_hot_swap::<FromDpdkDevice>()
+.with_handlers::<FromDpdkDevice>();
+
+reasons! {
+    /// Why a packet that reached the port is not emitted.
+    enum Lost {
+        Missed = "missed": "it came faster than it was read",
+        Damaged = "damaged": "the port found it damaged",
+        BadChecksum = "bad-checksum": "the port found the checksum of its IPv4 header wrong",
+        TooLong = "too-long": "longer than any frame has room for",
+    }
+}
+
+/// Runs without a packet after which the thread may sleep: about 50 us of looking.
+const LOOKS: u32 = 1000;
+/// How often the port is asked what it dropped.
+const STATISTICS_NS: i64 = 1_000_000_000;
+
+struct FromDpdkDevice {
+    input: Input,
+    ports: Arc<Ports>,
+    receiver: Option<Receiver>,
+    /// The port, also when the run has ended.
+    device: Option<Arc<Device>>,
+    /// Whether what the port dropped is told here.
+    speaks: bool,
+    told: Counters,
+    /// Whether ports of the configuration before may go.
+    has_run: bool,
+    burst: usize,
+    sleep_ns: i64,
+    active: bool,
+    /// Runs without a packet.
+    looks: u32,
+    count: u64,
+    bytes: u64,
+    batch: Batch,
+}
+
+fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    let burst = dpdk::burst(args)?.unwrap_or(32).min(MAX_BATCH);
+    let threads = args.env().threads;
+    let queues = dpdk::wanted(args)?.unwrap_or(threads as u16);
+    let Nanos(sleep_ns) = args.get("SLEEP")?;
+    let input = Input {
+        element: args.name().to_owned(),
+        port: args.get("PORT")?,
+        first: args.opt("QUEUE")?,
+        queues,
+        threads,
+        rank: args.env().rank,
+        promiscuous: args.get("PROMISC")?,
+        checks: args.get("CHECKSUM")?,
+        mtu: args.opt("MTU")?,
+        slots: args.opt("NDESC")?.unwrap_or(0),
+    };
+    let ports = Ports::of(args);
+    ports.receives(input.clone());
+    Ok(Box::new(FromDpdkDevice {
+        input,
+        ports,
+        receiver: None,
+        device: None,
+        speaks: false,
+        told: Counters::default(),
+        has_run: false,
+        burst,
+        sleep_ns: sleep_ns.max(0),
+        active: args.get("ACTIVE")?,
+        looks: 0,
+        count: 0,
+        bytes: 0,
+        batch: Batch::with_room(),
+    }))
+}
+
+impl FromDpdkDevice {
+    fn open(&mut self) -> Result<(), String> {
+        let receiver = self.ports.receiver(&self.input)?;
+        self.speaks = receiver.queues().start == 0;
+        self.told = receiver.device().counters();
+        self.device = Some(Arc::clone(receiver.device()));
+        self.receiver = Some(receiver);
+        Ok(())
+    }
+
+    /// Counts what the port dropped since the last time.
+    fn count_drops(&mut self, cx: &mut Cx<'_>) {
+        let Some(receiver) = self.receiver.as_ref().filter(|_| self.speaks) else { return };
+        let now = receiver.device().counters();
+        let before = std::mem::replace(&mut self.told, now);
+        let news = |of: fn(&Counters) -> u64| of(&now).saturating_sub(of(&before)) as usize;
+        cx.count_drops(Lost::Missed, news(|counters| counters.missed));
+        cx.count_drops(Lost::Damaged, news(|counters| counters.receive_errors));
+        cx.count_drops(Reason::NO_MEMORY, news(|counters| counters.no_frame));
+    }
+
+    /// Nothing came: when to look again.
+    fn rest(&mut self, cx: &Cx<'_>) -> Run {
+        self.looks = self.looks.saturating_add(1);
+        if self.looks < LOOKS || self.sleep_ns == 0 {
+            return Run::Again;
+        }
+        Run::At(cx.now().saturating_add(self.sleep_ns))
+    }
+}
+
+impl Element for FromDpdkDevice {
+    fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.open()?;
+        if let Some(device) = self.device.as_ref().filter(|_| self.input.rank == 0) {
+            let line = device.describe();
+            say(cx, &self.input.port, &line);
+        }
+        cx.set_timer(0, cx.now().saturating_add(STATISTICS_NS));
+        Ok(())
+    }
+
+    fn run(&mut self, cx: &mut Cx<'_>) -> Run {
+        if !std::mem::replace(&mut self.has_run, true) {
+            self.ports.let_go();
+        }
+        let Some(receiver) = self.receiver.as_mut().filter(|_| self.active) else {
+            return Run::Idle;
+        };
+        let received = receiver.receive(self.burst, cx.now(), &mut self.batch);
+        cx.count_drops(Lost::TooLong, received.too_long);
+        cx.count_drops(Lost::BadChecksum, received.bad_checksum);
+        if received.packets == 0 {
+            return self.rest(cx);
+        }
+        self.looks = 0;
+        self.count += received.packets as u64;
+        self.bytes += received.bytes;
+        cx.emit_all(0, &mut self.batch);
+        Run::Again
+    }
+
+    fn timer(&mut self, cx: &mut Cx<'_>, _token: u32) {
+        self.count_drops(cx);
+        cx.set_timer(0, cx.now().saturating_add(STATISTICS_NS));
+    }
+
+    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.count_drops(cx);
+        self.ports.let_go();
+        self.receiver = None;
+        if let Some(device) = &self.device {
+            device.rest();
+        }
+        Ok(())
+    }
+}
+
+impl Handlers for FromDpdkDevice {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        param: &str,
+    ) -> Result<String, HandlerError> {
+        let counters = || self.device.as_ref().map(|device| device.counters()).unwrap_or_default();
+        match name {
+            "count" => Ok(self.count.to_string()),
+            "byte_count" => Ok(self.bytes.to_string()),
+            "active" => Ok(self.active.to_string()),
+            "hw_count" => Ok(counters().received.to_string()),
+            "hw_bytes" => Ok(counters().received_bytes.to_string()),
+            "hw_dropped" => {
+                let Counters { missed, receive_errors, no_frame, .. } = counters();
+                Ok((missed + receive_errors + no_frame).to_string())
+            }
+            "queues" => Ok(match self.ports.queues(&self.input) {
+                _ if self.receiver.is_none() => "-".to_owned(),
+                queues if queues.len() == 1 => queues.start.to_string(),
+                queues => format!("{}-{}", queues.start, queues.end - 1),
+            }),
+            _ => dpdk::read(self.device.as_ref(), name, param),
+        }
+    }
+
+    fn write_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
+        match name {
+            "active" => self.active = handler_value(name, value)?,
+            "reset_counts" => (self.count, self.bytes) = (0, 0),
+            _ => return Err(HandlerError::no_write(name)),
+        }
+        Ok(())
+    }
+}
+
+impl HotSwap for FromDpdkDevice {
+    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
+        // The port goes on running; its queues are free for who comes.
+        self.receiver = None;
+        Some(Box::new(self.device.take()))
+    }
+
+    fn take_over(&mut self, state: Box<dyn Any + Send>) {
+        let Ok(device) = state.downcast::<Option<Arc<Device>>>() else { return };
+        if let Some(device) = *device {
+            self.ports.keep(device);
+        }
+        if self.has_run {
+            // The configuration that was to replace this one could not be initialised. If the port
+            // is gone meanwhile, there is nothing to receive.
+            let _ = self.open();
+            self.ports.let_go();
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! KernelTap: an interface whose other end is the configuration.
+
+use std::sync::Arc;
+
+use thruway_element::{
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Handlers, Operation, Replicas,
+    Run, Spec, Threading, Topic, Ty,
+};
+use thruway_packet::{Batch, MAX_BATCH};
+use thruway_port::tap::TapOptions;
+
+use super::tap_link::{Lost, Setup, TapLink};
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        name: "KernelTap",
+        topic: Topic::Devices,
+        summary: "makes an interface of this host whose other end is the configuration",
+        docs: "Makes a TAP interface with address ADDR/MASK and brings it up; it goes away at the \
+               end. What the host sends through it is emitted, with Ethernet header, timestamp and \
+               packet type; what enters is handed to the host as received there. Packets come in \
+               pushed or are pulled.\n\
+               With GATEWAY the host's default route leads there. The host asks by ARP for the \
+               addresses behind the interface: an ARPResponder must answer. Needs the right to \
+               administer the network (CAP_NET_ADMIN). HEADROOM and IGNORE_QUEUE_OVERFLOWS are \
+               accepted: there are always 128 bytes, and overflows are counted, not printed.",
+        example: "tap :: KernelTap(192.0.2.1/24) -> Print(host) -> Discard",
+        ports: "0-1/0-1",
+        processing: "a/h",
+        flow: "x/y",
+        args: &[
+            Arg::optional("ADDR", Ty::IpPrefix, "address and mask of the host's end"),
+            Arg::optional("GATEWAY", Ty::Ip, "the host's default route, within ADDR/MASK"),
+            Arg::keyword("HEADROOM", Ty::UInt, "accepted").or("128"),
+            Arg::keyword("ETHER", Ty::Ether, "Ethernet address of the host's end"),
+            Arg::keyword(
+                "MTU",
+                Ty::UInt,
+                "largest IP packet, bytes; the kernel's choice if not \
+                          given",
+            ),
+            Arg::keyword(
+                "NAME",
+                Ty::Str,
+                "name of the interface; the kernel's choice if not \
+                          given",
+            ),
+            Arg::keyword("DEVNAME", Ty::Str, "as NAME"),
+            Arg::keyword("IGNORE_QUEUE_OVERFLOWS", Ty::Bool, "accepted").or("false"),
+            Arg::keyword("UP_CALL", Ty::Handler, "HANDLER [VALUE]: called when it is up"),
+            Arg::keyword(
+                "BURST",
+                Ty::UInt,
+                "packets per scheduling; the engine's choice if not \
+                          given",
+            ),
+        ],
+        drops: Lost::DROPS,
+        handlers: &[
+            Handler::sum("count", "packets from the host"),
+            Handler::sum("byte_count", "bytes from the host"),
+            Handler::sum("sent", "packets handed to the host"),
+            Handler::read("dev_name", "the interface's name").shared(),
+        ],
+        threading: Threading::Task,
+        cost: &[Operation::PortReceive.once()],
+        replicas: Replicas::OneThread(
+            "its device sends what comes in one order; a Queue in front does, too",
+        ),
+        ..Spec::DEFAULT
+    },
+    build,
+)
+.with_handlers::<KernelTap>();
+
+struct KernelTap {
+    setup: Setup,
+    up_call: Option<String>,
+    burst: Option<usize>,
+    link: Option<TapLink>,
+    count: u64,
+    bytes: u64,
+    sent: u64,
+    batch: Batch,
+}
+
+fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    let name: Option<String> = args.opt("NAME")?;
+    let name = match name {
+        Some(name) => Some(name),
+        None => args.opt("DEVNAME")?,
+    };
+    let burst = args.opt("BURST")?;
+    if burst == Some(0) {
+        return Err(args.error("BURST", "must be at least 1").into());
+    }
+    let setup = Setup::of(args, "ADDR", name.unwrap_or_default())?;
+    let options = TapOptions { mtu: args.opt("MTU")?, ..setup.options };
+    Ok(Box::new(KernelTap {
+        setup: Setup { options, ..setup },
+        up_call: args.opt("UP_CALL")?,
+        burst,
+        link: None,
+        count: 0,
+        bytes: 0,
+        sent: 0,
+        batch: Batch::with_room(),
+    }))
+}
+
+impl KernelTap {
+    fn hand_over(&mut self, cx: &mut Cx<'_>, batch: &mut Batch) {
+        match &mut self.link {
+            Some(link) => self.sent += link.hand_over(cx, batch),
+            None => cx.drop_all(Lost::Refused, batch),
+        }
+    }
+
+    /// Reads what the host sent; says whether there was any.
+    fn take_over(&mut self, cx: &mut Cx<'_>, max: usize) -> bool {
+        let Some(link) = &mut self.link else { return false };
+        link.fill(cx, max, &mut self.batch);
+        let made = self.batch.len();
+        self.count += made as u64;
+        self.bytes += self.batch.bytes();
+        if made > 0 {
+            cx.emit_all(0, &mut self.batch);
+        }
+        made > 0
+    }
+}
+
+impl Element for KernelTap {
+    fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        let link = TapLink::new(Arc::new(self.setup.open()?));
+        link.watch(cx)?;
+        self.link = Some(link);
+        if let Some(call) = &self.up_call {
+            let (call, value) = call.split_once(' ').unwrap_or((call, ""));
+            cx.write_later(call, value.trim());
+        }
+        Ok(())
+    }
+
+    fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
+        self.hand_over(cx, batch);
+    }
+
+    fn run(&mut self, cx: &mut Cx<'_>) -> Run {
+        let burst = self.burst.unwrap_or_else(|| cx.burst()).min(MAX_BATCH);
+        let mut pulled = false;
+        if cx.inputs() > 0 && cx.is_pull_input(0) {
+            let mut batch = std::mem::take(&mut self.batch);
+            cx.pull(0, burst, &mut batch);
+            pulled = !batch.is_empty();
+            self.hand_over(cx, &mut batch);
+            self.batch = batch;
+        }
+        let taken = self.take_over(cx, burst);
+        if taken || pulled { Run::Again } else { Run::Idle }
+    }
+
+    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        if let Some(link) = self.link.take() {
+            link.unwatch(cx);
+        }
+        Ok(())
+    }
+}
+
+impl Handlers for KernelTap {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
+        match name {
+            "count" => Ok(self.count.to_string()),
+            "byte_count" => Ok(self.bytes.to_string()),
+            "sent" => Ok(self.sent.to_string()),
+            "dev_name" => Ok(self.link.as_ref().map_or("", TapLink::name).to_owned()),
+            _ => Err(HandlerError::no_read(name)),
+        }
+    }
+}

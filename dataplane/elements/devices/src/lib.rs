@@ -1,0 +1,44 @@
+//! Devices: interfaces of the kernel, of DPDK, sockets.
+#![forbid(unsafe_code)]
+
+mod device_in;
+mod device_out;
+mod dpdk;
+mod dpdk_info;
+mod from_device;
+mod from_dpdk_device;
+mod from_host;
+mod handover;
+mod hosts;
+mod in_order;
+mod kernel_tap;
+mod port_spec;
+mod raw_socket;
+mod shape;
+mod sharing;
+mod socket;
+mod tap_link;
+mod team;
+mod to_device;
+mod to_dpdk_device;
+mod to_host;
+mod told;
+mod transport;
+mod watched_link;
+mod way;
+
+use thruway_element::Entry;
+
+/// The elements of this topic, sorted by name.
+pub static ELEMENTS: &[&Entry] = &[
+    &dpdk_info::ENTRY,
+    &from_device::ENTRY,
+    &from_dpdk_device::ENTRY,
+    &from_host::ENTRY,
+    &kernel_tap::ENTRY,
+    &raw_socket::ENTRY,
+    &socket::ENTRY,
+    &to_device::ENTRY,
+    &to_dpdk_device::ENTRY,
+    &to_host::ENTRY,
+];

@@ -1,0 +1,146 @@
+//! Classifier: sorts packets by the bytes at given offsets.
+
+use thruway_element::{
+    Arg, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, Handlers, Load, Operation,
+    Replicas, Spec, Topic, Ty, Verdict, reasons,
+};
+use thruway_flow::PatternProgram;
+use thruway_packet::Batch;
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::built::<Classifier>(
+    Spec {
+        name: "Classifier",
+        topic: Topic::Ethernet,
+        summary: "sorts packets by their bytes",
+        docs: "There is one output for each PATTERN, and a packet leaves by that of the first \
+               pattern that it matches; packets that match none are dropped.\n\n\
+               A pattern is a list of clauses, separated by blanks, which must all hold. A clause \
+               OFFSET/VALUE holds when the bytes from OFFSET (decimal, from the packet's first \
+               byte) are VALUE (hexadecimal digits, two a byte; '?' stands for any digit). \
+               OFFSET/VALUE%MASK looks only at the bits that are set in MASK. '!' before a clause \
+               turns it round. Of a packet that is too short for a clause, the clause does not \
+               hold. The pattern '-' matches every packet.\n\n\
+               The patterns are compiled together, so that no packet is asked twice for the same \
+               bytes; the program handler shows the result. For tests of IP headers, see \
+               IPClassifier and IPFilter.",
+        example: "InfiniteSource(LIMIT 1, STOP true)\n\
+                  -> c :: Classifier(12/0806 20/0001, 12/0806 20/0002, 12/0800, -);\n\
+                  c[0] -> Discard; c[1] -> Discard; c[2] -> Discard; c[3] -> Print -> Discard",
+        ports: "1/-",
+        processing: "h/h",
+        straight: true,
+        args: &[Arg::rest(
+            "PATTERN",
+            Ty::Rule("Classifier pattern"),
+            "clauses OFFSET/VALUE[%MASK], or -",
+        )],
+        drops: Unmatched::DROPS,
+        cost: &[Operation::ClassifyPattern.once()],
+        changes: Changes::Nothing,
+        replicas: Replicas::Alike,
+        ..Spec::DEFAULT
+    },
+    build,
+)
+.with_cost_model::<Classifier>();
+
+reasons! {
+    /// Why a packet goes no further.
+    enum Unmatched {
+        NoMatch = "no-match": "it matched no pattern",
+    }
+}
+
+#[derive(Handlers)]
+struct Classifier {
+    /// the compiled patterns
+    #[handler(read)]
+    program: PatternProgram,
+    /// The output that most packets are likely to take: that of the last packet.
+    usual: u32,
+}
+
+fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    let texts: Vec<&str> = args.rest().map(|(_, text)| text).collect();
+    let rules = PatternProgram::parse(&texts).map_err(|errors| {
+        let places: Vec<usize> = args.rest().map(|(index, _)| index).collect();
+        let located = errors.into_iter().map(|error| {
+            let at = places.get(error.rule).copied().unwrap_or_default();
+            args.rest_error(at, error.message)
+        });
+        ArgErrors(located.collect())
+    })?;
+    let outputs = args.env().outputs;
+    if rules.len() != outputs {
+        return Err(ArgErrors::whole(format!(
+            "{} patterns, but {outputs} outputs are connected; there must be one output for each",
+            rules.len()
+        )));
+    }
+    let program =
+        PatternProgram::compile(&rules).map_err(|error| ArgErrors::whole(error.to_string()))?;
+    Ok(Box::new(Classifier { program, usual: 0 }))
+}
+
+/// The fewest steps that lead to a verdict.
+fn steps(of_verdicts: &[(u32, u32)], verdict: u32) -> f64 {
+    let found = of_verdicts.iter().find(|it| it.0 == verdict);
+    found.map_or(0.0, |(_, steps)| f64::from(*steps))
+}
+
+impl Element for Classifier {
+    fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
+        let (program, usual, outputs) = (&self.program, self.usual, cx.outputs());
+        let mut last = usual;
+        // PERF: packets of the usual output stay where they are and go on as a batch: no packet is
+        // moved when all are alike.
+        cx.sift(batch, |packet| {
+            let output = program.classify(packet.data());
+            if output == usual {
+                return Verdict::Pass;
+            }
+            match output as usize {
+                port if port < outputs => {
+                    last = output;
+                    Verdict::To(port)
+                }
+                _ => Verdict::drop(Unmatched::NoMatch),
+            }
+        });
+        if batch.is_empty() {
+            self.usual = last;
+        } else if usual != 0 {
+            cx.emit_all(usual as usize, batch);
+        }
+    }
+}
+
+impl CostModel for Classifier {
+    fn cost(&self, _load: &Load) -> Option<Vec<Cost>> {
+        // Most packets go as the last ones did.
+        let steps = steps(&self.program.steps(), self.usual);
+        let steps = Operation::ClassifyPattern.times(steps);
+        Some(vec![Operation::HeaderRead.once(), steps, Operation::Sort.once()])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_follow_the_way_that_packets_take() {
+        let rules = PatternProgram::parse(&["12/0806 20/0001", "12/0806", "12/0800", "-"]);
+        let program = PatternProgram::compile(&rules.expect("patterns")).expect("few rules");
+        // ARP or not, then which; or not, then IP or not.
+        let found = program.steps();
+        assert_eq!([0, 1, 2, 3].map(|output| steps(&found, output)), [2.0; 4]);
+        let rules = PatternProgram::parse(&["0/01 1/01 2/01", "0/01"]).expect("patterns");
+        let found = PatternProgram::compile(&rules).expect("few rules").steps();
+        assert_eq!([0, 1].map(|output| steps(&found, output)), [3.0, 2.0]);
+        let nothing = PatternProgram::parse(&["-"]).expect("patterns");
+        let found = PatternProgram::compile(&nothing).expect("few rules").steps();
+        assert_eq!(steps(&found, 0), 0.0);
+    }
+}

@@ -1,0 +1,117 @@
+//! Resize: bytes more or less at either end.
+
+use thruway_element::{
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Reason, Replicas, Spec, Topic,
+    Ty, Verdict,
+};
+use thruway_packet::{Batch, Packet};
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        name: "Resize",
+        topic: Topic::Ethernet,
+        summary: "adds or removes bytes at the front and at the end of packets",
+        docs: "Adds HEAD bytes in front of each packet and TAIL bytes at its end, or removes as many \
+               where the number is negative; of a packet that has fewer, all. New bytes are zeros, \
+               except those that come back in front after Strip.",
+        example: "InfiniteSource(DATA abcdef, LIMIT 1, STOP true) -> Resize(-2, +1) -> Print -> Discard",
+        straight: true,
+        args: &[
+            Arg::optional("HEAD", Ty::Int, "bytes more in front").or("0"),
+            Arg::optional("TAIL", Ty::Int, "bytes more at the end").or("0"),
+        ],
+        cost: &[Operation::HeaderMove.once()],
+        changes: Changes::Headers,
+        replicas: Replicas::Alike,
+        ..Spec::DEFAULT
+    },
+    build,
+);
+
+/// Most bytes to add or remove at an end: those of the largest packet.
+const BYTES_MAX: i32 = 65_535;
+
+struct Resize {
+    head: i32,
+    tail: i32,
+}
+
+fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    let (head, tail): (i32, i32) = (args.get("HEAD")?, args.get("TAIL")?);
+    for (name, bytes) in [("HEAD", head), ("TAIL", tail)] {
+        if !(-BYTES_MAX..=BYTES_MAX).contains(&bytes) {
+            let what = format!("must be from {} to {BYTES_MAX}", -BYTES_MAX);
+            return Err(args.error(name, what).into());
+        }
+    }
+    Ok(Box::new(Resize { head, tail }))
+}
+
+/// Adds bytes in front: those of the head room, zeros where it is too small.
+fn grow_front(packet: &mut Packet, n: usize) -> bool {
+    if packet.unpull(n) {
+        return true;
+    }
+    let grown = packet.push(n);
+    if grown {
+        packet.data_mut()[..n].fill(0);
+    }
+    grown
+}
+
+fn grow_end(packet: &mut Packet, n: usize) -> bool {
+    let before = packet.len();
+    let grown = packet.put(n);
+    if grown {
+        packet.data_mut()[before..].fill(0);
+    }
+    grown
+}
+
+impl Resize {
+    fn resize(&self, packet: &mut Packet) -> Verdict {
+        let bytes = |n: i32| n.unsigned_abs() as usize;
+        let head = match self.head {
+            ..0 => packet.pull(bytes(self.head).min(packet.len())),
+            n => grow_front(packet, bytes(n)),
+        };
+        let tail = match self.tail {
+            ..0 => {
+                packet.truncate(packet.len().saturating_sub(bytes(self.tail)));
+                true
+            }
+            n => grow_end(packet, bytes(n)),
+        };
+        if head && tail { Verdict::Pass } else { Verdict::Drop(Reason::NO_MEMORY) }
+    }
+}
+
+impl Element for Resize {
+    fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
+        cx.sift(batch, |packet| self.resize(packet));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn as_a_list_would(bytes in prop::collection::vec(1u8.., 0..50), head in -60i32..60, tail in -60i32..60) {
+            let mut list = bytes.clone();
+            if head < 0 { list.drain(..bytes.len().min(-head as usize)); }
+            list.splice(0..0, vec![0; head.max(0) as usize]);
+            if tail < 0 { list.truncate(list.len().saturating_sub(-tail as usize)); }
+            list.extend(vec![0; tail.max(0) as usize]);
+            let mut packet = Packet::new(&bytes).unwrap();
+            prop_assert_eq!(Resize { head, tail }.resize(&mut packet), Verdict::Pass);
+            // What comes back in front is whatever was there.
+            let front = (head.max(0) as usize).min(list.len());
+            prop_assert_eq!(packet.len(), list.len());
+            prop_assert_eq!(&packet.data()[front..], &list[front..]);
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! StoreEtherAddress: an Ethernet address into the packet.
+
+use thruway_element::{
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic,
+    Ty, Verdict, reasons,
+};
+use thruway_packet::{Batch, Packet};
+use thruway_wire::MacAddr;
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::built::<StoreEtherAddress>(
+    Spec {
+        name: "StoreEtherAddress",
+        topic: Topic::Ethernet,
+        summary: "writes an Ethernet address into packets",
+        docs: "Writes ADDR at OFFSET, a number of bytes, or src (6) or dst (0) of a packet that \
+               begins with its Ethernet header. Packets that end before that leave by output 1, or \
+               are dropped where there is none.",
+        example: "InfiniteSource(LIMIT 1, STOP true) -> StoreEtherAddress(2:0:0:0:0:1, dst) \
+                  -> Print -> Discard",
+        ports: "1/1-2",
+        processing: "a/ah",
+        straight: true,
+        args: &[
+            Arg::required("ADDR", Ty::Ether, "the address"),
+            Arg::required("OFFSET", Ty::Str, "where: a number, src or dst"),
+        ],
+        drops: Short::DROPS,
+        changes: Changes::Headers,
+        cost: &[Operation::HeaderWrite.once()],
+        replicas: Replicas::Alike,
+        ..Spec::DEFAULT
+    },
+    build,
+);
+
+reasons! {
+    /// Why the address has no place.
+    enum Short {
+        Short = "too-short": "the packet ends before the address would",
+    }
+}
+
+#[derive(Handlers)]
+#[handler(both, field = addr, "the address", get = self.addr.dashed())]
+struct StoreEtherAddress {
+    addr: MacAddr,
+    offset: usize,
+}
+
+fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    let offset: String = args.get("OFFSET")?;
+    let offset = match offset.to_ascii_lowercase().as_str() {
+        "src" => 6,
+        "dst" => 0,
+        number => {
+            let number = args.parse::<u32>(number);
+            let message = |why| format!("{why}; write a number of bytes, src or dst");
+            number.map_err(|why| args.error("OFFSET", message(why)))? as usize
+        }
+    };
+    Ok(Box::new(StoreEtherAddress { addr: args.get("ADDR")?, offset }))
+}
+
+impl StoreEtherAddress {
+    #[inline]
+    fn store(&self, packet: &mut Packet) -> Verdict {
+        // A 32-bit number: no overflow.
+        match packet.data_mut().get_mut(self.offset..self.offset + 6) {
+            Some(place) => {
+                place.copy_from_slice(&self.addr.0);
+                Verdict::Pass
+            }
+            None => Verdict::reject(1, Short::Short),
+        }
+    }
+}
+
+impl Element for StoreEtherAddress {
+    fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
+        cx.sift(batch, |packet| self.store(packet));
+    }
+}

@@ -1,0 +1,200 @@
+//! Loss: packets that get lost.
+
+use thruway_element::{
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers, Operation,
+    Replicas, Spec, Topic, Ty, Verdict, reasons,
+};
+use thruway_packet::Batch;
+
+use super::dice::{self, Dice, Fault, ranged};
+use thruway_elements_support::random::Probability;
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        name: "Loss",
+        topic: Topic::Faults,
+        summary: "loses packets at random, singly or in bursts",
+        docs: "Loses each packet with probability P; what is lost goes out of output 1, or is \
+               dropped where there is none. With BURST above 1, losses come in runs of BURST packets \
+               on average, and P is still the part that is lost in the long run (Gilbert's model \
+               of two states); between two runs at least one packet gets through, so that P cannot \
+               exceed BURST / (BURST + 1).\n\n\
+               With SEED, two runs lose the same packets. An element's choices depend on SEED, on \
+               the element's name and on the thread, so several elements may have the same SEED.",
+        example: "InfiniteSource(LIMIT 100, STOP true) -> l :: Loss(10%, SEED 1) -> Discard;\n\
+                  l[1] -> Print(lost) -> Discard",
+        ports: "1/1-2",
+        processing: "a/ah",
+        args: &[
+            dice::P,
+            Arg::keyword("BURST", Ty::Float, "packets lost one after the other, on average")
+                .or("1"),
+            dice::SEED,
+            dice::ACTIVE,
+        ],
+        drops: Lost::DROPS,
+        handlers: &[
+            dice::H_PROBABILITY,
+            dice::H_ACTIVE,
+            dice::H_COUNT,
+            Handler::sum("lost", "packets lost"),
+            Handler::read("burst", "packets lost one after the other, on average"),
+            dice::H_SEED,
+            dice::H_RESET,
+        ],
+        changes: Changes::Nothing,
+        cost: &[Operation::Random.once()],
+        replicas: Replicas::Apart("each draws numbers of its own, and has its own bursts"),
+        ..Spec::DEFAULT
+    },
+    build,
+)
+.with_handlers::<Loss>();
+
+reasons! {
+    /// Why a packet goes no further.
+    enum Lost {
+        Lost = "lost": "chance was against it",
+    }
+}
+
+/// Longest mean run, in packets.
+const BURST_MAX: f64 = 1e6;
+
+/// Gilbert's chain: good and bad states, and the chances to change between them.
+struct Chain {
+    burst: f64,
+    bad: bool,
+    enter: Probability,
+    leave: Probability,
+}
+
+impl Chain {
+    /// For losses of probability `p` in runs of `burst` packets on average; `None` when there is
+    /// no such chain.
+    fn new(p: f64, burst: f64) -> Option<Chain> {
+        // Of every burst + gap packets, burst are lost: gap = burst * (1 - p) / p.
+        let enter = if p == 0.0 { 0.0 } else { p / (burst * (1.0 - p)) };
+        let (enter, leave) = (Probability::new(enter)?, Probability::new(1.0 / burst)?);
+        Some(Chain { burst, bad: false, enter, leave })
+    }
+
+    /// Whether the next packet is lost.
+    #[inline]
+    fn next(&mut self, dice: &mut Dice) -> bool {
+        let turn = if self.bad { self.leave } else { self.enter };
+        self.bad ^= dice.random.hits(turn);
+        self.bad
+    }
+}
+
+struct Loss {
+    fault: Fault,
+    /// For runs of more than one packet.
+    chain: Option<Chain>,
+}
+
+fn impossible(burst: f64) -> String {
+    format!("with BURST {burst} at most {} can be lost", burst / (burst + 1.0))
+}
+
+fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    let fault = Fault::from_args(args, "lost")?;
+    let burst = ranged(args, "BURST", 1.0..=BURST_MAX)?;
+    let mut chain = None;
+    if burst > 1.0 {
+        let possible = Chain::new(fault.probability().value(), burst);
+        chain = Some(possible.ok_or_else(|| args.error("P", impossible(burst)))?);
+    }
+    Ok(Box::new(Loss { fault, chain }))
+}
+
+impl Loss {
+    #[inline]
+    fn loses(&mut self) -> bool {
+        let Some(chain) = &mut self.chain else { return self.fault.strikes() };
+        let lost = chain.next(&mut self.fault.dice);
+        self.fault.struck += u64::from(lost);
+        lost
+    }
+}
+
+impl Element for Loss {
+    fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
+        if !self.fault.dice.see(batch.len()) {
+            return;
+        }
+        cx.sift(batch, |_| match self.loses() {
+            true => Verdict::reject(1, Lost::Lost),
+            false => Verdict::Pass,
+        });
+    }
+}
+
+impl Handlers for Loss {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
+        match name {
+            "burst" => Ok(self.chain.as_ref().map_or(1.0, |chain| chain.burst).to_string()),
+            _ => self.fault.read(name),
+        }
+    }
+
+    fn write_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
+        let before = self.fault.probability();
+        self.fault.write(name, value)?;
+        let Some(chain) = self.chain.as_mut().filter(|_| self.fault.probability() != before) else {
+            return Ok(());
+        };
+        match Chain::new(self.fault.probability().value(), chain.burst) {
+            Some(new) => *chain = Chain { bad: chain.bad, ..new },
+            None => {
+                self.fault.write(name, &before.value().to_string())?;
+                return Err(HandlerError::refused(format!("{name}: {}", impossible(chain.burst))));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use thruway_elements_support::random::Random;
+
+    #[test]
+    fn limits() {
+        assert!(Chain::new(0.5, 1.5).is_some());
+        assert!(Chain::new(0.7, 2.0).is_none());
+        assert!(Chain::new(1.0, 2.0).is_none());
+        let chain = Chain::new(0.0, 5.0).unwrap();
+        assert_eq!(chain.enter.value(), 0.0);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+        /// In the long run, `p` of the packets are lost, in runs of `burst`.
+        #[test]
+        fn long_run(seed: u64, percent in 1u32..50, burst in 2u32..6) {
+            let (p, burst) = (f64::from(percent) / 100.0, f64::from(burst));
+            let mut chain = Chain::new(p, burst).unwrap();
+            let mut dice = Dice::of(Random::from_seed(seed));
+            let lost: Vec<bool> = (0..100_000).map(|_| chain.next(&mut dice)).collect();
+            let losses = lost.iter().filter(|l| **l).count() as f64;
+            let runs = lost.windows(2).filter(|w| !w[0] && w[1]).count() as f64;
+            prop_assert!((losses / 1e5 - p).abs() < 0.2 * p + 0.005, "{losses}");
+            prop_assert!((losses / runs - burst).abs() < 0.25 * burst, "{losses} {runs}");
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! DHCPClient: gets an IPv4 address from a network (RFC 2131).
+
+mod exchange;
+
+use std::any::Any;
+use std::net::Ipv4Addr;
+
+use thruway_element::{
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Handlers, HotSwap, Operation,
+    Purpose, Replicas, Spec, Topic, Ty, Wants, reasons,
+};
+use thruway_packet::{Batch, Packet};
+use thruway_wire::MacAddr;
+use thruway_wire::dhcp::CLIENT_PORT;
+
+use super::dhcp::receive;
+use exchange::{Event, Exchange, State};
+use thruway_elements_support::random::Secret;
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        name: "DHCPClient",
+        topic: Topic::Ip,
+        summary: "gets an IPv4 address from a network by DHCP",
+        docs: "Asks for an address in Ethernet frames that leave by output 0, for the host with \
+               Ethernet address ETH (RFC 2131). The servers' answers enter in frames likewise; what is \
+               none leaves by output 1, or is dropped where there is none. The lease is renewed \
+               while it runs.\n\
+               CALL names a write handler. When a lease begins, when what it says changes, and \
+               after a hot swap, it is written 'ADDRESS NETWORK ROUTER DNS', such as '192.0.2.50 192.0.2.0/24 \
+               192.0.2.1 192.0.2.1', with 0.0.0.0 for a router or resolver of which the server says \
+               nothing; when the lease is lost, '0.0.0.0 0.0.0.0/0 0.0.0.0 0.0.0.0'. So a passive \
+               Script can set addresses and routes of other elements.\n\
+               The client takes the first offer, asks at once when it starts, and does not look \
+               whether another host has the address (RFC 2131 section 4.4.1 would have it ask by \
+               ARP). A server is renewed with by the Ethernet address that its answer came from. A \
+               refusal, or a lease of less than 10 s, does not make the client ask more than once in 10 s.",
+        example: "dhcp :: DHCPClient(02:00:00:00:00:01, CALL leased.run) -> Print(asks) -> Discard; \
+                  InfiniteSource(DATA \\<ffffffffffff 020000000009 0800>, LIMIT 1, STOP true) -> dhcp; \
+                  dhcp[1] -> Discard; leased :: Script(TYPE PASSIVE, print \"address $1\")",
+        ports: "1/1-2",
+        processing: "h/h",
+        args: &[
+            Arg::required("ETH", Ty::Ether, "Ethernet address of the host"),
+            Arg::keyword("CALL", Ty::Handler, "write handler that is told of the lease"),
+            Arg::keyword("HOSTNAME", Ty::Str, "name that servers are told"),
+        ],
+        drops: Other::DROPS,
+        handlers: &[
+            Handler::read("state", "selecting, requesting, bound, renewing or rebinding"),
+            Handler::read("address", "the address; 0.0.0.0 while there is none"),
+            Handler::read("network", "its network, as ADDRESS/LENGTH"),
+            Handler::read("router", "the network's router"),
+            Handler::read("dns", "the network's resolver"),
+            Handler::read("server", "the server that gave the lease"),
+            Handler::read("left", "seconds until the lease is over"),
+            Handler::write("restart", "gives the lease up and asks anew"),
+        ],
+        wants: Wants { classes: &["12/0800 23/11 36/0044"], ..Wants::NOTHING },
+        cost: &[Operation::HeaderRead.times(3.0)],
+        replicas: Replicas::OneThread("it has one exchange with the servers"),
+        purpose: Purpose::SendUnasked,
+        ..Spec::DEFAULT
+    },
+    build,
+)
+.with_hot_swap::<DhcpClient>()
+.with_handlers::<DhcpClient>();
+
+reasons! {
+    /// Why a frame tells the client nothing.
+    enum Other {
+        NotDhcp = "not-dhcp": "it is no valid DHCP message to a client",
+        NotOurs = "not-ours": "it answers nothing that this client asked, or offers what no host can use",
+        Taken = consumed "taken": "an answer that was taken",
+    }
+}
+
+/// Longest HOSTNAME (a label of a name, RFC 1035 section 2.3.4).
+const HOSTNAME_MAX: usize = 63;
+
+struct DhcpClient {
+    exchange: Exchange,
+    call: Option<String>,
+}
+
+fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    let mac: MacAddr = args.get("ETH")?;
+    let name: String = args.opt("HOSTNAME")?.unwrap_or_default();
+    if name.len() > HOSTNAME_MAX || !name.is_ascii() {
+        let why = format!("expected at most {HOSTNAME_MAX} ASCII characters");
+        return Err(args.error("HOSTNAME", why).into());
+    }
+    let exchange = Exchange::new(mac, name.into_bytes(), Secret::of_element(args, None));
+    Ok(Box::new(DhcpClient { exchange, call: args.opt("CALL")? }))
+}
+
+impl DhcpClient {
+    /// Address, network, router and resolver as text.
+    fn settings(&self) -> [String; 4] {
+        const NONE: Ipv4Addr = Ipv4Addr::UNSPECIFIED;
+        let settings = self.exchange.lease().map(|lease| lease.settings());
+        let (address, len, router, dns) = settings.unwrap_or((NONE, 0, NONE, NONE));
+        let mask = u32::MAX.checked_shl(32 - u32::from(len)).unwrap_or(0);
+        let network = Ipv4Addr::from_bits(address.to_bits() & mask);
+        [address.to_string(), format!("{network}/{len}"), router.to_string(), dns.to_string()]
+    }
+
+    fn report(&self, cx: &mut Cx<'_>, event: Event) {
+        if let (Event::Leased | Event::Lost, Some(call)) = (event, &self.call) {
+            cx.write_later(call.as_str(), self.settings().join(" "));
+        }
+    }
+
+    /// Sends what is due, and sleeps until the next message is.
+    fn act(&mut self, cx: &mut Cx<'_>) {
+        let (event, frame) = self.exchange.act(cx.now());
+        self.report(cx, event);
+        cx.clear_timer(0);
+        cx.set_timer(0, self.exchange.next_at);
+        if let Some(mut packet) = frame.and_then(|frame| cx.packet(frame.bytes())) {
+            packet.set_mac_offset(0);
+            cx.count_made(1);
+            cx.emit(0, packet);
+        }
+    }
+
+    fn hear(&mut self, cx: &mut Cx<'_>, packet: Packet) {
+        let event = match receive(packet.data(), CLIENT_PORT) {
+            None => return cx.reject(1, Other::NotDhcp, packet),
+            Some(received) => self.exchange.take(&received, cx.now()),
+        };
+        if event == Event::Ignored {
+            return cx.reject(1, Other::NotOurs, packet);
+        }
+        cx.drop(Other::Taken, packet);
+        self.report(cx, event);
+        self.act(cx);
+    }
+}
+
+impl Element for DhcpClient {
+    fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        // A lease that was handed over: the other elements are new.
+        if self.exchange.lease().is_some() {
+            self.report(cx, Event::Leased);
+        }
+        cx.set_timer(0, self.exchange.next_at.max(cx.now()));
+        Ok(())
+    }
+
+    fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
+        for packet in batch.drain() {
+            self.hear(cx, packet);
+        }
+    }
+
+    fn timer(&mut self, cx: &mut Cx<'_>, _token: u32) {
+        self.act(cx);
+    }
+}
+
+impl Handlers for DhcpClient {
+    fn read_handler(
+        &mut self,
+        cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
+        let [address, network, router, dns] = self.settings();
+        let lease = self.exchange.lease();
+        Ok(match name {
+            "state" => match self.exchange.state {
+                State::Selecting => "selecting",
+                State::Requesting(_) => "requesting",
+                State::Bound(_) => "bound",
+                State::Renewing(_) => "renewing",
+                State::Rebinding(_) => "rebinding",
+            }
+            .to_owned(),
+            "address" => address,
+            "network" => network,
+            "router" => router,
+            "dns" => dns,
+            "server" => lease.map_or(Ipv4Addr::UNSPECIFIED, |lease| lease.server).to_string(),
+            "left" => {
+                let left = lease.map_or(0, |lease| lease.end_at.saturating_sub(cx.now()));
+                (left / 1_000_000_000).to_string()
+            }
+            _ => return Err(HandlerError::no_read(name)),
+        })
+    }
+
+    fn write_handler(
+        &mut self,
+        cx: &mut Cx<'_>,
+        name: &str,
+        _value: &str,
+    ) -> Result<(), HandlerError> {
+        if name != "restart" {
+            return Err(HandlerError::no_write(name));
+        }
+        let event = self.exchange.restart(cx.now());
+        self.report(cx, event);
+        self.act(cx);
+        Ok(())
+    }
+}
+
+impl HotSwap for DhcpClient {
+    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
+        let next = Exchange::new(self.exchange.mac(), Vec::new(), Secret::fresh());
+        Some(Box::new(std::mem::replace(&mut self.exchange, next)))
+    }
+
+    fn take_over(&mut self, state: Box<dyn Any + Send>) {
+        let Ok(exchange) = state.downcast::<Exchange>() else { return };
+        if exchange.mac() == self.exchange.mac() {
+            self.exchange = *exchange;
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! LookupIP6Route: IPv6 routing by the destination annotation.
+
+use std::sync::Arc;
+
+use thruway_element::{
+    Arg, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, Handler, HandlerError,
+    Handlers, Load, Operation, Replicas, Spec, Topic, Ty, Verdict, reasons,
+};
+use thruway_elements_support::reaching::routing;
+use thruway_lpm::{Reader, Route};
+use thruway_packet::{Batch, MAX_BATCH, Packet};
+
+use crate::dispatch::{Sorter, drop_for};
+use crate::route_table::{RouteTable, SharedFib6};
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        name: "LookupIP6Route",
+        topic: Topic::Ip6,
+        summary: "looks up the next hop and the output of IPv6 packets",
+        docs: "Looks the IPv6 destination annotation (set by CheckIP6Header) up by longest prefix \
+               match. If the route has a gateway, the annotation becomes the gateway's address; the \
+               packet leaves by the route's output. A packet without a route is dropped.\n\n\
+               Each argument is a route, ADDR/LENGTH [GATEWAY] OUTPUT; a gateway of :: or - is none. \
+               Of two routes for one prefix the first stays. A large table loads faster with FILE: a \
+               route on each line, # begins a comment.\n\n\
+               Handlers are those of DirectIPLookup: add refuses a prefix that has a route, and ctrl \
+               takes several lines and does all or nothing. Readers see all changes of one write at \
+               once. One table, a poptrie, serves all threads.",
+        example: "InfiniteSource(LIMIT 1, STOP true) -> \
+                  r :: LookupIP6Route(2001:db8::/32 0, ::/0 fe80::1 0) -> Discard",
+        ports: "1/-",
+        processing: "h/h",
+        straight: true,
+        args: &[
+            Arg::rest("ROUTE", Ty::Rule("ADDR/LENGTH [GATEWAY] OUTPUT"), "a route"),
+            Arg::keyword("FILE", Ty::File, "file with a route on each line"),
+        ],
+        drops: Lost::DROPS,
+        handlers: &[
+            Handler::read("table", "the routes: prefix, gateway, output").shared(),
+            Handler::read("lookup", "output and gateway for the address given, -1 for none")
+                .shared(),
+            Handler::write("add", "adds a route; fails if the prefix has one").shared(),
+            Handler::write("set", "adds a route or changes it").shared(),
+            Handler::write("remove", "removes the route of ADDR/LENGTH").shared(),
+            Handler::write("ctrl", "lines of add, set or remove and a route: all or none").shared(),
+            Handler::write("flush", "removes all routes").shared(),
+        ],
+        cost: &[Operation::RouteLookup6.once()],
+        changes: Changes::Nothing,
+        replicas: Replicas::Sharing("the table"),
+        ..Spec::DEFAULT
+    },
+    build,
+)
+.with_cost_model::<LookupIp6Route>()
+.with_handlers::<LookupIp6Route>();
+
+reasons! {
+    /// Why a packet goes no further.
+    enum Lost {
+        NoRoute = "no-route": "no prefix of the table holds its destination",
+    }
+}
+
+type Table = Result<RouteTable<SharedFib6>, ArgErrors>;
+
+struct LookupIp6Route {
+    table: Arc<Table>,
+    reader: Reader<u128>,
+    file: Option<String>,
+    keys: Box<[u128; MAX_BATCH]>,
+    /// Indices of routes, and then their outputs.
+    found: Box<[u32; MAX_BATCH]>,
+    sorter: Sorter,
+}
+
+fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    let table: Arc<Table> = args.shared("routes", || RouteTable::build(args));
+    let reader = table.as_ref().as_ref().map_err(Clone::clone)?.fib().reader();
+    Ok(Box::new(LookupIp6Route {
+        table,
+        reader,
+        file: args.opt("FILE")?,
+        keys: Box::new([0; MAX_BATCH]),
+        found: Box::new([0; MAX_BATCH]),
+        sorter: Sorter::new(args.env().outputs),
+    }))
+}
+
+fn table(table: &Table) -> Result<&RouteTable<SharedFib6>, HandlerError> {
+    table.as_ref().map_err(|errors| HandlerError::refused(errors.to_string()))
+}
+
+#[inline]
+fn key(packet: &Packet) -> u128 {
+    u128::from_be_bytes(packet.dst_ip6())
+}
+
+/// Points a packet at its gateway, if it has one, and says which way it goes.
+#[inline]
+fn forward(packet: &mut Packet, route: Option<Route<u128>>) -> u32 {
+    let Some(route) = route else { return drop_for(Lost::NoRoute as u8) };
+    if route.gateway != 0 {
+        packet.set_dst_ip6(route.gateway.to_be_bytes());
+    }
+    route.port
+}
+
+impl Element for LookupIp6Route {
+    fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        let Ok(table) = &*self.table else { return Ok(()) };
+        if let Some(warning) = table.warning() {
+            cx.chatter(&warning);
+        }
+        self.file.as_deref().map_or(Ok(()), |file| table.load(file))
+    }
+
+    fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
+        self.reader.refresh();
+        let reader = &self.reader;
+        let count = batch.len();
+        if count > MAX_BATCH {
+            return cx.sift(batch, |packet| {
+                let route = reader.lookup(key(packet));
+                forward(packet, route);
+                route.map_or(Verdict::drop(Lost::NoRoute), |r| Verdict::To(r.port as usize))
+            });
+        }
+        for (key_of, packet) in self.keys.iter_mut().zip(batch.iter()) {
+            *key_of = key(packet);
+        }
+        let found = &mut self.found[..count];
+        reader.lookup_batch(&self.keys[..count], found);
+        let mut differs = 0;
+        let mut first = None;
+        for (packet, found) in batch.iter_mut().zip(&mut *found) {
+            *found = forward(packet, reader.route(*found));
+            differs |= *found ^ *first.get_or_insert(*found);
+        }
+        self.sorter.send(cx, batch, found, differs == 0);
+    }
+}
+
+impl Handlers for LookupIp6Route {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        param: &str,
+    ) -> Result<String, HandlerError> {
+        let table = table(&self.table)?;
+        match name {
+            "table" => Ok(table.dump()),
+            "lookup" => table.look_up(param),
+            _ => Err(HandlerError::no_read(name)),
+        }
+    }
+
+    fn write_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
+        table(&self.table)?.write(name, value)
+    }
+}
+
+impl CostModel for LookupIp6Route {
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        Some(vec![routing(Operation::RouteLookup6, self.reader.fib().footprint(), load)])
+    }
+}

@@ -1,0 +1,290 @@
+//! IPFragmenter: packets that fit the next link.
+
+use thruway_element::{
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handlers, Operation, Reason, Replicas, Spec, Topic,
+    Ty, reasons,
+};
+use thruway_elements_support::links::PortMtu;
+use thruway_packet::{Anno, Batch, Packet};
+use thruway_wire::Header;
+use thruway_wire::ipv4::{DONT_FRAGMENT, Ipv4Header, MAX_HEADER_LEN, MORE_FRAGMENTS, OFFSET_MASK};
+use thruway_wire::ipv4_option::Ipv4Options;
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::built::<IpFragmenter>(
+    Spec {
+        name: "IPFragmenter",
+        topic: Topic::Ip,
+        summary: "fragments IP packets that are longer than the MTU",
+        docs: "Expects marked IP headers. Packets of at most MTU bytes, counted from the IP \
+               header, pass unchanged, as do those that stand for several (SEGMENTS annotation) \
+               if each of these is short enough. Longer ones are cut into fragments (RFC 791 section 3.2), \
+               which leave by output 0 in order. The first one keeps all options, the others those \
+               whose copied bit is set (RFC 791 section 3.1). A packet that must not be \
+               fragmented, or cannot because its header leaves no room, leaves by output 1, or is \
+               dropped where there is none; usually an ICMPError(..., unreachable, needfrag) is \
+               connected there (RFC 1191). With PORT the MTU is that of the interface where this is less, \
+               now and when it changes; a line says so. With HONOR_DF false the DF bit is cleared and the \
+               packet, whose identification may not be unique, gets a new one.",
+        example: "InfiniteSource(\\<450000dc000000004011770f0100000102000002>, LENGTH 220, \
+                  LIMIT 1, STOP true) -> CheckIPHeader -> IPFragmenter(100) \
+                  -> Print(ok) -> Discard",
+        ports: "1/1-2",
+        processing: "h/h",
+        args: &[
+            Arg::required("MTU", Ty::UInt, "longest packet in bytes, IP header included"),
+            Arg::optional("HONOR_DF", Ty::Bool, "whether the DF bit is respected").or("true"),
+            Arg::optional("VERBOSE", Ty::Bool, "whether every refused packet is told").or("false"),
+            Arg::keyword("PORT", Ty::Str, "an interface whose MTU counts where it is less"),
+            Arg::keyword("HEADROOM", Ty::UInt, "accepted for Click; frames have their own").or("0"),
+        ],
+        drops: Bad::DROPS,
+        cost: &[Operation::HeaderRead.once()],
+        replicas: Replicas::Apart("each has its part of the identifications"),
+        ..Spec::DEFAULT
+    },
+    build,
+);
+
+reasons! {
+    /// Why a packet cannot be fragmented.
+    enum Bad {
+        DontFragment = "dont-fragment": "it is too long and its DF bit is set",
+        NoRoom = "no-room": "its header leaves no room for 8 bytes of data",
+        Malformed = "bad-ip-header": "its IP header is wrong, or its data end behind 65535",
+    }
+}
+
+/// Refused packets that are told even if not VERBOSE.
+const TOLD: u64 = 5;
+
+#[derive(Handlers)]
+struct IpFragmenter {
+    mtu: usize,
+    port: PortMtu,
+    honor_df: bool,
+    verbose: bool,
+    /// packets that could not be fragmented
+    #[handler(sum)]
+    drops: u64,
+    /// fragments made
+    #[handler(sum)]
+    fragments: u64,
+    /// Identification for packets whose DF bit is cleared.
+    id: u16,
+    /// Fragments but the first.
+    rest: Batch,
+}
+
+/// Bytes of `packet` on the link, from its IP header: of one that stands for several, bytes of the
+/// longest of those.
+#[inline]
+fn link_len(packet: &Packet) -> usize {
+    match packet.segments() {
+        1 => packet.network().len(),
+        segments => segment_len(packet, segments),
+    }
+}
+
+#[cold]
+fn segment_len(packet: &Packet, segments: usize) -> usize {
+    let (whole, tcp) = (packet.network().len(), packet.transport());
+    let header_len = tcp.get(12).map_or(usize::MAX, |byte| usize::from(byte >> 4) * 4);
+    match tcp.len().checked_sub(header_len) {
+        Some(payload_len) => whole - payload_len + payload_len.div_ceil(segments),
+        None => whole,
+    }
+}
+
+fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    let mtu: usize = args.get("MTU")?;
+    if mtu < 8 {
+        return Err(args.error("MTU", "must be at least 8").into());
+    }
+    Ok(Box::new(IpFragmenter {
+        mtu,
+        port: PortMtu::of(args)?,
+        honor_df: args.get("HONOR_DF")?,
+        verbose: args.get("VERBOSE")?,
+        drops: 0,
+        fragments: 0,
+        id: crate::outer::first_id(args.env()),
+        rest: Batch::new(),
+    }))
+}
+
+/// The header of the fragments but the first: fixed part and the options that are copied.
+struct Template {
+    bytes: [u8; MAX_HEADER_LEN],
+    len: usize,
+}
+
+impl Template {
+    fn new(header: &Ipv4Header, options: &[u8]) -> Template {
+        let mut bytes = [0; MAX_HEADER_LEN];
+        let mut len = Ipv4Header::LEN;
+        // A bad option ends the list, as the end option does.
+        for option in Ipv4Options::new(options).map_while(Result::ok) {
+            if option.is_copied() {
+                let from = &options[option.offset..][..option.len()];
+                bytes[len..][..from.len()].copy_from_slice(from);
+                len += from.len();
+            }
+        }
+        // The list is padded with end options, which are zeros.
+        len = len.next_multiple_of(4);
+        let mut header = *header;
+        // 20 to 60: the options came out of such a header.
+        let _ = header.set_header_len(len);
+        let _ = header.emit(&mut bytes);
+        Template { bytes, len }
+    }
+
+    /// The fragment with this payload; `None` when packet memory is used up.
+    fn fragment(&self, payload: &[u8], flags_offset: u16) -> Option<Packet> {
+        let mut packet = Packet::zeroed(self.len + payload.len())?;
+        let (front, back) = packet.data_mut().split_at_mut(self.len);
+        front.copy_from_slice(&self.bytes[..self.len]);
+        back.copy_from_slice(payload);
+        finish(packet.data_mut(), flags_offset);
+        packet.set_network(0, self.len);
+        Some(packet)
+    }
+}
+
+/// Sets length, flags and checksum of a fragment.
+fn finish(fragment: &mut [u8], flags_offset: u16) {
+    let total_len = fragment.len() as u16;
+    let Ok((header, _)) = Ipv4Header::view_mut(fragment) else { return };
+    header.set_total_len(total_len);
+    header.set_flags_offset(flags_offset);
+    if let Ok((header, options, _)) = Ipv4Header::parse_with_options_mut(fragment) {
+        header.fill_checksum(options);
+    }
+}
+
+/// What became of a packet longer than the MTU.
+enum Cut {
+    /// Only bytes behind its total length were too much.
+    Fits,
+    /// It is the first fragment now; this many follow or could not be made.
+    Into { more: u64, no_memory: usize },
+}
+
+/// Cuts `packet` down to its first fragment and puts the others into `rest`. `id` is the new
+/// identification when the DF bit is cleared (`None`: it is respected).
+fn cut(packet: &mut Packet, mtu: usize, id: Option<u16>, rest: &mut Batch) -> Result<Cut, Bad> {
+    let at = packet.network_offset().ok_or(Bad::Malformed)?;
+    let parsed = Ipv4Header::parse_with_options(packet.network());
+    let (header, options, payload) = parsed.map_err(|_| Bad::Malformed)?;
+    let (mut header, header_len) = (*header, Ipv4Header::LEN + options.len());
+    let total_len = header_len + payload.len();
+    if total_len <= mtu {
+        packet.truncate(at + total_len);
+        return Ok(Cut::Fits);
+    }
+    let first_len = mtu.saturating_sub(header_len) & !7;
+    if first_len < 8 {
+        return Err(Bad::NoRoom);
+    }
+    if header.dont_fragment() {
+        header.set_id(id.ok_or(Bad::DontFragment)?);
+    }
+    let (had_more, offset) = (header.more_fragments(), header.flags_offset() & OFFSET_MASK);
+    if usize::from(offset) * 8 + payload.len() > usize::from(u16::MAX) {
+        return Err(Bad::Malformed);
+    }
+    let reserved = header.flags_offset() & !(DONT_FRAGMENT | MORE_FRAGMENTS | OFFSET_MASK);
+    let template = Template::new(&header, options);
+    let step = (mtu - template.len) & !7;
+    let (mut from, mut more, mut no_memory) = (first_len, 0, 0);
+    while from < payload.len() {
+        let end = payload.len().min(from + step);
+        let last = end == payload.len() && !had_more;
+        let flags = reserved | if last { 0 } else { MORE_FRAGMENTS };
+        match template.fragment(&payload[from..end], flags | (offset + (from / 8) as u16)) {
+            Some(mut fragment) => {
+                fragment.copy_annotations(packet);
+                fragment.set_anno_number(Anno::SEGMENTS, 0);
+                rest.push(fragment);
+                more += 1;
+            }
+            None => no_memory += 1,
+        }
+        from = end;
+    }
+    packet.truncate(at + header_len + first_len);
+    packet.set_anno_number(Anno::SEGMENTS, 0);
+    let network = packet.network_mut();
+    // As long as a header: parsed above.
+    let _ = header.emit(network);
+    finish(network, reserved | MORE_FRAGMENTS | offset);
+    Ok(Cut::Into { more, no_memory })
+}
+
+impl IpFragmenter {
+    /// Longest packet that goes on, in bytes.
+    #[inline]
+    fn limit(&self) -> usize {
+        self.mtu.min(self.port.get())
+    }
+
+    #[cold]
+    fn fragment(&mut self, cx: &mut Cx<'_>, mut packet: Packet) {
+        self.id = self.id.wrapping_mul(25_173).wrapping_add(13_849);
+        let id = (!self.honor_df).then_some(self.id);
+        match cut(&mut packet, self.limit(), id, &mut self.rest) {
+            Ok(Cut::Fits) => cx.emit(0, packet),
+            Ok(Cut::Into { more, no_memory }) => {
+                self.fragments += 1 + more;
+                if no_memory > 0 {
+                    cx.count_drops(Reason::NO_MEMORY, no_memory);
+                }
+                cx.emit(0, packet);
+                cx.emit_all(0, &mut self.rest);
+            }
+            Err(bad) => {
+                if self.verbose || self.drops < TOLD {
+                    self.tell(cx, &packet);
+                }
+                self.drops += 1;
+                cx.reject(1, bad, packet);
+            }
+        }
+    }
+
+    fn tell(&self, cx: &mut Cx<'_>, packet: &Packet) {
+        if let Ok((header, _)) = Ipv4Header::view(packet.network()) {
+            let (src, dst) = (header.src_addr(), header.dst_addr());
+            let (mtu, len) = (self.limit(), packet.len());
+            cx.chatter(&format!("IPFragmenter({mtu}) DF {src} {dst} len={len}"));
+        }
+    }
+}
+
+impl Element for IpFragmenter {
+    fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.port.open();
+        self.port.warn(cx, self.mtu);
+        Ok(())
+    }
+
+    fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
+        let limit = self.limit();
+        if self.port.is_news() {
+            self.port.warn(cx, self.mtu);
+        }
+        if batch.iter().all(|packet| link_len(packet) <= limit) {
+            return;
+        }
+        for packet in batch.drain() {
+            match link_len(&packet) <= limit {
+                true => cx.emit(0, packet),
+                false => self.fragment(cx, packet),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

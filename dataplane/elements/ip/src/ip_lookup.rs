@@ -1,0 +1,238 @@
+//! DirectIPLookup and its other names: IPv4 routing by the destination annotation.
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+use thruway_element::{
+    Alias, Arg, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, Handler,
+    HandlerError, Handlers, Load, Operation, Replicas, Spec, Topic, Ty, Verdict, reasons,
+};
+use thruway_elements_support::reaching::routing;
+use thruway_lpm::{Fib4, Hop};
+use thruway_packet::{Batch, MAX_BATCH, Packet};
+
+use super::dispatch::{Sorter, drop_for};
+use super::route_table::RouteTable;
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        name: "DirectIPLookup",
+        aliases: &[
+            Alias { name: "LinearIPLookup", summary: "the same table" },
+            Alias {
+                name: "LookupIPRouteMP",
+                summary: "the same table, which serves all threads without a cache for each",
+            },
+            Alias { name: "RadixIPLookup", summary: "the same table" },
+            Alias { name: "RangeIPLookup", summary: "the same table" },
+            Alias { name: "SortedIPLookup", summary: "the same table" },
+            Alias {
+                name: "StaticIPLookup",
+                summary: "the same table without handlers to change it",
+            },
+        ],
+        topic: Topic::Ip,
+        summary: "looks up the next hop and the output of IPv4 packets",
+        docs: "Looks the destination address annotation (set by GetIPAddress or CheckIPHeader) up by \
+               longest prefix match. If the route has a gateway, the annotation becomes the \
+               gateway's address; the packet leaves by the route's output. A packet without a \
+               route is dropped; the first five are told to the user.\n\n\
+               Each argument is a route, ADDR/MASK [GATEWAY] OUTPUT; a gateway of - is none. Of two \
+               routes for one prefix the first stays. A large table loads faster with FILE: a route \
+               on each line, # begins a comment.\n\n\
+               Handlers add, set and remove take one route; ctrl takes lines with one of these \
+               words and a route, and does all or nothing. A packet sees each address's route from \
+               before or after a change, never a mixture. One table serves all threads: two memory \
+               accesses for an address (DIR-24-8), 32,767 different gateway and output pairs, \
+               32,767 /24 networks with longer prefixes. All names are this one table, so none \
+               becomes slow with many routes, and the table handler lists routes in order of \
+               address.",
+        example: "FastUDPFlows(0, 10, 60, 0:0:0:0:0:1, 1.0.0.1, 0:0:0:0:0:2, 2.0.0.2, 4, 2, \
+                  STOP true) -> Unqueue -> Strip(14) -> CheckIPHeader -> \
+                  DirectIPLookup(2.0.0.0/8 1.0.0.1 0, 0.0.0.0/0 0) -> Discard",
+        ports: "1/-",
+        processing: "h/h",
+        straight: true,
+        args: &[
+            Arg::rest("ROUTE", Ty::Rule("ADDR/MASK [GATEWAY] OUTPUT"), "a route"),
+            Arg::keyword("FILE", Ty::File, "file with a route on each line"),
+        ],
+        drops: Lost::DROPS,
+        handlers: &[
+            Handler::read("table", "the routes: prefix, gateway, output").shared(),
+            Handler::read("lookup", "output and gateway for the address given, -1 for none")
+                .shared(),
+            Handler::write("add", "adds a route; fails if the prefix has one").shared(),
+            Handler::write("set", "adds a route or changes it").shared(),
+            Handler::write("remove", "removes the route of ADDR/MASK").shared(),
+            Handler::write("ctrl", "lines of add, set or remove and a route: all or none").shared(),
+            Handler::write("flush", "removes all routes").shared(),
+        ],
+        cost: &[Operation::RouteLookup.once()],
+        changes: Changes::Nothing,
+        replicas: Replicas::Sharing("the table"),
+        ..Spec::DEFAULT
+    },
+    build,
+)
+.with_cost_model::<IpLookup>()
+.with_handlers::<IpLookup>();
+
+reasons! {
+    /// Why a packet goes no further.
+    enum Lost {
+        NoRoute = "no-route": "no prefix of the table holds its destination",
+    }
+}
+
+// The lookup itself gives the port that dispatch takes for this drop.
+const _: () = assert!(Hop::NONE.port() == drop_for(Lost::NoRoute as u8));
+
+/// How many packets without a route the user is told of.
+const COMPLAINTS: u32 = 5;
+
+type Table = Result<RouteTable<Fib4>, ArgErrors>;
+
+struct IpLookup {
+    table: Arc<Table>,
+    /// Whether handlers may change routes.
+    changeable: bool,
+    file: Option<String>,
+    complaints: u32,
+    keys: Box<[u32; MAX_BATCH]>,
+    hops: Box<[Hop; MAX_BATCH]>,
+    ports: Box<[u32; MAX_BATCH]>,
+    sorter: Sorter,
+}
+
+fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    let table: Arc<Table> = args.shared("routes", || RouteTable::build(args));
+    if let Err(errors) = &*table {
+        return Err(errors.clone());
+    }
+    Ok(Box::new(IpLookup {
+        table,
+        changeable: args.class() != "StaticIPLookup",
+        file: args.opt("FILE")?,
+        complaints: 0,
+        keys: Box::new([0; MAX_BATCH]),
+        hops: Box::new([Hop::NONE; MAX_BATCH]),
+        ports: Box::new([0; MAX_BATCH]),
+        sorter: Sorter::new(args.env().outputs),
+    }))
+}
+
+fn table(table: &Table) -> Result<&RouteTable<Fib4>, HandlerError> {
+    table.as_ref().map_err(|errors| HandlerError::refused(errors.to_string()))
+}
+
+#[inline]
+fn key(packet: &Packet) -> u32 {
+    u32::from_be_bytes(packet.dst_ip())
+}
+
+/// Points a packet at its gateway, if it has one.
+#[inline]
+fn forward(packet: &mut Packet, hop: Hop) {
+    if hop.gateway() != 0 {
+        packet.set_dst_ip(hop.gateway().to_be_bytes());
+    }
+}
+
+impl IpLookup {
+    /// Tells the user of packets that have no route, a few times. Once that is done, no packet
+    /// pays for it.
+    #[cold]
+    fn complain(&mut self, cx: &mut Cx<'_>, count: usize) {
+        for at in 0..count {
+            if self.hops[at] == Hop::NONE && self.complaints < COMPLAINTS {
+                self.complaints += 1;
+                let addr = Ipv4Addr::from(self.keys[at]);
+                cx.chatter(&format!("IPRouteTable: no route for {addr}"));
+            }
+        }
+    }
+
+    /// For batches beyond what the arrays hold: packet by packet.
+    #[cold]
+    fn one_by_one(&mut self, cx: &mut Cx<'_>, batch: &mut Batch) {
+        let Ok(table) = &*self.table else { return };
+        cx.sift(batch, |packet| match table.fib().lookup_route(key(packet)) {
+            Some(route) => {
+                forward(packet, Hop::new(route));
+                Verdict::To(route.port as usize)
+            }
+            None => Verdict::drop(Lost::NoRoute),
+        });
+    }
+}
+
+impl Element for IpLookup {
+    fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        let Ok(table) = &*self.table else { return Ok(()) };
+        if let Some(warning) = table.warning() {
+            cx.chatter(&warning);
+        }
+        self.file.as_deref().map_or(Ok(()), |file| table.load(file))
+    }
+
+    fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
+        let count = batch.len();
+        let Ok(table) = &*self.table else { return };
+        if count > MAX_BATCH {
+            return self.one_by_one(cx, batch);
+        }
+        for (key_of, packet) in self.keys.iter_mut().zip(batch.iter()) {
+            *key_of = key(packet);
+        }
+        table.fib().hop_batch(&self.keys[..count], &mut self.hops[..count]);
+        let first = self.hops[0].port();
+        let (mut differs, mut lost) = (0, false);
+        for ((packet, hop), port) in batch.iter_mut().zip(&*self.hops).zip(&mut *self.ports) {
+            *port = hop.port();
+            differs |= *port ^ first;
+            lost |= *hop == Hop::NONE;
+            forward(packet, *hop);
+        }
+        if lost && self.complaints < COMPLAINTS {
+            self.complain(cx, count);
+        }
+        self.sorter.send(cx, batch, &self.ports[..count], differs == 0);
+    }
+}
+
+impl Handlers for IpLookup {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        param: &str,
+    ) -> Result<String, HandlerError> {
+        let table = table(&self.table)?;
+        match name {
+            "table" => Ok(table.dump()),
+            "lookup" => table.look_up(param),
+            _ => Err(HandlerError::no_read(name)),
+        }
+    }
+
+    fn write_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
+        if !self.changeable {
+            return Err(HandlerError::no_write(name));
+        }
+        table(&self.table)?.write(name, value)
+    }
+}
+
+impl CostModel for IpLookup {
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        let table = (*self.table).as_ref().ok()?;
+        Some(vec![routing(Operation::RouteLookup, table.fib().footprint(), load)])
+    }
+}

@@ -1,0 +1,337 @@
+//! MPLSSwitch: a label switching router.
+
+mod labels;
+
+use std::sync::Arc;
+
+use thruway_element::{
+    Arg, ArgErrors, Args, Cost, CostModel, Cx, Element, Entry, Handler, HandlerError, Handlers,
+    Load, Names, Operation, Reason, Replicas, Spec, Topic, Ty, handler_value, reasons,
+};
+use thruway_elements_support::reaching::looking_up;
+use thruway_packet::{Batch, Packet};
+use thruway_wire::ethernet::{EthernetHeader, ethertype};
+use thruway_wire::ipv4::Ipv4Header;
+use thruway_wire::ipv6::Ipv6Header;
+use thruway_wire::mpls::{MAX_LABELS, MplsLabel};
+use thruway_wire::{Header, MacAddr};
+
+use self::labels::{Action, Hop, Labels, Reading};
+use super::dispatch::{outcome, punt};
+use super::mpls_push::is_stack;
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        name: "MPLSSwitch",
+        topic: Topic::Ip,
+        summary: "switches MPLS packets by a table of labels",
+        docs: "Expects Ethernet frames with a label stack (RFC 3032) and does with each what the table \
+               says of its top label:\n\n\
+               LABEL swap OUT PORT ETHER gives it label OUT and sends it out of output PORT to the \
+               next hop ETHER, from MAC. LABEL swap OUT push L... PORT ETHER puts further labels on \
+               it, the last one on top; LABEL push L... PORT ETHER does so without changing LABEL. \
+               LABEL pop PORT ETHER takes the label off and sends what is below it to the next hop, \
+               as the last router but one of a path does. LABEL pop PORT is for the end of a path: \
+               the packet leaves by PORT with the Ethernet addresses that it had, for what routes it \
+               on. LABEL pop alone takes the label off and looks up the one below it. At most four \
+               labels are put on. Where the last label is taken off, the type becomes that of IP or \
+               IPv6 by the packet's first bits (RFC 4928). Traffic classes are kept, and copied to \
+               new labels.\n\n\
+               The time-to-live of the top label becomes one less; 1 and 0 expire. MODEL (RFC 3443) \
+               says whether the hops of a tunnel are seen in what it carries: uniform copies the \
+               time-to-live to labels that are put on, and back, if that does not raise it, to what \
+               is below a label that is taken off; pipe gives new labels a time-to-live of TTL and \
+               leaves what is below a label as it was. At the end of a path (pop without ETHER) \
+               nothing is decremented: the one who goes on with the packet does that.\n\n\
+               Frames that cannot be switched leave by output PUNT unchanged, or are dropped where \
+               that is not given. Put HostEtherFilter in front where frames for other hosts may \
+               arrive.\n\n\
+               The table is shared by all threads and changed while they look up, without a lock. It \
+               has room for CAPACITY labels.",
+        example: "InfiniteSource(\\<020000000009 020000000001 8847 00064140 45>, LIMIT 1, STOP true) \
+                  -> s :: MPLSSwitch(MAC 02:00:00:00:00:09, 100 swap 200 1 02:00:00:00:00:02, \
+                  101 pop 0) -> Discard; s[1] -> Print(swapped) -> Discard",
+        ports: "1/1-",
+        processing: "h/h",
+        args: &[
+            Arg::required_keyword("MAC", Ty::Ether, "source address of frames to next hops"),
+            Arg::keyword("MODEL", Ty::Choice(&["uniform", "pipe"]), "what tunnels do to hops")
+                .or("uniform"),
+            Arg::keyword("TTL", Ty::UInt, "time-to-live of new labels, where MODEL is pipe")
+                .or("255"),
+            Arg::keyword("CAPACITY", Ty::UInt, "labels that the table has room for").or("65536"),
+            Arg::keyword("PUNT", Ty::UInt, "output of frames that cannot be switched"),
+            Arg::rest("ENTRY", Ty::Rule("LABEL swap|push|pop ..."), "what is done with a label"),
+        ],
+        drops: Bad::DROPS,
+        handlers: &[
+            Handler::read("table", "a line per label: label, what is done, output, next hop")
+                .shared(),
+            Handler::read("lookup", "what is done with a label; empty for nothing").shared(),
+            Handler::write("add", "adds an entry; fails if the label has one").shared(),
+            Handler::write("set", "adds an entry or changes it").shared(),
+            Handler::write("remove", "removes the entry of a label").shared(),
+            Handler::write("flush", "removes all entries").shared(),
+        ],
+        cost: &[
+            Operation::HeaderRead.once(),
+            Operation::ArrayLookup.once(),
+            Operation::TtlDecrement.once(),
+            Operation::HeaderWrite.times(2.0),
+        ],
+        replicas: Replicas::Sharing("the table"),
+        ..Spec::DEFAULT
+    },
+    build,
+)
+.with_cost_model::<MplsSwitch>()
+.with_handlers::<MplsSwitch>();
+
+reasons! {
+    /// Why a packet is not switched.
+    enum Bad {
+        NoStack = "no-stack": "it is no Ethernet frame with a label stack, or that is cut",
+        UnknownLabel = "unknown-label": "the table has no entry for its label",
+        Expired = "expired": "the time-to-live of a label that was looked up was over",
+        TooDeep = "too-deep": "more than 16 of its labels ended here",
+        UnknownPayload = "unknown-payload": "what is behind the last label is neither IP nor IPv6",
+        NoEnd = "no-end": "its last label is taken off, and the entry has no output",
+    }
+}
+
+/// Largest CAPACITY: all labels, 36 MB of table.
+const MAX_CAPACITY: usize = 1 << 20;
+
+type Table = Result<Labels, String>;
+
+struct MplsSwitch {
+    labels: Arc<Table>,
+    mac: MacAddr,
+    /// Time-to-live of new labels; `None`: that of the packet, and back (the uniform model).
+    ttl: Option<u8>,
+    punt: Option<usize>,
+    outputs: usize,
+    names: Names,
+}
+
+/// The entries that are arguments.
+fn entries(args: &Args<'_>) -> Result<Vec<(u32, Hop)>, ArgErrors> {
+    let names = args.names();
+    let reading = Reading { names: &names, outputs: args.env().outputs };
+    let (mut entries, mut errors) = (Vec::<(u32, Hop)>::new(), Vec::new());
+    let mut seen = std::collections::HashSet::new();
+    for (index, text) in args.rest() {
+        match reading.entry(text) {
+            Ok((label, _)) if !seen.insert(label) => {
+                errors.push(args.rest_error(index, format!("label {label} has an entry already")));
+            }
+            Ok(entry) => entries.push(entry),
+            Err(message) => errors.push(args.rest_error(index, message)),
+        }
+    }
+    if errors.is_empty() { Ok(entries) } else { Err(ArgErrors(errors)) }
+}
+
+fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    let outputs = args.env().outputs;
+    let ttl: u8 = args.get("TTL")?;
+    let ttl = match args.get::<String>("MODEL")?.as_str() {
+        "uniform" if args.given("TTL") => {
+            return Err(args
+                .error("TTL", "labels have that of the packet; write MODEL pipe")
+                .into());
+        }
+        "uniform" => None,
+        "pipe" => Some(ttl),
+        other => {
+            let message = format!("'{other}' is none; write uniform or pipe");
+            return Err(args.error("MODEL", message).into());
+        }
+    };
+    let capacity = args.get("CAPACITY")?;
+    if !(1..=MAX_CAPACITY).contains(&capacity) {
+        return Err(args.error("CAPACITY", format!("must be from 1 to {MAX_CAPACITY}")).into());
+    }
+    let punt = punt(args)?;
+    let entries = entries(args)?;
+    let labels: Arc<Table> = args.shared("labels", || Labels::new(capacity, &entries));
+    if let Err(message) = &*labels {
+        return Err(ArgErrors::whole(message.clone()));
+    }
+    let (mac, names) = (args.get("MAC")?, args.names());
+    Ok(Box::new(MplsSwitch { labels, mac, ttl, punt, outputs, names }))
+}
+
+/// What a walk through the labels that end here came to.
+struct Found {
+    /// Where the label that was looked up last stands.
+    at: usize,
+    entry: MplsLabel,
+    /// Its time-to-live, or that of a label above it, if that was less and counts.
+    ttl: u8,
+    hop: Hop,
+}
+
+/// Limits the time-to-live of the label or IP header at `at` to `ttl`; `None` where there is
+/// neither label nor IP. Gives its EtherType.
+#[inline]
+fn expose(data: &mut [u8], at: usize, is_label: bool, ttl: Option<u8>) -> Option<u16> {
+    let inside = data.get_mut(at..)?;
+    let ttl = ttl.unwrap_or(u8::MAX);
+    if is_label {
+        let (entry, _) = MplsLabel::view_mut(inside).ok()?;
+        entry.set_ttl(entry.ttl().min(ttl));
+        return Some(ethertype::MPLS);
+    }
+    match inside.first()? >> 4 {
+        4 => {
+            let (header, _) = Ipv4Header::view_mut(inside).ok()?;
+            if header.ttl() > ttl {
+                header.update_ttl(ttl);
+            }
+            Some(ethertype::IPV4)
+        }
+        6 => {
+            let (header, _) = Ipv6Header::view_mut(inside).ok()?;
+            header.set_hop_limit(header.hop_limit().min(ttl));
+            Some(ethertype::IPV6)
+        }
+        _ => None,
+    }
+}
+
+impl MplsSwitch {
+    /// Follows the labels that end here to the first that leads somewhere.
+    #[inline]
+    fn walk(&self, labels: &Labels, data: &[u8]) -> Result<Found, Bad> {
+        let (ether, _) = EthernetHeader::view(data).map_err(|_| Bad::NoStack)?;
+        if !is_stack(ether.ethertype()) {
+            return Err(Bad::NoStack);
+        }
+        let (mut at, mut above) = (EthernetHeader::LEN, u8::MAX);
+        for _ in 0..=MAX_LABELS {
+            let entry = data.get(at..).and_then(|rest| MplsLabel::view(rest).ok());
+            let entry = *entry.ok_or(Bad::NoStack)?.0;
+            let hop = labels.get(entry.label()).ok_or(Bad::UnknownLabel)?;
+            let ttl = entry.ttl().min(above);
+            // Who ends a path goes on with the packet himself, and decrements then.
+            let least = if hop.mac.is_some() { 2 } else { 1 };
+            if ttl < least {
+                return Err(Bad::Expired);
+            }
+            if hop.port.is_some() {
+                return Ok(Found { at, entry, ttl, hop });
+            }
+            if entry.is_bottom() {
+                return Err(Bad::NoEnd);
+            }
+            if self.ttl.is_none() {
+                above = ttl;
+            }
+            at += MplsLabel::LEN;
+        }
+        Err(Bad::TooDeep)
+    }
+
+    /// Does what the table says; the output.
+    #[inline]
+    fn switch(&self, labels: &Labels, packet: &mut Packet) -> Result<u16, Reason> {
+        let Found { at, entry, ttl, hop } = self.walk(labels, packet.data())?;
+        let left = if hop.mac.is_some() { ttl - 1 } else { ttl };
+        let class = entry.class();
+        let (keep, new_type) = match hop.operation {
+            Action::Pop => {
+                let below = at + MplsLabel::LEN;
+                let limit = self.ttl.is_none().then_some(left);
+                let exposed = expose(packet.data_mut(), below, !entry.is_bottom(), limit);
+                (below, exposed.ok_or(Bad::UnknownPayload)?)
+            }
+            Action::Swap | Action::Push => (at, ethertype::MPLS),
+        };
+        let (swapped, pushed) = match (hop.operation, hop.out()) {
+            (Action::Swap, [first, rest @ ..]) => (*first, rest),
+            (_, pushed) => (entry.label(), pushed),
+        };
+        let (ether, _) = EthernetHeader::view(packet.data()).map_err(|_| Bad::NoStack)?;
+        let ether = match hop.mac {
+            Some(mac) => EthernetHeader::new(mac, self.mac, new_type),
+            None => EthernetHeader::new(ether.dst(), ether.src(), new_type),
+        };
+        let front = EthernetHeader::LEN + MplsLabel::LEN * pushed.len();
+        let room =
+            if front <= keep { packet.pull(keep - front) } else { packet.push(front - keep) };
+        if !room {
+            return Err(Reason::NO_MEMORY);
+        }
+        // The front has just that length, and a label that is kept stands behind it.
+        let mut rest = ether.emit(packet.data_mut()).map_err(|_| Bad::NoStack)?;
+        for label in pushed.iter().rev() {
+            let new = MplsLabel::new(*label, class, false, self.ttl.unwrap_or(left));
+            rest = new.emit(rest).map_err(|_| Bad::NoStack)?;
+        }
+        if hop.operation != Action::Pop {
+            let top = MplsLabel::new(swapped, class, entry.is_bottom(), left);
+            let _ = top.emit(rest);
+        }
+        packet.set_mac_offset(0);
+        Ok(hop.port.unwrap_or(0))
+    }
+
+    fn reading(&self) -> Reading<'_> {
+        Reading { names: &self.names, outputs: self.outputs }
+    }
+}
+
+fn table(table: &Table) -> Result<&Labels, HandlerError> {
+    table.as_ref().map_err(|message| HandlerError::refused(message.clone()))
+}
+
+impl Element for MplsSwitch {
+    fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
+        let Ok(labels) = &*self.labels else { return };
+        cx.sift(batch, |packet| outcome(self.switch(labels, packet), self.punt));
+    }
+}
+
+impl Handlers for MplsSwitch {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        param: &str,
+    ) -> Result<String, HandlerError> {
+        let labels = table(&self.labels)?;
+        match name {
+            "table" => Ok(labels.show()),
+            "lookup" => {
+                let label: u32 = handler_value(name, param)?;
+                Ok(labels.get(label).map_or(String::new(), |hop| hop.to_string()))
+            }
+            _ => Err(HandlerError::no_read(name)),
+        }
+    }
+
+    fn write_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
+        table(&self.labels)?.write(&self.reading(), name, value)
+    }
+}
+
+impl CostModel for MplsSwitch {
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        let labels = (*self.labels).as_ref().ok()?;
+        // A line of the index, then the entry.
+        let found = looking_up(Operation::ArrayLookup.once(), labels.size(), 2.0, load);
+        let rest = ENTRY.spec.cost.iter().copied();
+        let rest = rest.filter(|cost| cost.operation != Operation::ArrayLookup);
+        Some(rest.chain([found]).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,153 @@
+//! UDPIPEncap: UDP and IPv4 headers in front.
+
+use thruway_element::{
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Handlers, Names, Operation,
+    Reason, Replicas, Spec, Topic, Ty, UdpPort, Verdict,
+};
+use thruway_packet::{Batch, Packet};
+use thruway_wire::checksum::Sum;
+use thruway_wire::udp::UdpHeader;
+use thruway_wire::{Header, ip_protocol};
+
+use super::outer::{Destination, Encap, Outer};
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        name: "UDPIPEncap",
+        topic: Topic::Ip,
+        summary: "puts UDP and IPv4 headers in front of packets",
+        docs: "Puts a UDP header and an IPv4 header with time-to-live 250 in front of every packet, \
+               marks the latter and sets the destination annotation to its destination. DST may be \
+               DST_ANNO, which takes the address from the destination annotation. Without CHECKSUM \
+               the UDP checksum is 0, which is \"none\". Packets that would grow beyond 65,535 bytes \
+               are dropped. CheckIPHeader and Strip(28) are the other end.",
+        example: "InfiniteSource(DATA abc, LIMIT 1, STOP true) \
+                  -> UDPIPEncap(1.0.0.1, 1234, 2.0.0.2, 1234) -> CheckIPHeader -> CheckUDPHeader \
+                  -> Print(ok) -> Discard",
+        straight: true,
+        args: &[
+            Arg::required("SRC", Ty::Ip, "source address"),
+            Arg::required("SPORT", Ty::Port, "source port"),
+            Arg::required("DST", Ty::Any, "destination address, or DST_ANNO"),
+            Arg::required("DPORT", Ty::Port, "destination port"),
+            Arg::optional("CHECKSUM", Ty::Bool, "whether the UDP checksum is set").or("true"),
+        ],
+        drops: Encap::DROPS,
+        handlers: &[
+            Handler::both("src", "source address"),
+            Handler::both("sport", "source port"),
+            Handler::both("dst", "destination address, or DST_ANNO"),
+            Handler::both("dport", "destination port"),
+        ],
+        cost: &[Operation::HeaderWrite.times(2.0), Operation::ChecksumLine.once()],
+        replicas: Replicas::Apart("each has its part of the identifications"),
+        ..Spec::DEFAULT
+    },
+    build,
+)
+.with_handlers::<UdpIpEncap>();
+
+struct UdpIpEncap {
+    outer: Outer,
+    ports: (u16, u16),
+    names: Names,
+    checksum: bool,
+}
+
+fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    let dst = Destination::of(args, "DST")?;
+    let mut outer = Outer::new(args, ip_protocol::UDP, args.get("SRC")?, dst);
+    outer.header().set_ttl(250);
+    let (UdpPort(from), UdpPort(to)) = (args.get("SPORT")?, args.get("DPORT")?);
+    Ok(Box::new(UdpIpEncap {
+        outer,
+        ports: (from, to),
+        names: args.names(),
+        checksum: args.get("CHECKSUM")?,
+    }))
+}
+
+impl UdpIpEncap {
+    #[inline]
+    fn encap(&mut self, packet: &mut Packet) -> Verdict {
+        let Ok(header) = UdpHeader::new(self.ports.0, self.ports.1, packet.len()) else {
+            return Verdict::drop(Encap::TooLong);
+        };
+        if !packet.push(UdpHeader::LEN) {
+            return Verdict::Drop(Reason::NO_MEMORY);
+        }
+        let (src, dst) = self.outer.addresses(packet);
+        let data = packet.data_mut();
+        // There is room: it was just pushed.
+        let _ = header.emit(data);
+        if self.checksum {
+            let pseudo = Sum::pseudo_v4(src, dst, ip_protocol::UDP, data.len());
+            let _ = UdpHeader::fill_checksum(data, pseudo);
+        }
+        self.outer.encap(packet)
+    }
+}
+
+impl Element for UdpIpEncap {
+    fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
+        cx.sift(batch, |packet| self.encap(packet));
+    }
+}
+
+impl Handlers for UdpIpEncap {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
+        match name {
+            "sport" => Ok(self.ports.0.to_string()),
+            "dport" => Ok(self.ports.1.to_string()),
+            _ => self.outer.read(name),
+        }
+    }
+
+    fn write_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
+        let port = || self.names.handler_value::<UdpPort>(name, value).map(|UdpPort(port)| port);
+        match name {
+            "sport" => self.ports.0 = port()?,
+            "dport" => self.ports.1 = port()?,
+            _ => self.outer.write(name, value)?,
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use thruway_elements_rig::Rig;
+    use thruway_wire::ipv4::Ipv4Header;
+
+    proptest! {
+        #[test]
+        fn round_trip(body in prop::collection::vec(any::<u8>(), 0..100), checksum: bool) {
+            let texts = ["1.0.0.1", "53", "DST_ANNO", "99", &checksum.to_string()];
+            let mut rig = Rig::new(&ENTRY, &texts, 1).unwrap();
+            let mut packet = Packet::new(&body).unwrap();
+            packet.set_dst_ip([9, 8, 7, 6]);
+            let out = rig.push([packet]);
+            let (ip, datagram) = Ipv4Header::parse(out[0][0].data()).unwrap();
+            prop_assert!(ip.checksum_ok(&[]) && ip.dst_addr().octets() == [9, 8, 7, 6]);
+            let (udp, payload) = UdpHeader::parse(datagram).unwrap();
+            prop_assert_eq!((udp.src_port(), udp.dst_port()), (53, 99));
+            prop_assert_eq!(udp.checksum() != 0, checksum);
+            let pseudo = ip.pseudo_sum(datagram.len());
+            prop_assert_eq!(UdpHeader::checksum_ok(datagram, pseudo), Ok(true));
+            prop_assert_eq!(payload, &body[..]);
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! Isolated functions: processes of their own, reached through the exchange.
+#![forbid(unsafe_code)]
+
+mod backend;
+mod carried;
+mod collect;
+mod framed;
+mod group;
+mod hang;
+mod idling;
+mod isolate;
+mod isolated_element;
+mod isolated_ports;
+mod latency;
+mod link;
+#[allow(clippy::module_inception, reason = "the element's file bears the element's name")]
+mod nf;
+mod opened;
+mod outlet;
+mod parked;
+mod process;
+mod reminders;
+mod replica;
+mod report;
+mod sessions;
+mod settings;
+mod state;
+mod streams;
+mod succession;
+mod trust_group;
+mod waking;
+
+use thruway_element::Entry;
+
+/// The elements of this topic, sorted by name.
+pub static ELEMENTS: &[&Entry] = &[
+    &isolate::ENTRY,
+    &isolated_element::ENTRY,
+    &isolated_ports::ENTRY,
+    &nf::ENTRY,
+    &trust_group::ENTRY,
+];
+
+pub use isolated_ports::{HOST, Host};
+
+#[cfg(test)]
+mod tests;

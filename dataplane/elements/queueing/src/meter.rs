@@ -1,0 +1,224 @@
+//! Meter: sends the stream where its rate says.
+
+use thruway_element::{
+    Arg, ArgErrors, Args, Bandwidth, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers,
+    Operation, Replicas, Spec, Topic, Ty,
+};
+use thruway_packet::Batch;
+use thruway_sync::{PerThread, ThreadSlot};
+
+use thruway_elements_support::ewma::Rate;
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        name: "Meter",
+        topic: Topic::Queueing,
+        summary: "sends packets to outputs by the rate at which they come",
+        docs: "Measures the rate of packets, an exponentially weighted moving average as Counter's, \
+               and sends all packets to one output: to output 0 while the rate is below the first \
+               RATE, to output 1 while it is below the second, and so on; to the last output while \
+               it has reached the last RATE. RATEs must grow, and there is one output more than \
+               RATEs. Where several threads bring packets the rate is that of all of them; each \
+               looks at what the others counted when a millisecond has gone by.",
+        example: "InfiniteSource(LIMIT 3, STOP true) -> m :: Meter(10000) -> Discard;\n\
+                  m[1] -> Print(fast) -> Discard",
+        ports: "1/2-",
+        processing: "h/h",
+        straight: true,
+        args: &[Arg::rest("RATE", Ty::UInt, "packets a second, one argument for each bound")],
+        handlers: &[
+            Handler::read("rate", "packets a second, lately"),
+            Handler::read("meters", "the bounds, a line each"),
+        ],
+        changes: Changes::Nothing,
+        cost: &[Operation::Count.once(), Operation::Sort.once()],
+        replicas: Replicas::Sharing("what they count: the rate is that of all threads"),
+        ..Spec::DEFAULT
+    },
+    build,
+)
+.with_handlers::<Meter>();
+
+/// See the spec.
+pub static BANDWIDTH: Entry = Entry::new(
+    Spec {
+        name: "BandwidthMeter",
+        summary: "sends packets to outputs by the rate at which their bytes come",
+        docs: "A Meter that measures bytes a second: packets go to output 0 while the rate is below \
+               the first RATE, to output 1 while it is below the second, and so on. RATEs must \
+               grow, and there is one output more than RATEs.",
+        example: "InfiniteSource(LIMIT 3, STOP true) -> m :: BandwidthMeter(20kBps) -> Discard;\n\
+                  m[1] -> Print(fast) -> Discard",
+        straight: true,
+        args: &[Arg::rest("RATE", Ty::Bandwidth, "bytes a second, one argument for each bound")],
+        handlers: &[
+            Handler::read("rate", "bytes a second, lately"),
+            Handler::read("meters", "the bounds, a line each"),
+        ],
+        ..ENTRY.spec
+    },
+    build,
+)
+.with_handlers::<Meter>();
+
+/// Bits of fraction of the rate.
+const SCALE: u32 = 10;
+/// Highest bound: what the average, 64 bits with its fraction, can show.
+const RATE_MAX: u64 = 1 << 42;
+
+/// What is measured.
+enum Measured {
+    /// What one thread sees.
+    Own(Rate),
+    /// What all threads see: each counts in a place of its own, and looks at those of the others
+    /// when a millisecond has gone by.
+    Common { rate: Rate, counts: ThreadSlot<PerThread<1>>, seen: u64 },
+}
+
+impl Measured {
+    fn build(args: &Args<'_>) -> Result<Measured, ArgErrors> {
+        let (rate, threads) = (Rate::new(SCALE), args.env().threads);
+        if threads < 2 {
+            return Ok(Measured::Own(rate));
+        }
+        let counts = args.shared("counts", || PerThread::new(threads));
+        let seat = ThreadSlot::take(&counts);
+        let counts = seat.ok_or_else(|| ArgErrors::whole("more threads than there are"))?;
+        Ok(Measured::Common { rate, counts, seen: 0 })
+    }
+
+    #[inline]
+    fn update(&mut self, now: i64, events: u64) -> &Rate {
+        match self {
+            Measured::Own(rate) => {
+                rate.update(now, events);
+                rate
+            }
+            Measured::Common { rate, counts, seen } => {
+                if rate.is_over(now) {
+                    let total =
+                        counts.of().fold(0_u64, |sum, words| sum.wrapping_add(words.get(0)));
+                    rate.spread(now, total.wrapping_sub(std::mem::replace(seen, total)));
+                }
+                counts.write(|words| words.add(0, events));
+                rate
+            }
+        }
+    }
+}
+
+struct Meter {
+    rate: Measured,
+    bounds: Vec<u64>,
+    bytes: bool,
+}
+
+fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    let bytes = args.class() == "BandwidthMeter";
+    let (rates, outputs) = (args.rest().len(), args.env().outputs);
+    if rates == 0 {
+        return Err(ArgErrors::whole("missing argument RATE: give a rate for each bound"));
+    }
+    if outputs != rates + 1 {
+        let message = format!("{rates} rates need {} outputs, {outputs} are used", rates + 1);
+        return Err(ArgErrors::whole(message));
+    }
+    let mut bounds: Vec<u64> = Vec::with_capacity(rates);
+    for (index, text) in args.rest() {
+        let wrong = |why: String| args.rest_error(index, format!("RATE: {why}"));
+        let parsed = if bytes {
+            args.parse::<Bandwidth>(text).map(|Bandwidth(rate)| rate)
+        } else {
+            args.parse::<u32>(text).map(u64::from)
+        };
+        let rate = parsed.map_err(wrong)?;
+        if rate > RATE_MAX {
+            return Err(wrong(format!("{text} is too large; at most {RATE_MAX} a second")).into());
+        }
+        if bounds.last().is_some_and(|last| *last >= rate) {
+            return Err(wrong(format!("{text} is not above the rate before it")).into());
+        }
+        bounds.push(rate);
+    }
+    Ok(Box::new(Meter { rate: Measured::build(args)?, bounds, bytes }))
+}
+
+impl Element for Meter {
+    fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        if let Measured::Common { .. } = self.rate {
+            // A thread whose first packet comes late is to know what the others counted.
+            self.rate.update(cx.now(), 0);
+        }
+        Ok(())
+    }
+
+    fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
+        let events = if self.bytes { batch.bytes() } else { batch.len() as u64 };
+        let rate = self.rate.update(cx.now(), events);
+        // The average moves between milliseconds only: it is the same for the whole batch.
+        let output = self.bounds.iter().filter(|bound| rate.reaches(**bound)).count();
+        if output > 0 {
+            cx.emit_all(output, batch);
+        }
+    }
+}
+
+impl Handlers for Meter {
+    fn read_handler(
+        &mut self,
+        cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
+        match name {
+            "rate" => Ok(self.rate.update(cx.now(), 0).text()),
+            "meters" => Ok(self.bounds.iter().map(|bound| format!("{bound}\n")).collect()),
+            _ => Err(HandlerError::no_read(name)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use thruway_packet::Packet;
+
+    use super::*;
+    use thruway_elements_rig::Rig;
+
+    const MS: i64 = 1_000_000;
+
+    proptest! {
+        /// Threads among whom a steady stream is spread send packets where one thread would that
+        /// has them all, but for the part of them that one millisecond may differ.
+        #[test]
+        fn replicas_measure_one_rate(
+            threads in 2usize..5,
+            per_ms in 1usize..40,
+            bound in 1u32..40_000,
+            seats in prop::collection::vec(0usize..5, 300..400),
+        ) {
+            let texts = [bound.to_string()];
+            let mut all = Rig::replicas(&ENTRY, &texts, 2, threads).unwrap();
+            for seat in &seats {
+                for _ in 0..per_ms {
+                    all[seat % threads].push([Packet::zeroed(60).unwrap()]);
+                }
+                all.iter_mut().for_each(|replica| replica.pass(MS));
+            }
+            let rate = per_ms as f64 * 1000.0;
+            // A sixteenth of what may be of the present millisecond.
+            let slack = rate / 100.0 + (per_ms + threads) as f64 * 1000.0 / 16.0;
+            for replica in &mut all {
+                let text = replica.read("rate", "").unwrap();
+                let told: f64 = text.parse().unwrap();
+                prop_assert!((told - rate).abs() <= slack, "{told} {rate}");
+                let out = replica.push([Packet::zeroed(60).unwrap()]);
+                let is_close = (rate - f64::from(bound)).abs() <= slack;
+                let reached = out[1].len() == 1;
+                prop_assert!(is_close || reached == (rate >= f64::from(bound)));
+            }
+        }
+    }
+}

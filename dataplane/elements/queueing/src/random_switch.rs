@@ -1,0 +1,59 @@
+//! RandomSwitch: sends packets to outputs by chance.
+
+use thruway_element::{
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic,
+    Ty, Verdict,
+};
+use thruway_packet::Batch;
+
+use thruway_elements_support::random::{Random, seed_of};
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::built::<RandomSwitch>(
+    Spec {
+        name: "RandomSwitch",
+        topic: Topic::Queueing,
+        summary: "sends each packet to an output chosen by chance",
+        docs: "Each packet leaves by an output that is chosen at random, all with the same \
+               probability. With SEED (not in Click), two runs choose the same.",
+        example: "InfiniteSource(LIMIT 3, STOP true) -> s :: RandomSwitch;\n\
+                  s[0] -> Print(heads) -> Discard; s[1] -> Print(tails) -> Discard",
+        ports: "1/1-",
+        processing: "h/h",
+        straight: true,
+        args: &[Arg::keyword(
+            "SEED",
+            Ty::UInt,
+            "start of the random numbers; else each run differs",
+        )],
+        changes: Changes::Nothing,
+        // With two outputs; more of them are worse.
+        cost: &[Operation::Random.once(), Operation::Sort.once(), Operation::Surprise.times(0.5)],
+        replicas: Replicas::Apart("each draws numbers of its own"),
+        ..Spec::DEFAULT
+    },
+    build,
+);
+
+#[derive(Handlers)]
+struct RandomSwitch {
+    /// start of the random numbers: give it as SEED to repeat this run
+    #[handler(read)]
+    seed: u64,
+    random: Random,
+}
+
+fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    let seed = seed_of(args)?;
+    Ok(Box::new(RandomSwitch { seed, random: Random::of_element(args, seed) }))
+}
+
+impl Element for RandomSwitch {
+    fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
+        let outputs = cx.outputs() as u64;
+        cx.sift(batch, |_| match self.random.below(outputs) as usize {
+            0 => Verdict::Pass,
+            output => Verdict::To(output),
+        });
+    }
+}

@@ -1,0 +1,104 @@
+//! Tee: a copy for every output.
+
+use std::ops::Range;
+
+use thruway_element::{
+    Arg, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, Load, Operation, Purpose,
+    Replicas, Spec, Topic, Ty,
+};
+use thruway_packet::{Batch, Packet};
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        name: "Tee",
+        topic: Topic::Queueing,
+        summary: "copies packets to all outputs",
+        docs: "Each packet leaves by every output: as a copy by all but the last. Tee has as many \
+               outputs as are connected; N, if given, says how many that should be.",
+        example: "InfiniteSource(LIMIT 1, STOP true) -> t :: Tee(2);\n\
+                  t[0] -> Print(a) -> Discard; t[1] -> Print(b) -> Discard",
+        ports: "1/1-",
+        processing: "h/h",
+        args: &[OUTPUTS],
+        changes: Changes::Nothing,
+        cost: &[Operation::Clone.once()],
+        replicas: Replicas::Alike,
+        purpose: Purpose::CopyToAll,
+        ..Spec::DEFAULT
+    },
+    build,
+)
+.with_cost_model::<Tee>();
+
+pub(super) const OUTPUTS: Arg = Arg::optional("N", Ty::UInt, "number of outputs there should be");
+
+/// See the spec.
+pub static PULL: Entry = Entry::new(
+    Spec {
+        name: "PullTee",
+        summary: "copies packets that are pulled to its other outputs",
+        docs: "Packets are pulled through input 0 and output 0; of each, a copy is pushed out of \
+               every other output. PullTee has as many outputs as are connected; N, if \
+               given, says how many that should be.",
+        example: "InfiniteSource(LIMIT 1) -> Queue -> t :: PullTee(2) -> Unqueue -> Discard;\n\
+                  t[1] -> Print(copy) -> Discard",
+        processing: "l/lh",
+        replicas: Replicas::Alike,
+        ..ENTRY.spec
+    },
+    build,
+)
+.with_cost_model::<Tee>();
+
+pub(super) struct Tee {
+    /// Whether output 0 is pulled.
+    pull: bool,
+    outputs: usize,
+}
+
+pub(super) fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    let outputs = args.env().outputs;
+    match args.opt::<usize>("N")? {
+        Some(n) if n != outputs => {
+            let message = format!("{n}, but {outputs} outputs are connected; write {outputs}");
+            Err(args.error("N", message).into())
+        }
+        _ => Ok(Box::new(Tee { pull: args.class() == "PullTee", outputs })),
+    }
+}
+
+/// Sends copies of a packet out of these outputs.
+pub(super) fn copy_to_outputs(cx: &mut Cx<'_>, packet: &Packet, ports: Range<usize>) {
+    for port in ports {
+        if let Some(copy) = cx.duplicate(packet) {
+            cx.emit(port, copy);
+        }
+    }
+}
+
+/// What so many copies of a packet cost.
+pub(super) fn copying(copies: usize, load: &Load) -> Vec<Cost> {
+    let copies = copies as f64;
+    let lines = copies * Load::lines(load.packet_bytes);
+    vec![Operation::Clone.times(copies), Operation::CopyLine.times(lines)]
+}
+
+impl Element for Tee {
+    fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
+        let Some(last) = cx.outputs().checked_sub(1) else { return };
+        let copied = if self.pull { 1..last + 1 } else { 0..last };
+        for packet in batch.iter() {
+            copy_to_outputs(cx, packet, copied.clone());
+        }
+        if !self.pull {
+            cx.emit_all(last, batch);
+        }
+    }
+}
+
+impl CostModel for Tee {
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        Some(copying(self.outputs.saturating_sub(1), load))
+    }
+}

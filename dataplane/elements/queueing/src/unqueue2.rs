@@ -1,0 +1,87 @@
+//! Unqueue2: from pull to push, as far as there is room.
+
+use thruway_element::{
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handlers, NOTHING_MORE, Replicas, Run, Spec,
+    Threading, Topic, Ty,
+};
+use thruway_packet::{Batch, MAX_BATCH};
+
+use super::red::find_stores;
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::built::<Unqueue2>(
+    Spec {
+        name: "Unqueue2",
+        topic: Topic::Queueing,
+        summary: "pulls packets and pushes them on while there is room for them",
+        docs: "Pulls up to BURST packets whenever it is scheduled (0 for all there are, at most 256 \
+               at a time) and pushes them, but no more than the fullest of the nearest queues \
+               downstream, or of those that QUEUES names, has room for.",
+        example: "InfiniteSource -> Queue -> Unqueue2 -> Queue(5) -> Shaper(10) -> Unqueue \
+                  -> Discard",
+        processing: "l/h",
+        args: &[
+            Arg::optional("BURST", Ty::UInt, "packets per scheduling; 0 for all there are").or("1"),
+            Arg::keyword("QUEUES", Ty::Any, "names of the queues to watch, with blanks between"),
+        ],
+        threading: Threading::Task,
+        changes: Changes::Nothing,
+        cost: NOTHING_MORE,
+        replicas: Replicas::Single,
+        ..Spec::DEFAULT
+    },
+    build,
+);
+
+#[derive(Handlers)]
+struct Unqueue2 {
+    burst: usize,
+    /// What QUEUES names, if it is given.
+    named: Option<Vec<String>>,
+    queues: Vec<u32>,
+    /// packets moved
+    #[handler(sum)]
+    count: u64,
+    batch: Batch,
+}
+
+fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    let burst = match args.get::<u32>("BURST")? as usize {
+        0 => MAX_BATCH,
+        burst => burst.min(MAX_BATCH),
+    };
+    let names = args.text("QUEUES").map(|text| text.split_whitespace().map(str::to_owned));
+    Ok(Box::new(Unqueue2 {
+        burst,
+        named: names.map(Iterator::collect),
+        queues: Vec::new(),
+        count: 0,
+        batch: Batch::with_room(),
+    }))
+}
+
+impl Element for Unqueue2 {
+    fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.queues = match &self.named {
+            Some(names) => find_stores(cx, names)?,
+            None => cx.nearest_stores_downstream(),
+        };
+        Ok(())
+    }
+
+    fn run(&mut self, cx: &mut Cx<'_>) -> Run {
+        let stores = self.queues.iter().filter_map(|queue| cx.storage(*queue));
+        let room = stores.map(|store| store.capacity.saturating_sub(store.len)).min();
+        let burst = self.burst.min(room.unwrap_or(usize::MAX));
+        if burst == 0 {
+            return Run::Idle;
+        }
+        cx.pull(0, burst, &mut self.batch);
+        if self.batch.is_empty() {
+            return Run::Idle;
+        }
+        self.count += self.batch.len() as u64;
+        cx.emit_all(0, &mut self.batch);
+        Run::Again
+    }
+}

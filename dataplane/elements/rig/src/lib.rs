@@ -1,0 +1,317 @@
+//! An element alone, for tests: batches go in, what comes out of each output is looked at.
+#![forbid(unsafe_code)]
+
+use std::collections::HashMap;
+use std::os::fd::{OwnedFd, RawFd};
+use std::sync::{Arc, Mutex};
+
+use thruway_element::{
+    Addresses, ArgErrors, Args, Buffer, Cx, Element, Entry, Env, HandlerError, Host, NodeStats,
+    PullFrom, Run, Shared, Slot, Staged, Target, Wires,
+};
+use thruway_packet::{Batch, Packet};
+
+/// The element and its surroundings.
+pub struct Rig {
+    entry: &'static Entry,
+    element: Box<dyn Element>,
+    wires: Wires,
+    host: Alone,
+}
+
+/// An engine that only takes messages.
+#[derive(Default)]
+struct Alone {
+    lines: Vec<String>,
+    timers: Vec<(u32, i64)>,
+    others: Others,
+}
+
+/// Replicas in other threads: threads, the own one, packets in a ring at most, and the rings.
+#[derive(Default)]
+struct Others {
+    all: Vec<usize>,
+    own: usize,
+    capacity: usize,
+    rings: Arc<Rings>,
+}
+
+/// By the threads that a ring leads from and to.
+type Rings = Mutex<HashMap<(usize, usize), Vec<Packet>>>;
+
+impl Others {
+    /// Takes what others have handed over.
+    fn take(&self) -> Vec<Batch> {
+        let mut rings = self.rings.lock().unwrap();
+        let mine =
+            rings.iter_mut().filter(|((_, to), packets)| *to == self.own && !packets.is_empty());
+        mine.map(|(_, packets)| packets.drain(..).collect()).collect()
+    }
+}
+
+impl Host for Alone {
+    fn pull(&mut self, _: &mut Wires, _: PullFrom, _: usize, _: &mut Batch) {}
+    fn handoff(&mut self, _: u32, thread: usize, batch: &mut Batch) -> usize {
+        let Others { own, capacity, rings, .. } = &self.others;
+        let mut rings = rings.lock().unwrap();
+        let ring = rings.entry((*own, thread)).or_default();
+        let room = batch.len().min(capacity - ring.len());
+        ring.extend(batch.drain_front(room));
+        room
+    }
+    fn threads(&self, _: u32) -> &[usize] {
+        &self.others.all
+    }
+    fn set_timer(&mut self, _: u32, token: u32, at: i64) {
+        self.timers.push((token, at));
+    }
+    fn clear_timer(&mut self, _: u32, token: u32) {
+        self.timers.retain(|(set, _)| *set != token);
+    }
+    fn watch(&mut self, _: RawFd, _: Option<OwnedFd>) {}
+    fn read(&mut self, _: &mut Wires, _: u32, call: &str) -> Result<String, HandlerError> {
+        Err(HandlerError::no_read(call))
+    }
+    fn write(&mut self, _: &mut Wires, _: u32, call: &str, _: &str) -> Result<(), HandlerError> {
+        Err(HandlerError::no_write(call))
+    }
+    fn write_later(&mut self, _: u32, _: String, _: String) {}
+    fn stop(&mut self) {}
+    fn pending_stops(&mut self, _: bool) -> u32 {
+        0
+    }
+    fn manage_stops(&mut self, _: u32, _: bool) -> Result<(), String> {
+        Ok(())
+    }
+    fn chatter(&mut self, line: &str) {
+        self.lines.push(line.to_owned());
+    }
+    fn find(&self, _: u32, _: &str) -> Option<u32> {
+        None
+    }
+    fn describe(&self, _: u32) -> Option<(&str, &str)> {
+        None
+    }
+    fn burst(&self) -> usize {
+        1
+    }
+}
+
+impl Rig {
+    /// An initialised element with this many outputs.
+    pub fn new<S: AsRef<str>>(
+        entry: &'static Entry,
+        texts: &[S],
+        outputs: usize,
+    ) -> Result<Rig, ArgErrors> {
+        Rig::with_inputs(entry, texts, 1, outputs)
+    }
+
+    /// The same with several inputs; [`Rig::push_at`] serves them.
+    pub fn with_inputs<S: AsRef<str>>(
+        entry: &'static Entry,
+        texts: &[S],
+        inputs: usize,
+        outputs: usize,
+    ) -> Result<Rig, ArgErrors> {
+        let texts: Vec<String> = texts.iter().map(|text| text.as_ref().to_owned()).collect();
+        let (addresses, shared) = (Addresses::default(), Shared::default());
+        let env = Env::alone("tested", entry.spec.name, &addresses, &shared);
+        let env = Env { inputs, outputs, ..env };
+        let element = (entry.build)(&Args::sort(&entry.spec, &texts, &env)?)?;
+        Rig::around(element, entry, outputs).map_err(ArgErrors::whole)
+    }
+
+    /// Initialised replicas of an element in so many threads.
+    pub fn replicas<S: AsRef<str>>(
+        entry: &'static Entry,
+        texts: &[S],
+        outputs: usize,
+        threads: usize,
+    ) -> Result<Vec<Rig>, ArgErrors> {
+        let texts: Vec<String> = texts.iter().map(|text| text.as_ref().to_owned()).collect();
+        let (addresses, shared) = (Addresses::default(), Shared::default());
+        let rings = Arc::default();
+        let replica = |thread| {
+            let env = Env::alone("tested", entry.spec.name, &addresses, &shared);
+            let env = Env { thread, threads, rank: thread, inputs: 1, outputs, ..env };
+            let element = (entry.build)(&Args::sort(&entry.spec, &texts, &env)?)?;
+            let capacity = entry.rings(&*element).capacity;
+            let (all, rings) = ((0..threads).collect(), Arc::clone(&rings));
+            let others = Others { all, own: thread, capacity, rings };
+            Rig::among(others, element, entry, outputs).map_err(ArgErrors::whole)
+        };
+        (0..threads).map(replica).collect()
+    }
+
+    /// An element of the entry's class that was built already; initializes it.
+    pub fn around(
+        element: Box<dyn Element>,
+        entry: &'static Entry,
+        outputs: usize,
+    ) -> Result<Rig, String> {
+        Rig::among(Others::default(), element, entry, outputs)
+    }
+
+    fn among(
+        others: Others,
+        element: Box<dyn Element>,
+        entry: &'static Entry,
+        outputs: usize,
+    ) -> Result<Rig, String> {
+        let slot = |port| Slot { node: 1, port: port as u32 };
+        let wires = Wires {
+            slots: (0..outputs).map(slot).collect(),
+            targets: (0..outputs as u32).map(Target::Slot).collect(),
+            // The second node stands for whoever is behind.
+            first_target: vec![0, outputs as u32, outputs as u32],
+            sources: vec![None],
+            first_source: vec![0, 1],
+            pending: (0..outputs).map(|_| Batch::new()).collect(),
+            ready: vec![0; outputs / 64 + 1],
+            stats: Arc::new(vec![NodeStats::new(&entry.spec)]),
+            staged: Staged::of(others.all.len(), others.own),
+            ..Wires::default()
+        };
+        let mut rig = Rig { entry, element, wires, host: Alone { others, ..Alone::default() } };
+        rig.with(|element, cx| element.initialize(cx))?;
+        Ok(rig)
+    }
+
+    /// Runs the task once, behind what other replicas handed over; what it says, and what leaves by
+    /// each output.
+    pub fn run(&mut self) -> (Run, Vec<Vec<Packet>>) {
+        for mut batch in self.host.others.take() {
+            let entry = self.entry;
+            self.with(|element, cx| {
+                entry.handed(element, cx, &mut batch);
+                cx.emit_all(0, &mut batch);
+            });
+        }
+        let said = self.with(|element, cx| element.run(cx));
+        (said, self.left())
+    }
+
+    /// Lets time pass, nanoseconds.
+    pub fn pass(&mut self, ns: i64) {
+        self.wires.now += ns;
+    }
+
+    /// The same; timers go off when they are due. What leaves by each output.
+    pub fn pass_on_time(&mut self, ns: i64) -> Vec<Vec<Packet>> {
+        let end = self.wires.now + ns;
+        let mut left: Vec<Vec<Packet>> = self.left();
+        loop {
+            let next = (0..self.host.timers.len()).min_by_key(|at| self.host.timers[*at].1);
+            let Some(at) = next.filter(|at| self.host.timers[*at].1 <= end) else { break };
+            let (token, due) = self.host.timers.swap_remove(at);
+            self.wires.now = self.wires.now.max(due);
+            self.with(|element, cx| element.timer(cx, token));
+            left.iter_mut().zip(self.left()).for_each(|(all, more)| all.extend(more));
+        }
+        self.wires.now = end;
+        left
+    }
+
+    /// Packets that other replicas have still to take from this one.
+    pub fn handing(&self) -> usize {
+        let Others { own, rings, .. } = &self.host.others;
+        let rings = rings.lock().unwrap();
+        rings.iter().filter(|((from, _), _)| from == own).map(|(_, packets)| packets.len()).sum()
+    }
+
+    /// Packets that the element holds.
+    pub fn holding(&self) -> usize {
+        self.entry.buffer(&*self.element).map_or(0, Buffer::holding)
+    }
+
+    /// Has the element's state taken over by that of another, as in a hot swap.
+    pub fn hand_over_to(&mut self, next: &mut Rig) {
+        let old = self.entry.hot_swap_mut(&mut *self.element);
+        let new = next.entry.hot_swap_mut(&mut *next.element);
+        if let (Some(old), Some(new)) = (old, new)
+            && let Some(state) = old.hand_over()
+        {
+            new.take_over(state);
+        }
+    }
+
+    /// Ends the element.
+    pub fn finish(&mut self) -> Result<(), String> {
+        self.with(|element, cx| element.finish(cx))
+    }
+
+    fn left(&mut self) -> Vec<Vec<Packet>> {
+        self.wires.pending.iter_mut().map(|batch| batch.drain().collect()).collect()
+    }
+
+    fn with<T>(&mut self, f: impl FnOnce(&mut dyn Element, &mut Cx<'_>) -> T) -> T {
+        f(&mut *self.element, &mut Cx::new(0, &mut self.wires, &mut self.host))
+    }
+
+    /// What leaves by each output after one batch went in.
+    pub fn push(&mut self, packets: impl IntoIterator<Item = Packet>) -> Vec<Vec<Packet>> {
+        self.push_at(0, packets)
+    }
+
+    /// The same, in at this input.
+    pub fn push_at(
+        &mut self,
+        port: usize,
+        packets: impl IntoIterator<Item = Packet>,
+    ) -> Vec<Vec<Packet>> {
+        let mut batch: Batch = packets.into_iter().collect();
+        self.with(|element, cx| {
+            element.process(cx, port, &mut batch);
+            if !batch.is_empty() {
+                cx.emit_all(0, &mut batch);
+            }
+        });
+        self.left()
+    }
+
+    /// Has a batch processed, and what `between` does done, then runs the task; what has left by
+    /// output 0 comes back in the batch. Allocates nothing itself.
+    pub fn turn(&mut self, batch: &mut Batch, between: impl FnOnce()) {
+        self.with(|element, cx| element.process(cx, 0, batch));
+        between();
+        let _ = self.with(|element, cx| element.run(cx));
+        batch.append(&mut self.wires.pending[0]);
+    }
+
+    /// Allocations while a batch of copies of a frame passes, once another one has passed.
+    pub fn allocations(&mut self, port: usize, bytes: &[u8]) -> u64 {
+        let mut count = 0;
+        for _ in 0..2 {
+            let packet = || Packet::new(bytes).expect("memory");
+            let mut batch: Batch = (0..64).map(|_| packet()).collect();
+            let process = || self.with(|element, cx| element.process(cx, port, &mut batch));
+            count = allocation_counter::measure(process).count_total;
+            let done: usize = batch.len() + self.left().iter().map(Vec::len).sum::<usize>();
+            assert!(done >= 64 || self.drops().iter().sum::<u64>() >= 64);
+        }
+        count
+    }
+
+    /// Drops so far, by reason.
+    pub fn drops(&self) -> Vec<u64> {
+        self.wires.stats[0].drops.iter().map(|count| count.get()).collect()
+    }
+
+    /// What the user was told.
+    pub fn told(&self) -> &[String] {
+        &self.host.lines
+    }
+
+    /// Reads a handler.
+    pub fn read(&mut self, name: &str, param: &str) -> Result<String, HandlerError> {
+        let entry = self.entry;
+        self.with(|element, cx| entry.read(element, cx, name, param))
+    }
+
+    /// Writes a handler.
+    pub fn write(&mut self, name: &str, value: &str) -> Result<(), HandlerError> {
+        let entry = self.entry;
+        self.with(|element, cx| entry.write(element, cx, name, value))
+    }
+}

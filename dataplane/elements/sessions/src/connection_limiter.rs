@@ -1,0 +1,312 @@
+//! ConnectionLimiter: how many connections a source may have.
+
+use std::any::Any;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::net::{IpAddr, Ipv6Addr};
+
+use thruway_element::{
+    Arg, ArgError, ArgErrors, Args, Changes, Cx, Direction, Element, Entry, Handler, HandlerError,
+    Handlers, HotSwap, Merge, Opening, Operation, PerSession, Reason, Replicas, Session,
+    SessionFunction, Spec, Topic, Ty, Verdict, Wants, handler_value, reasons,
+};
+use thruway_flow::Ended;
+use thruway_packet::{Batch, Packet};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use sources::{Over, Source, Sources};
+use thruway_elements_support::pace::Pace;
+
+mod sources;
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        name: "ConnectionLimiter",
+        topic: Topic::Sessions,
+        summary: "limits the open connections of each source, and how fast it opens them",
+        docs: "A source may have MAX connections open at a time, and open RATE a second, BURST of \
+               them at once; at least one of MAX and RATE is to be given. A connection is a \
+               session of FlowClassifier (TCP, UDP, ICMP queries...), open from its first packet \
+               until it has timed out or was ended; its source is the address that its first \
+               packet came from, under PREFIX bits (IPv4) or PREFIX6 bits (IPv6), so that a whole \
+               network can count as one. Packets that would open one more leave by output 1, if \
+               that is connected, or are dropped; connections that are open go on. A refused \
+               packet counts as no connection, and its next one asks again.\n\n\
+               BURST is RATE if it is not given. A source is forgotten when it has no connection \
+               and could open BURST again. Up to SOURCES_MAX are known; beyond, new ones are \
+               refused (sources). Each thread counts the connections that begin there: where \
+               several threads serve one source it may have MAX in each.\n\n\
+               Packets without a session pass. It is FlowClassifier that finds sessions, so it \
+               must be upstream.",
+        example: "FromDump(examples/captures/lan.pcap, STOP true) -> FlowClassifier \
+                  ~> ConnectionLimiter(MAX 20, RATE 10) -> Discard",
+        ports: "1/1-2",
+        processing: "a/ah",
+        args: &[
+            Arg::keyword("MAX", Ty::UInt, "most open connections of a source"),
+            Arg::keyword("RATE", Ty::UInt, "new connections of a source per second"),
+            Arg::keyword("BURST", Ty::UInt, "new connections that may come at once"),
+            Arg::keyword("PREFIX", Ty::UInt, "bits of an IPv4 address that tell sources").or("32"),
+            Arg::keyword("PREFIX6", Ty::UInt, "bits of an IPv6 address that do").or("128"),
+            Arg::keyword("SOURCES_MAX", Ty::UInt, "most sources that are known").or("65536"),
+        ],
+        drops: Refused::DROPS,
+        handlers: &[
+            Handler::both("max", "most open connections of a source; 0: any number"),
+            Handler::sum("open", "open connections"),
+            Handler::sum("sources", "sources that are known"),
+            Handler {
+                merge: Merge::Concat,
+                ..Handler::read("busiest", "the sources with the most connections: so many lines")
+            },
+        ],
+        wants: Wants { shared_words: 1, ..Wants::session::<Counted>("connection") },
+        changes: Changes::Nothing,
+        cost: &[Operation::SessionState.once()],
+        replicas: Replicas::Apart(
+            "each counts the connections that begin in its thread: a source may have MAX in each",
+        ),
+        ..Spec::DEFAULT
+    },
+    build,
+)
+.with_session_function::<ConnectionLimiter>()
+.with_hot_swap::<ConnectionLimiter>()
+.with_handlers::<ConnectionLimiter>();
+
+reasons! {
+    /// Why a packet goes no further.
+    enum Refused {
+        Open = "max": "its source has as many open connections as it may",
+        Rate = "rate": "its source opens connections too fast",
+        Sources = "sources": "more sources than SOURCES_MAX",
+    }
+}
+
+/// Output for what is refused.
+const REFUSED: usize = 1;
+/// Lines of the handler `busiest` when no number is given.
+const BUSIEST: usize = 10;
+/// Most of SOURCES_MAX.
+const SOURCES_MAX: u32 = 1 << 24;
+
+/// State of a session: the number of its source and 1, or [`ELSEWHERE`].
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable,
+)]
+#[repr(transparent)]
+struct Counted(u32);
+
+/// Another thread's replica counts it, or nobody: an error without its connection.
+const ELSEWHERE: Counted = Counted(u32::MAX);
+
+struct ConnectionLimiter {
+    limiter: Limiter,
+}
+
+/// The function proper.
+struct Limiter {
+    sources: Sources,
+    /// Bits of the address that count, of both versions in IPv6's form.
+    prefixes: [u8; 2],
+    open: u64,
+    /// Present time.
+    now: i64,
+}
+
+fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    let rate = args.opt::<u64>("RATE")?;
+    let burst = args.opt::<u64>("BURST")?;
+    let pace = match (rate, burst) {
+        (Some(rate), burst) => {
+            let pace = Pace::new(rate, burst.unwrap_or(rate));
+            Some(pace.map_err(|message| args.error("RATE", message))?)
+        }
+        (None, Some(_)) => return Err(args.error("BURST", "is nothing without RATE").into()),
+        (None, None) => None,
+    };
+    let most = args.opt::<u32>("MAX")?;
+    if most == Some(0) {
+        return Err(args.error("MAX", "must be at least 1").into());
+    }
+    if most.is_none() && pace.is_none() {
+        return Err(ArgErrors::whole("give MAX (connections), RATE (new ones per second) or both"));
+    }
+    let bits = |name, bits_max: u8| -> Result<u8, ArgError> {
+        match args.get::<u8>(name)? {
+            bits if bits <= bits_max => Ok(bits),
+            _ => Err(args.error(name, format!("must be from 0 to {bits_max}"))),
+        }
+    };
+    let prefixes = [bits("PREFIX", 32)? + 96, bits("PREFIX6", 128)?];
+    let sources_max = match args.get::<u32>("SOURCES_MAX")? {
+        n @ 1..=SOURCES_MAX => n,
+        _ => {
+            let message = format!("must be from 1 to {SOURCES_MAX}");
+            return Err(args.error("SOURCES_MAX", message).into());
+        }
+    };
+    let sources = Sources::new(most, pace, sources_max, seed());
+    let limiter = Limiter { sources, prefixes, open: 0, now: 0 };
+    Ok(Box::new(ConnectionLimiter { limiter }))
+}
+
+/// Whoever knew it could make sources collide.
+fn seed() -> [u64; 2] {
+    std::array::from_fn(|_| RandomState::new().build_hasher().finish())
+}
+
+/// What one element leaves to another.
+struct Kept {
+    sources: Sources,
+    open: u64,
+}
+
+/// Who opened the session of this packet.
+fn opener(packet: &Packet, direction: Direction) -> Option<IpAddr> {
+    let head = packet.network();
+    let (v4, v6) = match direction {
+        Direction::Forward => (12, 8),
+        Direction::Reply => (16, 24),
+    };
+    match head.first()? >> 4 {
+        4 => head.get(v4..)?.first_chunk::<4>().map(|addr| (*addr).into()),
+        6 => head.get(v6..)?.first_chunk::<16>().map(|addr| (*addr).into()),
+        _ => None,
+    }
+}
+
+impl Limiter {
+    fn source(&self, addr: IpAddr) -> Source {
+        let [prefix4, prefix6] = self.prefixes;
+        let (addr, prefix) = match addr {
+            IpAddr::V4(addr) => (addr.to_ipv6_mapped(), prefix4),
+            IpAddr::V6(addr) => (addr, prefix6),
+        };
+        let mask = u128::MAX.checked_shl(128 - u32::from(prefix)).unwrap_or(0);
+        let bits = addr.to_bits() & mask;
+        [96, 64, 32, 0].map(|shift| (bits >> shift) as u32)
+    }
+}
+
+impl PerSession for Limiter {
+    type State = Counted;
+    const REFUSES_TO: Option<usize> = Some(REFUSED);
+
+    fn open(
+        &mut self,
+        opening: &mut Opening<'_>,
+        packet: &mut Packet,
+        state: &mut Counted,
+    ) -> Result<(), Reason> {
+        *state = ELSEWHERE;
+        if opening.answers.published().is_some() || opening.related {
+            return Ok(());
+        }
+        let Some(addr) = opener(packet, opening.direction) else { return Ok(()) };
+        let source = self.source(addr);
+        let index = self.sources.open(source, opening.now).map_err(|over| match over {
+            Over::Open => Refused::Open,
+            Over::Rate => Refused::Rate,
+            Over::NoRoom => Refused::Sources,
+        })?;
+        *state = Counted(index + 1);
+        opening.answers.publish(&[1]);
+        self.open += 1;
+        Ok(())
+    }
+
+    #[inline]
+    fn each(&mut self, _packet: &mut Packet, _session: &mut Session<'_, Counted>) -> Verdict {
+        Verdict::Pass
+    }
+
+    fn close(&mut self, state: &Counted, _why: Ended) {
+        if *state == ELSEWHERE {
+            return;
+        }
+        self.open = self.open.saturating_sub(1);
+        if let Some(index) = state.0.checked_sub(1) {
+            self.sources.close(index, self.now);
+        }
+    }
+}
+
+/// A source as people write it.
+fn written(source: Source) -> String {
+    let bits = source.iter().fold(0_u128, |bits, word| bits << 32 | u128::from(*word));
+    Ipv6Addr::from_bits(bits).to_canonical().to_string()
+}
+
+impl Element for ConnectionLimiter {
+    fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
+        self.limiter.now = cx.now();
+        cx.per_session(&mut self.limiter, batch);
+    }
+}
+
+impl Handlers for ConnectionLimiter {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        param: &str,
+    ) -> Result<String, HandlerError> {
+        match name {
+            "max" => Ok(self.limiter.sources.most.unwrap_or(0).to_string()),
+            "open" => Ok(self.limiter.open.to_string()),
+            "sources" => Ok(self.limiter.sources.len().to_string()),
+            "busiest" => {
+                let count =
+                    if param.is_empty() { BUSIEST } else { handler_value("busiest", param)? };
+                let lines = self.limiter.sources.busiest(count).into_iter();
+                let lines = lines.map(|(source, open)| format!("{} {open}\n", written(source)));
+                Ok(lines.collect())
+            }
+            _ => Err(HandlerError::no_read(name)),
+        }
+    }
+
+    fn write_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
+        if name != "max" {
+            return Err(HandlerError::no_write(name));
+        }
+        let most = handler_value::<u32>(name, value)?;
+        self.limiter.sources.most = (most > 0).then_some(most);
+        Ok(())
+    }
+}
+
+impl HotSwap for ConnectionLimiter {
+    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
+        let Limiter { sources, open, .. } = &mut self.limiter;
+        let none = Sources::new(None, None, 1, seed());
+        let kept = Kept { sources: std::mem::replace(sources, none), open: std::mem::take(open) };
+        Some(Box::new(kept))
+    }
+
+    /// The sources that are known keep their room, and are counted as before.
+    fn take_over(&mut self, state: Box<dyn Any + Send>) {
+        let Ok(kept) = state.downcast::<Kept>() else { return };
+        let Sources { most, pace, .. } = self.limiter.sources;
+        (self.limiter.sources, self.limiter.open) = (kept.sources, kept.open);
+        (self.limiter.sources.most, self.limiter.sources.pace) = (most, pace);
+    }
+}
+
+impl SessionFunction for ConnectionLimiter {
+    fn closed(&mut self, cx: &mut Cx<'_>, state: &[u8], why: Ended) {
+        self.limiter.now = cx.now();
+        if let Ok(state) = Counted::read_from_bytes(state) {
+            self.limiter.close(&state, why);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

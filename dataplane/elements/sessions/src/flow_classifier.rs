@@ -1,0 +1,495 @@
+//! FlowClassifier: where packets meet their sessions.
+
+mod tags;
+
+use std::fmt::Write as _;
+
+use thruway_element::{
+    Arg, ArgError, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, FlowEntry,
+    Handler, HandlerError, Handlers, Input, Load, Merge, Nanos, Operation, Reason, Refusal,
+    Replicas, Settings, Spec, Threading, Topic, Ty, reasons,
+};
+use thruway_elements_support::dialect::ignored;
+use thruway_elements_support::reaching::finding;
+use thruway_flow::Timeouts;
+use thruway_flow::manager::{Bounds, ClassCounts, Counts, Cursor, Filter, Kind, Manager};
+use thruway_flow::plan::{Leaf, Plan, ScratchSlot};
+use thruway_flow::table::{LINE_SLOTS, Load as TableLoad};
+use thruway_packet::Batch;
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        name: "FlowClassifier",
+        topic: Topic::Sessions,
+        summary: "classifies once for all functions behind it, and finds each packet's session",
+        docs: "Stands where packets come in. It looks at each packet's headers once (Ethernet, VLAN \
+               tags, IPv4 and IPv6 with extension headers; they are marked as CheckIPHeader marks \
+               them, but the IP checksum is not checked), finds the class that the dispatchers \
+               behind it would find (FlowDispatcher, and links written '~>'), and the session that \
+               the functions behind it want. Neither is done again on the way: dispatchers and \
+               functions find both in the packet's metadata. 'thruway check --explain' shows what \
+               was made of a configuration.\n\n\
+               Several FlowClassifiers of one configuration (one for each side, say) share one table \
+               per thread, so a connection whose two directions come in by different ones is one \
+               session. What is set at any of them counts for all, and so do the handlers, but \
+               for the counts of drops.\n\n\
+               With several threads, the first that receives a packet of a flow serves it as long as \
+               its session lasts, and others that receive its packets (because the sender or a \
+               network card moved it to another queue) hand them over to that thread, in order; \
+               where an element wants both directions of a connection in one thread (TCPIn), both. \
+               Such a packet is counted where it came and where it is served.\n\n\
+               These packets get no session: non-IP; contradictory or truncated headers; where the \
+               session has ports, fragments (use IPReassembler first) and protocols without known \
+               ports; ICMP errors about packets of no session. Such packets go on to functions, \
+               whose manuals say how they treat them. An ICMP error about a packet of a \
+               session belongs to that session and goes its way.\n\n\
+               A thread keeps at most SESSIONS_MAX sessions of each sort, of them EMBRYONIC_MAX \
+               embryonic ones (of which only one side has spoken, or whose TCP handshake is not \
+               complete). When there is no room for a new session the oldest embryonic one goes; is \
+               there none, the packet is dropped. So a flood of SYNs leaves open sessions alone. \
+               Timeouts are counted from the last packet: TCP_NEW before the handshake is complete, \
+               TCP while open (RFC 5382), TCP_CLOSING after one FIN, TCP_CLOSED after both or a RST; \
+               UDP_NEW and OTHER_NEW before there is a reply, UDP (RFC 4787), ICMP (RFC 5508) and \
+               OTHER then. A SYN for a closed connection begins a new session.\n\n\
+               What a TCP segment tells counts only if its receiver would take it (RFC 5961): a RST \
+               with the number that is expected next, FIN and data inside the window, an \
+               acknowledgement of what was sent, no SYN inside a connection, and of these a right \
+               checksum (or one that a local sender left to the network card). Other segments go on \
+               as well, for the ends to judge, and are counted (stray): whoever cannot see a \
+               connection cannot end its session. Of a connection that was not seen to open the \
+               numbers are taken as they come, until both sides agree. Sessions that are more than a \
+               connection (pair, source) end by their timeouts OTHER, whatever TCP tells.\n\n\
+               With INPUT tagged a switch in front finds the classes: 'thruway offload' gives it rules \
+               that do the same, drop what nobody behind wants, and put a tag with the class before \
+               the rest. The tag is taken off here. Only tags of the rules that 'tags' names are \
+               trusted, and only for headers that a switch reads as this element does; all other \
+               packets are classified here. Use it where nobody but that switch can send.",
+        example: "FromDump(web.pcap, STOP true) -> FlowClassifier ~> FlowDispatcher(-, SESSION connection) -> Discard",
+        processing: "h/h",
+        threading: Threading::SessionHandoff,
+        args: &[
+            Arg::keyword(
+                "INPUT",
+                Ty::Choice(&["ethernet", "ip", "marked", "tagged"]),
+                "what packets begin with; marked: the network header is where it is marked; tagged: \
+                 Ethernet, with the tags of a switch",
+            )
+            .or("ethernet"),
+            Arg::keyword("SESSIONS_MAX", Ty::UInt, "most sessions of one sort in one thread")
+                .or("1048576"),
+            Arg::keyword("EMBRYONIC_MAX", Ty::UInt, "most embryonic ones; a quarter if not given"),
+            Arg::keyword("TCP_NEW", Ty::Time, "timeout of an incomplete handshake").or("30"),
+            Arg::keyword("TCP", Ty::Time, "timeout of an open connection").or("7440"),
+            Arg::keyword("TCP_CLOSING", Ty::Time, "timeout after one FIN").or("240"),
+            Arg::keyword("TCP_CLOSED", Ty::Time, "timeout after both FINs or a RST").or("10"),
+            Arg::keyword("UDP_NEW", Ty::Time, "timeout before there is a reply").or("120"),
+            Arg::keyword("UDP", Ty::Time, "timeout afterwards").or("300"),
+            Arg::keyword("ICMP", Ty::Time, "timeout of ICMP queries").or("60"),
+            Arg::keyword("OTHER_NEW", Ty::Time, "timeout of other sessions before a reply")
+                .or("60"),
+            Arg::keyword("OTHER", Ty::Time, "timeout afterwards").or("600"),
+            Arg::keyword(
+                "EARLY_DROP",
+                Ty::Bool,
+                "whether packets that nobody behind wants or counts are dropped here",
+            )
+            .or("true"),
+            ignored("AGGCACHE"),
+            ignored("AGGTRUST"),
+            ignored("BUILDER"),
+            ignored("CACHERINGSIZE"),
+            ignored("CACHESIZE"),
+            ignored("CLEAN_TIMER"),
+            ignored("EARLYDROP"),
+            ignored("NOCUT"),
+            ignored("OPTIMIZE"),
+            ignored("ORDERED"),
+            ignored("RESERVE"),
+            ignored("VERBOSE"),
+            ignored("VERBOSE_FCB"),
+        ],
+        drops: Bad::DROPS,
+        handlers: &[
+            Handler::sum("sessions", "sessions now"),
+            Handler::sum("count", "the same, by FastClick's name"),
+            Handler::sum("count_fids", "sessions of the fullest sort that may still begin"),
+            Handler::read("capacity", "most sessions of one sort in one thread"),
+            Handler::sum("total_capacity", "the same in all threads"),
+            Handler::sum("embryonic", "embryonic ones among them"),
+            Handler::sum("created", "sessions begun"),
+            Handler::sum("expired", "sessions that timed out"),
+            Handler::sum("closed", "sessions that their protocol or a function ended"),
+            Handler::sum("evicted", "embryonic sessions that made room for others"),
+            Handler::sum("refused", "packets for whose session there was no room"),
+            Handler { merge: Merge::Concat, ..Handler::read("levels", LEVELS) },
+            Handler { merge: Merge::Concat, ..Handler::read("classes", CLASSES) },
+            Handler { merge: Merge::Concat, ..Handler::read("table", TABLE) },
+            Handler { merge: Merge::Concat, ..Handler::read("scratch", SCRATCH) },
+            Handler { merge: Merge::Concat, ..Handler::read("flows", FLOWS) },
+            Handler::sum("handed", "packets handed to the threads that serve their sessions"),
+            Handler::sum("stray", "TCP segments that tell nothing: wrong numbers or checksum"),
+            Handler::sum("sessionless", "packets without a session, a line for each reason"),
+            Handler::read("fingerprint", "a number that only the same classes have"),
+            Handler::both("tags", tags::TAGS),
+            Handler::sum("tagged", "packets whose class was that of their tag"),
+            Handler::both("offloaded", tags::OFFLOADED).shared(),
+        ],
+        cost: &[
+            Operation::HeaderParse.once(),
+            Operation::Classify.once(),
+            Operation::HashLookup.once(),
+        ],
+        changes: Changes::Nothing,
+        replicas: Replicas::Apart(
+            "each has the sessions that begin in its thread; directions that come in by two \
+             threads meet",
+        ),
+        ..Spec::DEFAULT
+    },
+    build,
+)
+.with_flow_entry::<FlowClassifier>()
+.with_cost_model::<FlowClassifier>()
+.with_handlers::<FlowClassifier>();
+
+const LEVELS: &str = "a line for each sort of session: definition, IP version, sessions, embryonic, \
+                      begun, timed out, closed, evicted, removed, refused, bytes of memory";
+
+const TABLE: &str = "a line for each sort of session: definition, IP version, load (used slots of all), \
+                     slots used, buckets, lines of overflow, longest chain ever, entries moved by \
+                     growth, insertions refused because a chain was too long";
+
+const SCRATCH: &str = "a line for each function behind: its name, definition and IP version of its \
+                       sessions, bytes of \
+                       state per session, sessions, bytes in all";
+
+const CLASSES: &str = "a line for each class of packets ('thruway check --explain' shows them): sessions, \
+                       begun, timed out, closed, evicted, removed, what its packets are";
+
+const FLOWS: &str = "sessions, a line each, of the next 1,024 records of each thread: parameter is where \
+                     to go on ('0:0' at first) and a filter such as 'proto tcp src 10.0.0.0/8 dport 80 \
+                     state open'; a last line 'next LEVEL:RECORD' where there are more. See 'thruway \
+                     ctl'";
+
+reasons! {
+    /// Why a packet goes no further.
+    enum Bad {
+        NoRoom = "no-room": "there is no room for its session",
+        Unwanted = "unwanted": "no dispatcher behind sends it anywhere",
+        Offloaded = "unwanted-offloaded": "the same, dropped by the switch in front",
+    }
+}
+
+/// Largest SESSIONS_MAX.
+const SESSIONS_MAX: u32 = 1 << 25;
+
+/// Steps of the decision that one [`Operation::Classify`] stands for: those of what it is measured
+/// with, eight on the ways to three classes.
+const CLASSIFY_STEPS: f64 = 8.0 / 3.0;
+
+pub(super) struct FlowClassifier {
+    input: Input,
+    settings: Settings,
+    /// How often [`Operation::Classify`] stands for what is decided of a packet.
+    classifies: f64,
+    /// Bytes of a session's record and of its place in the index, where there are any.
+    session: Option<(usize, f64)>,
+    /// Of the plan, with [`Input::Tagged`]: found before packets come, for it takes long.
+    fingerprint: Option<u64>,
+    /// Packets that a switch dropped.
+    offloaded: u64,
+}
+
+fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    // In the order of the spec's words.
+    let inputs = [Input::Ethernet, Input::Ip, Input::Marked, Input::Tagged];
+    let input = inputs[args.choice("INPUT")?];
+    let settings = Settings {
+        bounds: bounds(args)?,
+        timeouts: timeouts(args)?,
+        early_drop: args.get("EARLY_DROP")?,
+        ..Settings::default()
+    };
+    Ok(Box::new(FlowClassifier::new(input, settings)))
+}
+
+/// The most sessions, by the argument `name`.
+pub(super) fn sessions_max(args: &Args<'_>, name: &str) -> Result<u32, ArgError> {
+    match args.get(name)? {
+        n @ 1..=SESSIONS_MAX => Ok(n),
+        _ => Err(args.error(name, format!("expected 1 to {SESSIONS_MAX}"))),
+    }
+}
+
+fn bounds(args: &Args<'_>) -> Result<Bounds, ArgError> {
+    let sessions_max = sessions_max(args, "SESSIONS_MAX")?;
+    let embryonic_max = args.opt("EMBRYONIC_MAX")?.unwrap_or_else(|| sessions_max.div_ceil(4));
+    if !(1..=sessions_max).contains(&embryonic_max) {
+        return Err(args.error("EMBRYONIC_MAX", "expected 1 to SESSIONS_MAX"));
+    }
+    Ok(Bounds { sessions_max, embryonic_max })
+}
+
+/// Longest timeout, in seconds: times are counted in 32 bits.
+const TIMEOUT_MAX: i64 = 30 * 24 * 3600;
+
+/// The timeout that argument `name` gives, in seconds, rounded up.
+pub(super) fn seconds(args: &Args<'_>, name: &str) -> Result<u32, ArgError> {
+    let Nanos(ns) = args.get(name)?;
+    let seconds = ns.div_euclid(1_000_000_000) + i64::from(ns % 1_000_000_000 > 0);
+    match u32::try_from(seconds) {
+        Ok(s) if (1..=TIMEOUT_MAX).contains(&seconds) => Ok(s),
+        _ => Err(args.error(name, "expected one second to 30 days")),
+    }
+}
+
+fn timeouts(args: &Args<'_>) -> Result<Timeouts, ArgError> {
+    let seconds = |name: &str| seconds(args, name);
+    let [icmp, udp, other] = [seconds("ICMP")?, seconds("UDP")?, seconds("OTHER")?];
+    let tcp =
+        [seconds("TCP_NEW")?, seconds("TCP")?, seconds("TCP_CLOSING")?, seconds("TCP_CLOSED")?];
+    let (udp_new, other_new) = (seconds("UDP_NEW")?, seconds("OTHER_NEW")?);
+    Ok(Timeouts {
+        seconds: [tcp, [udp_new, udp, udp, udp], [icmp; 4], [other_new, other, other, other]],
+    })
+}
+
+/// Why a packet is dropped that was refused.
+fn reason(refusal: Refusal) -> Reason {
+    match refusal {
+        Refusal::NoRoom => Bad::NoRoom.into(),
+        Refusal::Unwanted => Bad::Unwanted.into(),
+        // If it cannot go there.
+        Refusal::Elsewhere(_) => Reason::CONGESTION,
+    }
+}
+
+/// Reasons for which packets have no session, as handlers name them.
+const SESSIONLESS: [(Kind, &str); 6] = [
+    (Kind::NotIp, "not-ip"),
+    (Kind::Malformed, "malformed"),
+    (Kind::Fragment, "fragment"),
+    (Kind::Unknown, "unknown-protocol"),
+    (Kind::Whole, "not-wanted"),
+    (Kind::Error, "icmp-error"),
+];
+
+/// The next lines of a listing.
+fn list(flows: &Manager, param: &str, now: i64) -> Result<String, String> {
+    let (at, filter) = param.trim().split_once(' ').unwrap_or((param.trim(), ""));
+    let numbers = if at.is_empty() { Some(("0", "0")) } else { at.split_once(':') };
+    let from = numbers.and_then(|(level, index)| {
+        Some(Cursor { level: level.parse().ok()?, index: index.parse().ok()? })
+    });
+    let from = from.ok_or_else(|| format!("'{at}' is no place to go on at, such as 0:0"))?;
+    let filter = Filter::parse(filter)?;
+    let mut text = String::new();
+    let next = flows.list(from, now, |flow| {
+        if filter.takes(flow) {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "{flow}");
+        }
+    });
+    if let Some(Cursor { level, index }) = next {
+        let _ = writeln!(text, "next {level}:{index}");
+    }
+    Ok(text)
+}
+
+/// A line for each level: how its table stands.
+fn table(flows: &Manager) -> String {
+    let mut text = String::new();
+    for (at, level) in flows.plan().levels.iter().enumerate() {
+        let load = flows.load(at as u8);
+        let lines = u64::from(load.buckets) + u64::from(load.overflow);
+        let share = f64::from(load.slots_used) / (lines.max(1) * LINE_SLOTS) as f64;
+        let TableLoad { buckets, overflow, slots_used, chain_max, moved, refused_full, .. } = load;
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            text,
+            "{}\t{:?}\t{share:.2}\t{slots_used}\t{buckets}\t{overflow}\t{chain_max}\t{moved}\
+             \t{refused_full}",
+            level.session, level.family
+        );
+    }
+    text
+}
+
+/// A line for each class of packets.
+fn classes(flows: &Manager) -> String {
+    let leaves = flows.plan().leaves.iter().zip(flows.classes());
+    let line = |(leaf, class): (&Leaf, &ClassCounts)| {
+        let ClassCounts { now, counts } = class;
+        let Counts { created, timed_out, closed, evicted, removed, .. } = counts;
+        let class = &leaf.class;
+        format!("{now}\t{created}\t{timed_out}\t{closed}\t{evicted}\t{removed}\t{class}\n")
+    };
+    leaves.map(line).collect()
+}
+
+/// A line for each function: what its state takes.
+fn scratch(cx: &mut Cx<'_>) -> String {
+    let Some(flows) = cx.flows() else { return String::new() };
+    let mut rows = Vec::new();
+    for (at, level) in flows.plan().levels.iter().enumerate() {
+        let (now, ..) = flows.counts(at as u8);
+        let sort = format!("{}\t{:?}", level.session, level.family);
+        let row = |room: &ScratchSlot| (room.node, sort.clone(), room.demand.size, now);
+        rows.extend(level.scratch_slots.iter().filter(|room| room.demand.size > 0).map(row));
+    }
+    let mut text = String::new();
+    for (node, sort, size, now) in rows {
+        let name = cx.host().describe(node).map_or_else(String::new, |(name, _)| name.to_owned());
+        let bytes = size as u64 * u64::from(now);
+        let _ = writeln!(text, "{name}\t{sort}\t{size}\t{now}\t{bytes}");
+    }
+    text
+}
+
+/// What a session takes: of those with the largest records, if there are several sorts.
+fn session(flows: &Manager) -> Option<(usize, f64)> {
+    let levels = 0..flows.plan().levels.len() as u8;
+    levels.map(|level| flows.session_bytes(level)).max_by_key(|(record, _)| *record)
+}
+
+/// Steps of the decision that begins at this node.
+fn steps(plan: &Plan, node: u32) -> f64 {
+    let entry = plan.entries.iter().find(|entry| entry.node == node);
+    entry.map_or(0.0, |entry| plan.decision.steps_to_leaf(entry.start))
+}
+
+impl FlowClassifier {
+    /// One that begins with packets of this kind.
+    pub(super) fn new(input: Input, settings: Settings) -> FlowClassifier {
+        FlowClassifier {
+            input,
+            settings,
+            classifies: 0.0,
+            session: None,
+            fingerprint: None,
+            offloaded: 0,
+        }
+    }
+}
+
+impl Element for FlowClassifier {
+    fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        let node = cx.node();
+        if let Some(flows) = cx.flows() {
+            self.classifies = steps(flows.plan(), node) / CLASSIFY_STEPS;
+            self.session = session(flows);
+            let is_tagged = self.input == Input::Tagged;
+            self.fingerprint = is_tagged.then(|| flows.plan().fingerprint());
+        }
+        Ok(())
+    }
+
+    fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
+        cx.classify(self.input, batch, reason);
+    }
+}
+
+impl Handlers for FlowClassifier {
+    fn read_handler(
+        &mut self,
+        cx: &mut Cx<'_>,
+        name: &str,
+        param: &str,
+    ) -> Result<String, HandlerError> {
+        let (now, node) = (cx.now(), cx.node());
+        let Some(flows) = cx.flows() else {
+            return Err(HandlerError::refused("the configuration is not running"));
+        };
+        if name == "flows" {
+            return list(flows, param, now).map_err(HandlerError::refused);
+        }
+        let levels = 0..flows.plan().levels.len() as u8;
+        let counts: Vec<(u32, u32, Counts)> = levels.map(|level| flows.counts(level)).collect();
+        let sum = |value: fn(&Counts) -> u64| counts.iter().map(|(.., c)| value(c)).sum::<u64>();
+        let most = u64::from(self.settings.bounds.sessions_max);
+        let now_of_fullest = counts.iter().map(|(now, ..)| u64::from(*now)).max().unwrap_or(0);
+        let number = match name {
+            "sessions" | "count" => counts.iter().map(|(now, ..)| u64::from(*now)).sum(),
+            "capacity" | "total_capacity" => most,
+            "count_fids" => most.saturating_sub(now_of_fullest),
+            "embryonic" => counts.iter().map(|(_, embryonic, _)| u64::from(*embryonic)).sum(),
+            "created" => sum(|c| c.created),
+            "expired" => sum(|c| c.timed_out),
+            "closed" => sum(|c| c.closed),
+            "evicted" => sum(|c| c.evicted),
+            "refused" => sum(|c| c.refused),
+            "handed" => flows.handed(),
+            "stray" => flows.stray(),
+            "tagged" => flows.tagged(),
+            "offloaded" => self.offloaded,
+            "fingerprint" => return tags::known(self.fingerprint).map(|number| number.to_string()),
+            "tags" => return Ok(tags::read(flows, node)),
+            "levels" => {
+                let mut text = String::new();
+                for (at, (now, embryonic, c)) in counts.iter().enumerate() {
+                    let level = &flows.plan().levels[at];
+                    let Counts { created, timed_out, closed, evicted, removed, refused } = c;
+                    // Writing to a string cannot fail.
+                    let _ = writeln!(
+                        text,
+                        "{}\t{:?}\t{now}\t{embryonic}\t{created}\t{timed_out}\t{closed}\t{evicted}\
+                         \t{removed}\t{refused}\t{}",
+                        level.session,
+                        level.family,
+                        flows.memory_bytes(at as u8)
+                    );
+                }
+                return Ok(text);
+            }
+            "classes" => return Ok(classes(flows)),
+            "table" => return Ok(table(flows)),
+            "scratch" => return Ok(scratch(cx)),
+            "sessionless" => {
+                let lines = SESSIONLESS
+                    .iter()
+                    .map(|(kind, name)| format!("{name} {}\n", flows.sessionless(*kind)));
+                return Ok(lines.collect());
+            }
+            _ => return Err(HandlerError::no_read(name)),
+        };
+        Ok(number.to_string())
+    }
+
+    fn write_handler(
+        &mut self,
+        cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
+        match name {
+            "tags" => tags::write(cx, tags::known(self.fingerprint)?, value)?,
+            "offloaded" => {
+                let Ok(count) = value.trim().parse::<u32>() else {
+                    let why = format!("'{value}' is no number of packets below 2^32");
+                    return Err(HandlerError::refused(why));
+                };
+                // They came and went in the switch: what comes and what goes stay equal.
+                cx.count_made(count as usize);
+                cx.count_drops(Bad::Offloaded, count as usize);
+                self.offloaded += u64::from(count);
+            }
+            _ => return Err(HandlerError::no_write(name)),
+        }
+        Ok(())
+    }
+}
+
+impl CostModel for FlowClassifier {
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        let parsed = [Operation::HeaderParse.once(), Operation::Classify.times(self.classifies)];
+        let found = self.session.map(|bytes| finding(bytes, load));
+        Some(parsed.into_iter().chain(found.into_iter().flatten()).collect())
+    }
+}
+
+impl FlowEntry for FlowClassifier {
+    fn settings(&self) -> Settings {
+        self.settings
+    }
+}

@@ -1,0 +1,343 @@
+//! What tells the rewriters apart: which packets have a flow, what of it is the key of a mapping,
+//! and what is set.
+
+use thruway_flow::tcp::Segment;
+use thruway_packet::Packet;
+use thruway_wire::checksum::{Delta, Sum};
+use thruway_wire::flow::FiveTuple;
+use thruway_wire::icmp::icmp_type;
+use thruway_wire::ip_protocol::{DCCP, ICMP, TCP, UDP};
+use thruway_wire::ipv4::Ipv4Header;
+use thruway_wire::tcp::flags;
+use zerocopy::FromBytes;
+
+use crate::rewrite::{Ends, Ports};
+use crate::rewriters::pattern::Pattern;
+use crate::rewriters::store::{Key, Met};
+
+/// A sort of rewriter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Class {
+    /// IPRewriter: TCP and UDP by their five-tuple.
+    Ip,
+    /// TCPRewriter.
+    Tcp,
+    /// UDPRewriter: TCP, UDP and DCCP, whose states are not followed.
+    Udp,
+    /// IPAddrRewriter: by the source, replies by their destination.
+    Address,
+    /// IPAddrPairRewriter: by both addresses.
+    Pair,
+    /// ICMPPingRewriter: by addresses and identifier. The identifier is the source port of
+    /// requests, and one more is their destination port: so replies are told from requests.
+    Ping,
+}
+
+/// TCP flags and offset are in the first 14 bytes, its checksum in the first 18.
+const TCP_BYTES: usize = 18;
+/// Ports and checksum of UDP; ports of DCCP and the part of its header that has the checksum.
+const PORTS_BYTES: usize = 8;
+
+/// Bits of a TCP mapping's state.
+const FORWARD_DONE: u8 = 1;
+const BOTH_DONE: u8 = 3;
+const FORWARD_DATA: u8 = 4;
+const BOTH_DATA: u8 = 12;
+/// The other end has answered.
+const ANSWERED: u8 = 16;
+/// Who began it has gone on after the answer.
+const ESTABLISHED: u8 = 32;
+/// Whether both ends of a TCP mapping in this state are done, so that a SYN begins another
+/// connection.
+pub(super) fn is_done(state: u8) -> bool {
+    state & BOTH_DONE == BOTH_DONE
+}
+
+/// Bits of another mapping's: packets up to three, and whether there was a reply.
+const REPLIED: u8 = 1;
+const PACKET: u8 = 2;
+/// Three packets, and one of them a reply.
+const STREAMING: u8 = 3 * PACKET + REPLIED;
+
+/// Timeouts by state: none of TCP's ends is done and data was not seen in both directions; data
+/// was; both are done.
+pub(super) fn tcp_by_state(nodata: u32, data: u32, done: u32) -> [u32; 16] {
+    std::array::from_fn(|state| match state as u8 {
+        state if state & BOTH_DONE == BOTH_DONE => done,
+        state if state & BOTH_DATA == BOTH_DATA => data,
+        _ => nodata,
+    })
+}
+
+/// Timeouts by state: of streams and of others.
+pub(super) fn others_by_state(few: u32, streaming: u32) -> [u32; 16] {
+    std::array::from_fn(|state| if state as u8 == STREAMING { streaming } else { few })
+}
+
+/// States of TCP in which a mapping gives way where there is no room for a new one, as bits: its
+/// connection is not established yet, or over.
+pub(super) fn tcp_yields() -> u64 {
+    let is_established = |state: u8| state & ESTABLISHED != 0 || state & BOTH_DATA == BOTH_DATA;
+    states(|state| is_done(state) || !is_established(state))
+}
+
+/// The same of other mappings: nobody has answered.
+pub(super) fn others_yield() -> u64 {
+    states(|state| state & REPLIED == 0)
+}
+
+/// A bit for each state that is one of these.
+fn states(is_one: impl Fn(u8) -> bool) -> u64 {
+    (0..64).filter(|state| is_one(*state)).fold(0, |bits, state| bits | 1 << state)
+}
+
+/// No flow: packets with this key are handled by their input alone.
+pub(super) const NO_KEY: Key = [0; 4];
+
+fn ident_flow(src: u32, dst: u32, ident: u16, is_request: bool) -> FiveTuple<u32> {
+    let next = ident.wrapping_add(1);
+    let (src_port, dst_port) = if is_request { (ident, next) } else { (next, ident) };
+    FiveTuple { src, dst, src_port, dst_port, protocol: ICMP }
+}
+
+impl Class {
+    /// The flow of a packet whose headers are marked, as this class looks at it; of an
+    /// IPAddrRewriter that of the source. `None`: it has none.
+    #[inline]
+    pub(super) fn flow(self, packet: &Packet) -> Option<FiveTuple<u32>> {
+        let (header, _) = Ipv4Header::ref_from_prefix(packet.network_head::<20>()?).ok()?;
+        let (src, dst, protocol) = (header.src(), header.dst(), header.protocol());
+        let addresses = |dst| FiveTuple { src, dst, src_port: 0, dst_port: 0, protocol: 0 };
+        match self {
+            Class::Address => return Some(addresses(0)),
+            Class::Pair => return Some(addresses(dst)),
+            _ if !header.is_first_fragment() => return None,
+            _ => {}
+        }
+        let transport = packet.transport();
+        let least = match (self, protocol) {
+            (Class::Ip | Class::Tcp | Class::Udp, TCP) => TCP_BYTES,
+            (Class::Ip | Class::Udp, UDP) | (Class::Udp, DCCP) => PORTS_BYTES,
+            (Class::Ping, ICMP) => {
+                let head = transport.first_chunk::<PORTS_BYTES>()?;
+                let is_request = head[0] == icmp_type::ECHO;
+                let ident = u16::from_be_bytes([head[4], head[5]]);
+                let is_ping = is_request || head[0] == icmp_type::ECHO_REPLY;
+                return is_ping.then(|| ident_flow(src, dst, ident, is_request));
+            }
+            _ => return None,
+        };
+        let head = transport.first_chunk::<4>().filter(|_| transport.len() >= least)?;
+        let [a, b, c, d] = *head;
+        let (src_port, dst_port) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
+        Some(FiveTuple { src, dst, src_port, dst_port, protocol })
+    }
+
+    /// The flow by which replies of an IPAddrRewriter are found.
+    pub(super) fn reply_flow(self, packet: &Packet) -> Option<FiveTuple<u32>> {
+        if self != Class::Address {
+            return None;
+        }
+        let (header, _) = Ipv4Header::ref_from_prefix(packet.network_head::<20>()?).ok()?;
+        let dst = header.dst();
+        Some(FiveTuple { src: 0, dst, src_port: 0, dst_port: 0, protocol: 0 })
+    }
+
+    /// Whether a packet of this flow may begin a mapping: replies to no request do not.
+    pub(super) fn begins(self, flow: &FiveTuple<u32>) -> bool {
+        self != Class::Ping || flow.dst_port == flow.src_port.wrapping_add(1)
+    }
+
+    /// What counts of a five-tuple; `None` where there are no five-tuples.
+    pub(super) fn reduced(self, flow: &FiveTuple<u32>) -> Option<FiveTuple<u32>> {
+        let addresses = FiveTuple { src_port: 0, dst_port: 0, protocol: 0, ..*flow };
+        match self {
+            Class::Ip | Class::Tcp | Class::Udp => Some(*flow),
+            Class::Pair => Some(addresses),
+            Class::Address => Some(FiveTuple { dst: 0, ..addresses }),
+            Class::Ping => None,
+        }
+    }
+
+    /// What a pattern made of a flow, as this class can do it.
+    pub(super) fn completed(
+        self,
+        flow: &FiveTuple<u32>,
+        to: FiveTuple<u32>,
+    ) -> Option<FiveTuple<u32>> {
+        let keeps_ports = (to.src_port, to.dst_port) == (flow.src_port, flow.dst_port);
+        match self {
+            Class::Address if to.dst != flow.dst => None,
+            Class::Address | Class::Pair => keeps_ports.then_some(to),
+            Class::Ping => Some(FiveTuple { dst_port: to.src_port.wrapping_add(1), ..to }),
+            _ => Some(to),
+        }
+    }
+
+    /// Why a pattern is not for this class.
+    pub(super) fn refuses(self, pattern: &Pattern) -> Option<&'static str> {
+        let of_addresses = matches!(self, Class::Address | Class::Pair);
+        (of_addresses && pattern.has_ports())
+            .then_some("only addresses are rewritten: write the pattern as SADDR DADDR")
+    }
+
+    /// Changes of checksums: of the IP header's and of the transport header's.
+    pub(super) fn deltas(self, flow: &FiveTuple<u32>, to: &FiveTuple<u32>) -> (Delta, Delta) {
+        let ip = Delta::of_u32(flow.src, to.src).and(Delta::of_u32(flow.dst, to.dst));
+        let source = Delta::of_u16(flow.src_port, to.src_port);
+        let transport = match self {
+            Class::Ping => source,
+            _ => ip.and(source).and(Delta::of_u16(flow.dst_port, to.dst_port)),
+        };
+        (ip, transport)
+    }
+
+    /// What is set in a packet.
+    #[inline]
+    pub(super) fn ends(self, met: &Met) -> Ends {
+        let to = &met.to;
+        let (src, dst) = (Some(to.src), Some(to.dst));
+        match self {
+            Class::Ip | Class::Tcp | Class::Udp => {
+                Ends { src, dst, ports: Ports::Both(to.src_port, to.dst_port) }
+            }
+            Class::Pair => Ends { src, dst, ports: Ports::Keep },
+            Class::Address if met.is_reply => Ends { src: None, dst, ports: Ports::Keep },
+            Class::Address => Ends { src, dst: None, ports: Ports::Keep },
+            Class::Ping => {
+                let ident = if met.is_reply { to.dst_port } else { to.src_port };
+                Ends { src, dst, ports: Ports::Ident(ident) }
+            }
+        }
+    }
+
+    /// Whether TCP's segments tell of mappings.
+    pub(super) fn follows_tcp(self) -> bool {
+        matches!(self, Class::Ip | Class::Tcp)
+    }
+
+    /// What is read of a packet whose numbers tell whether it counts.
+    #[inline]
+    pub(super) fn segment(self, packet: &Packet) -> Option<Segment> {
+        let head = packet.network_head::<20>().filter(|head| head[9] == TCP)?;
+        if !self.follows_tcp() {
+            return None;
+        }
+        let (header, _) = Ipv4Header::ref_from_prefix(head).ok()?;
+        let len = usize::from(header.total_len()).saturating_sub(header.header_len());
+        let pseudo = || Sum::pseudo_v4(header.src(), header.dst(), TCP, len);
+        let read = Segment::read_cut(packet.transport(), len, pseudo);
+        Some(read.unwrap_or(Segment::NONE))
+    }
+
+    /// What a packet tells of its mapping, from what was told before. Of a TCP segment those
+    /// `flags` count; it tells nothing if there are none.
+    #[inline]
+    pub(super) fn track(self, told: Option<(&Segment, u8)>, state: u8, is_reply: bool) -> u8 {
+        match self {
+            Class::Ip | Class::Tcp => match told {
+                Some((segment, flags)) => track_tcp(segment, flags, state, is_reply),
+                None => track_packets(state, is_reply),
+            },
+            Class::Udp => track_packets(state, is_reply),
+            Class::Address | Class::Pair | Class::Ping => state,
+        }
+    }
+
+    /// The flow of the packet that an ICMP error quotes, the way back: as replies to it come.
+    pub(super) fn quoted_back(self, quoted: &Quoted) -> Option<FiveTuple<u32>> {
+        let Quoted { src, dst, protocol, ports, ident } = *quoted;
+        let back = FiveTuple { src: dst, dst: src, src_port: 0, dst_port: 0, protocol: 0 };
+        match self {
+            Class::Address => Some(FiveTuple { dst: 0, ..back }),
+            Class::Pair => Some(back),
+            Class::Ping => {
+                let (ident, is_request) = ident.filter(|_| protocol == ICMP)?;
+                Some(ident_flow(dst, src, ident, !is_request))
+            }
+            Class::Ip | Class::Tcp | Class::Udp => {
+                let takes = match protocol {
+                    TCP => true,
+                    UDP => self != Class::Tcp,
+                    DCCP => self == Class::Udp,
+                    _ => false,
+                };
+                let (src_port, dst_port) = ports.filter(|_| takes)?;
+                Some(FiveTuple { src_port: dst_port, dst_port: src_port, protocol, ..back })
+            }
+        }
+    }
+}
+
+/// A packet that an ICMP error quotes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Quoted {
+    pub src: u32,
+    pub dst: u32,
+    pub protocol: u8,
+    /// Where it has them, and they are quoted.
+    pub ports: Option<(u16, u16)>,
+    /// Of an echo message: its identifier, and whether it is a request.
+    pub ident: Option<(u16, bool)>,
+}
+
+#[inline]
+fn track_tcp(segment: &Segment, told: u8, mut state: u8, is_reply: bool) -> u8 {
+    if told == 0 {
+        return state;
+    }
+    let has_payload = segment.len > 0;
+    let shift = u8::from(is_reply);
+    if told & flags::RST != 0 {
+        state |= BOTH_DONE;
+    } else if told & flags::FIN != 0 {
+        state |= FORWARD_DONE << shift;
+    } else if told & flags::SYN != 0 || has_payload {
+        state &= !(FORWARD_DONE << shift);
+    }
+    if told == flags::SYN && !is_reply {
+        state &= !(ANSWERED | ESTABLISHED);
+    } else if is_reply {
+        state |= ANSWERED;
+    } else if state & ANSWERED != 0 && told & flags::SYN == 0 {
+        state |= ESTABLISHED;
+    }
+    if has_payload { state | FORWARD_DATA << shift } else { state }
+}
+
+#[inline]
+fn track_packets(state: u8, is_reply: bool) -> u8 {
+    let more = if state < 3 * PACKET { state + PACKET } else { state };
+    more | if is_reply { REPLIED } else { 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_choose_their_timeouts() {
+        let tcp = tcp_by_state(1, 2, 3);
+        assert_eq!([tcp[0], tcp[4], tcp[12], tcp[13], tcp[3], tcp[15]], [1, 1, 2, 2, 3, 3]);
+        let others = others_by_state(1, 2);
+        let seen = |packets: &[bool]| {
+            let state = packets.iter().fold(0, |state, is_reply| track_packets(state, *is_reply));
+            others[usize::from(state)]
+        };
+        assert_eq!(seen(&[false, true]), 1);
+        assert_eq!(seen(&[false, true, true]), 2);
+        assert_eq!(seen(&[false, false, true]), 2);
+        assert_eq!(seen(&[false; 9]), 1);
+        assert_eq!(seen(&[false, false, false, false, true]), 2);
+    }
+
+    #[test]
+    fn requests_and_replies_are_told_apart() {
+        for ident in [0, 9, u16::MAX] {
+            let request = ident_flow(1, 2, ident, true);
+            let reply = ident_flow(2, 1, ident, false);
+            assert_eq!(request.reversed(), reply);
+            assert!(Class::Ping.begins(&request) && !Class::Ping.begins(&reply));
+        }
+    }
+}

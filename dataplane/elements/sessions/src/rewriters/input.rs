@@ -1,0 +1,268 @@
+//! Input specifications: what a rewriter does with a packet that no mapping knows.
+
+use thruway_element::text::split_words;
+use thruway_element::{Args, Names, Shared};
+use thruway_wire::flow::FiveTuple;
+
+use crate::rewriters::mapper::Mapper;
+use crate::rewriters::pattern::Pattern;
+use thruway_elements_support::random::Secret;
+
+/// Where the packets of a mapping leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Outputs {
+    pub forward: u16,
+    pub reply: u16,
+}
+
+impl Outputs {
+    /// Reads the two last words of a specification.
+    ///
+    /// # Errors
+    /// Which of them is none.
+    pub(super) fn parse(words: &[&str], names: &Names) -> Result<Outputs, String> {
+        let number = |at: usize, what: &str| {
+            let word = words.get(at).ok_or_else(|| format!("bad {what}: there is none"))?;
+            names.parse(word).map_err(|why| format!("bad {what}: {why}"))
+        };
+        if words.len() > 2 {
+            return Err("syntax error: expected two outputs at the end".to_owned());
+        }
+        Ok(Outputs { forward: number(0, "forward port")?, reply: number(1, "reply port")? })
+    }
+
+    /// Whether a rewriter with this many outputs has both.
+    pub(super) fn are_there(&self, outputs: usize) -> bool {
+        usize::from(self.forward.max(self.reply)) < outputs
+    }
+}
+
+/// What is read with the texts of a rewriter.
+pub(super) struct Context<'a> {
+    /// Names of addresses, patterns and mappers.
+    pub names: &'a Names,
+    /// Where counters of patterns with a name are.
+    pub shared: &'a Shared,
+    /// Outputs of the rewriter.
+    pub outputs: usize,
+    /// Under what name counters of patterns without one are shared by replicas.
+    pub place: String,
+    /// Number of the thread among those that reach the rewriter.
+    pub rank: usize,
+}
+
+impl<'a> Context<'a> {
+    /// That of an input of an element which is being built.
+    pub(super) fn of(args: &Args<'a>, names: &'a Names, input: usize) -> Context<'a> {
+        let place = format!("{}#{input}", args.name());
+        let env = args.env();
+        Context { names, shared: env.shared, outputs: env.outputs, place, rank: env.rank }
+    }
+
+    /// The same for the patterns of a mapper.
+    pub(super) fn within(&self, owner: &str, at: usize) -> Context<'a> {
+        let Context { names, shared, outputs, rank, .. } = *self;
+        Context { names, shared, outputs, place: format!("{owner}#{at}"), rank }
+    }
+
+    /// A pattern of one word (its name) or several.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(super) fn pattern(&self, words: &[&str]) -> Result<Pattern, String> {
+        let [name] = words else {
+            let next = self.shared.get(&self.place, "pattern", Default::default);
+            return Pattern::parse(words, self.names, next.unwrap_or_default());
+        };
+        let declared = self.names.pattern(name);
+        let declared = declared.ok_or_else(|| format!("no such pattern '{name}'"))?;
+        let next = self.shared.get(&declared.owner, "pattern", Default::default);
+        let words: Vec<&str> = declared.texts.iter().map(String::as_str).collect();
+        Pattern::parse(&words, self.names, next.unwrap_or_default())
+    }
+
+    /// A pattern and two outputs behind it.
+    ///
+    /// # Errors
+    /// As above.
+    pub(super) fn pattern_and_outputs(&self, words: &[&str]) -> Result<(Pattern, Outputs), String> {
+        if words.len() <= 2 {
+            return Err("syntax error: expected a pattern and two outputs".to_owned());
+        }
+        let (pattern, outputs) = words.split_at(words.len() - 2);
+        Ok((self.pattern(pattern)?, Outputs::parse(outputs, self.names)?))
+    }
+}
+
+/// What is done.
+#[derive(Clone, Debug)]
+pub(super) enum Rule {
+    /// The packet is dropped.
+    Drop,
+    /// It leaves by this output as it is.
+    Pass(usize),
+    /// A mapping is made that changes nothing.
+    Keep(Outputs),
+    /// A mapping is made by a pattern.
+    Pattern(Pattern, Outputs),
+    /// A mapping is made as another element says.
+    Mapper(Mapper),
+}
+
+/// What becomes of a packet that begins a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Decision {
+    Drop,
+    Pass(usize),
+    /// It becomes this.
+    Map(FiveTuple<u32>, Outputs),
+    /// There should be a mapping, and no value is free.
+    Fail,
+}
+
+impl Rule {
+    /// Reads a specification.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(super) fn parse(text: &str, context: &Context<'_>) -> Result<Rule, String> {
+        let words = split_words(text);
+        let Some((word, rest)) = words.split_first() else {
+            return Err("empty argument".to_owned());
+        };
+        let rule = match *word {
+            "drop" | "discard" if rest.is_empty() => Rule::Drop,
+            "drop" | "discard" => return Err(format!("syntax error, expected '{word}'")),
+            "pass" | "passthrough" | "nochange" => {
+                let output = match rest {
+                    [] => Ok(0),
+                    [output] => context.names.parse(output),
+                    _ => Err(String::new()),
+                };
+                Rule::Pass(output.map_err(|_| format!("syntax error, expected '{word} [OUTPUT]'"))?)
+            }
+            "keep" => Rule::Keep(Outputs::parse(rest, context.names)?),
+            "pattern" | "xpattern" => {
+                let (pattern, outputs) = context.pattern_and_outputs(rest)?;
+                Rule::Pattern(pattern, outputs)
+            }
+            name => Rule::Mapper(match context.names.mapper(name) {
+                Some(_) if !rest.is_empty() => {
+                    return Err("syntax error, expected an element's name alone".to_owned());
+                }
+                Some(declared) => Mapper::parse(&declared, context)?,
+                None => {
+                    return Err(format!(
+                        "unknown specification '{name}': expected drop, pass, keep, pattern or the \
+                         name of a mapper such as RoundRobinIPMapper"
+                    ));
+                }
+            }),
+        };
+        if !rule.outputs().all(|outputs| outputs.are_there(context.outputs)) {
+            return Err(format!(
+                "output port out of range: there are {}, counted from 0",
+                context.outputs
+            ));
+        }
+        Ok(rule)
+    }
+
+    /// The outputs by which packets may leave.
+    fn outputs(&self) -> impl Iterator<Item = Outputs> + '_ {
+        let (own, others): (_, &[(Pattern, Outputs)]) = match self {
+            Rule::Drop => (None, &[]),
+            Rule::Pass(output) => {
+                let output = u16::try_from(*output).unwrap_or(u16::MAX);
+                (Some(Outputs { forward: output, reply: output }), &[])
+            }
+            Rule::Keep(outputs) | Rule::Pattern(_, outputs) => (Some(*outputs), &[]),
+            Rule::Mapper(mapper) => (None, mapper.choices()),
+        };
+        own.into_iter().chain(others.iter().map(|(_, outputs)| *outputs))
+    }
+
+    /// The patterns by which mappings are made.
+    pub(super) fn patterns(&self) -> impl Iterator<Item = &Pattern> {
+        let (own, others): (_, &[(Pattern, Outputs)]) = match self {
+            Rule::Pattern(pattern, _) => (Some(pattern), &[]),
+            Rule::Mapper(mapper) => (None, mapper.choices()),
+            _ => (None, &[]),
+        };
+        own.into_iter().chain(others.iter().map(|(pattern, _)| pattern))
+    }
+
+    /// What becomes of a packet of a flow that is not known; `is_taken` says whether the replies of
+    /// what it might become belong to another mapping.
+    pub(super) fn decide(
+        &self,
+        flow: &FiveTuple<u32>,
+        random: &mut Secret,
+        is_taken: impl FnMut(&FiveTuple<u32>) -> bool,
+    ) -> Decision {
+        let found = match self {
+            Rule::Drop => return Decision::Drop,
+            Rule::Pass(output) => return Decision::Pass(*output),
+            Rule::Keep(outputs) => Some((*flow, *outputs)),
+            Rule::Pattern(pattern, outputs) => {
+                pattern.choose(flow, random, is_taken).map(|to| (to, *outputs))
+            }
+            Rule::Mapper(mapper) => mapper.choose(flow, random, is_taken),
+        };
+        found.map_or(Decision::Fail, |(to, outputs)| Decision::Map(to, outputs))
+    }
+}
+
+impl std::fmt::Display for Rule {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Rule::Drop => f.write_str("<drop>"),
+            Rule::Pass(_) => f.write_str("<nochange>"),
+            Rule::Keep(_) => f.write_str("<keep>"),
+            Rule::Pattern(pattern, _) => pattern.fmt(f),
+            Rule::Mapper(_) => f.write_str("<mapper>"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn specifications_are_read_and_shown() {
+        let (names, shared) = (Names::default(), Shared::default());
+        let place = "rw#0".to_owned();
+        let context = Context { names: &names, shared: &shared, outputs: 2, place, rank: 0 };
+        let parse = |text: &str| Rule::parse(text, &context);
+        for (text, shown) in [
+            ("drop", "<drop>"),
+            ("discard", "<drop>"),
+            ("pass 1", "<nochange>"),
+            ("nochange", "<nochange>"),
+            ("passthrough 0", "<nochange>"),
+            ("keep 0 1", "<keep>"),
+            ("pattern 1.0.0.1 1-9# - - 0 1", "1.0.0.1 1-9 - -"),
+            ("xpattern - 2.0.0.2 1 1", "- 2.0.0.2"),
+        ] {
+            assert_eq!(parse(text).unwrap().to_string(), shown, "{text}");
+        }
+        for (text, wrong) in [
+            ("", "empty"),
+            ("drop 1", "expected 'drop'"),
+            ("pass x", "expected 'pass [OUTPUT]'"),
+            ("pass 2", "output port out of range: there are 2"),
+            ("keep 0", "bad reply port"),
+            ("keep 0 2", "out of range"),
+            ("keep 0 1 1", "two outputs"),
+            ("pattern 0 1", "syntax error"),
+            ("pattern nobody 0 1", "no such pattern 'nobody'"),
+            ("pattern - - - - 0 2", "out of range"),
+            ("pattern - - - - x 1", "bad forward port"),
+            ("nobody", "unknown specification"),
+        ] {
+            let error = parse(text).unwrap_err();
+            assert!(error.contains(wrong), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,471 @@
+//! FastUDPFlows, FastTCPFlows: packets of many flows.
+
+use std::net::Ipv4Addr;
+
+use thruway_element::{
+    Arg, ArgErrors, Args, Cost, CostModel, Cx, Element, Entry, Handler, Load, Made, Operation,
+    Replicas, Spec, Topic, Ty, cost::Access,
+};
+use thruway_packet::{Batch, Packet};
+use thruway_wire::checksum::{Sum, checksum_20};
+use thruway_wire::tcp::flags;
+use thruway_wire::{MacAddr, ip_protocol};
+
+use thruway_elements_support::census::making;
+use thruway_elements_support::random::Random;
+use thruway_elements_support::rate::TokenBucket;
+
+mod handlers;
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        name: "FastUDPFlows",
+        topic: Topic::Sources,
+        summary: "makes UDP packets of many flows",
+        docs: "Makes Ethernet packets of LENGTH bytes (at least 60) with UDP in IP, RATE a second (0 \
+               for as many as are pulled), LIMIT in all. Each packet belongs to one of FLOWS flows, \
+               taken at random; after FLOWSIZE packets a flow gets new random ports. Equal SEEDs \
+               give equal packets.",
+        example: "FastUDPFlows(0, 10, 60, 0:0:0:0:0:1, 1.0.0.1, 0:0:0:0:0:2, 2.0.0.2, 4, 2, \
+                  STOP true) -> Unqueue -> Discard",
+        ports: "0/1",
+        processing: "/l",
+        args: &[
+            Arg::required("RATE", Ty::UInt, "packets a second; 0 for no limit"),
+            Arg::required("LIMIT", Ty::Int, "packets in all; -1 for no limit"),
+            Arg::required("LENGTH", Ty::UInt, "bytes of a packet, Ethernet header included"),
+            Arg::required("SRCETH", Ty::Ether, "source Ethernet address"),
+            Arg::required("SRCIP", Ty::Ip, "source IP address"),
+            Arg::required("DSTETH", Ty::Ether, "destination Ethernet address"),
+            Arg::required("DSTIP", Ty::Ip, "destination IP address"),
+            Arg::required("FLOWS", Ty::UInt, "number of flows"),
+            Arg::required("FLOWSIZE", Ty::UInt, "packets before a flow changes its ports"),
+            Arg::optional("CHECKSUM", Ty::Bool, "whether UDP checksums are computed").or("true"),
+            Arg::optional("ACTIVE", Ty::Bool, "whether it makes packets").or("true"),
+            Arg::optional("STOP", Ty::Bool, "whether the driver stops after the last").or("false"),
+            Arg::keyword("SEED", Ty::UInt, "where random numbers begin").or("1"),
+        ],
+        handlers: HANDLERS,
+        cost: &[Operation::Make.once(), Operation::Random.once()],
+        replicas: Replicas::Single,
+        ..Spec::DEFAULT
+    },
+    build,
+)
+.with_cost_model::<Flows>()
+.with_handlers::<Flows>();
+
+/// Handlers of all elements that make such packets.
+pub(super) const HANDLERS: &[Handler] = &[
+    Handler::sum("count", "packets made"),
+    Handler::both("rate", "packets a second over the run, once LIMIT is reached"),
+    Handler::both("length", "bytes of a packet"),
+    Handler::write("limit", "packets in all; -1 for no limit"),
+    Handler::write("active", "whether it makes packets; true resets the counts"),
+    Handler::write("srceth", "source Ethernet address"),
+    Handler::write("dsteth", "destination Ethernet address"),
+    Handler::write("reset", "sets the counts to zero"),
+];
+
+/// See the spec.
+pub static TCP: Entry = Entry::new(
+    Spec {
+        name: "FastTCPFlows",
+        summary: "makes TCP packets of many flows",
+        docs: "Makes Ethernet packets of LENGTH bytes (at least 60) with TCP in IP, RATE a second (0 \
+               for as many as are pulled), LIMIT in all. Each packet belongs to one of FLOWS flows, \
+               taken at random: the first of a flow is a SYN, then come data, and the last of \
+               FLOWSIZE (at least 3) is a FIN, after which the flow gets new random ports. After \
+               LIMIT packets each flow that has begun is ended by a FIN. Sequence numbers mean \
+               nothing. Equal SEEDs give equal packets.",
+        example: "FastTCPFlows(0, 10, 60, 0:0:0:0:0:1, 1.0.0.1, 0:0:0:0:0:2, 2.0.0.2, 4, 3, \
+                  STOP true) -> Unqueue -> Discard",
+        args: &[
+            Arg::required("RATE", Ty::UInt, "packets a second; 0 for no limit"),
+            Arg::required("LIMIT", Ty::Int, "packets in all; -1 for no limit"),
+            Arg::required("LENGTH", Ty::UInt, "bytes of a packet, Ethernet header included"),
+            Arg::required("SRCETH", Ty::Ether, "source Ethernet address"),
+            Arg::required("SRCIP", Ty::Ip, "source IP address"),
+            Arg::required("DSTETH", Ty::Ether, "destination Ethernet address"),
+            Arg::required("DSTIP", Ty::Ip, "destination IP address"),
+            Arg::required("FLOWS", Ty::UInt, "number of flows"),
+            Arg::required("FLOWSIZE", Ty::UInt, "packets of a flow, at least 3"),
+            Arg::optional("ACTIVE", Ty::Bool, "whether it makes packets").or("true"),
+            Arg::keyword("STOP", Ty::Bool, "whether the driver stops after the last").or("false"),
+            Arg::keyword("SEED", Ty::UInt, "where random numbers begin").or("1"),
+        ],
+        ..ENTRY.spec
+    },
+    build,
+)
+.with_cost_model::<Flows>()
+.with_handlers::<Flows>();
+
+/// Shortest packet, as in Click: the least that Ethernet carries.
+const LENGTH_MIN: usize = 60;
+const LENGTH_MAX: usize = 65_535 + ETHER;
+const ETHER: usize = 14;
+const IP: usize = 20;
+const FLOWS_MAX: u32 = 1 << 22;
+/// Timer: whoever pulled in vain may try again.
+const AGAIN: u32 = 0;
+/// Time to live of the packets, as in Click.
+const TTL: u8 = 250;
+/// Packets of a TCP flow: a SYN, data, a FIN.
+const TCP_FLOW_MIN: u32 = 3;
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Flow {
+    pub(super) ports: [u8; 4],
+    pub(super) sent: u32,
+}
+
+/// What packets of a flow look like, and what happens to it after its last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// UDP; new random ports.
+    Udp { checksum: bool },
+    /// UDP; the next ports.
+    UdpInOrder { checksum: bool },
+    /// TCP from SYN to FIN; new random ports.
+    Tcp,
+}
+
+/// Places of the packets of a TCP flow among its frames.
+const SYN: usize = 0;
+const DATA: usize = 1;
+const FIN: usize = 2;
+
+pub(super) struct Flows {
+    plan: Plan,
+    frames: Vec<Frame>,
+    flows: Vec<Flow>,
+    /// Packets of a flow; 0 for no end.
+    flow_size: u32,
+    random: Random,
+    bucket: Option<TokenBucket>,
+    limit: i64,
+    active: bool,
+    stop: bool,
+    count: u64,
+    first: i64,
+    last: i64,
+}
+
+/// What all packets have in common.
+#[derive(Debug, Clone, Copy)]
+struct Plan {
+    len: usize,
+    kind: Kind,
+    src_ether: MacAddr,
+    dst_ether: MacAddr,
+    src: Ipv4Addr,
+    dst: Ipv4Addr,
+}
+
+/// A packet with ports and transport checksum zero.
+struct Frame {
+    bytes: Vec<u8>,
+    /// Sum over what the checksum covers, and where that stands in the transport header.
+    sum: Option<(Sum, usize)>,
+}
+
+impl Plan {
+    fn frames(&self) -> Vec<Frame> {
+        match self.kind {
+            Kind::Udp { checksum } | Kind::UdpInOrder { checksum } => {
+                let mut header = [0; 8];
+                header[4..6]
+                    .copy_from_slice(&(self.len as u16 - (ETHER + IP) as u16).to_be_bytes());
+                vec![self.frame(ip_protocol::UDP, &header, checksum.then_some(6))]
+            }
+            Kind::Tcp => [flags::SYN, flags::PSH | flags::ACK, flags::FIN]
+                .iter()
+                .map(|flags| {
+                    let mut header = [0; 20];
+                    // Header length in words, the flags, and the largest window.
+                    header[12..16].copy_from_slice(&[5 << 4, *flags, 0xff, 0xff]);
+                    self.frame(ip_protocol::TCP, &header, Some(16))
+                })
+                .collect(),
+        }
+    }
+
+    fn frame(&self, protocol: u8, transport: &[u8], checksum_at: Option<usize>) -> Frame {
+        let (ip_len, rest_len) = (self.len - ETHER, self.len - ETHER - IP);
+        let mut bytes = Vec::with_capacity(self.len);
+        bytes.extend(self.dst_ether.0);
+        bytes.extend(self.src_ether.0);
+        bytes.extend([8, 0]);
+        // Lengths fit: LENGTH_MAX is that of the largest IP packet.
+        let mut header = [0; IP];
+        header[0] = 0x45;
+        header[2..4].copy_from_slice(&(ip_len as u16).to_be_bytes());
+        header[8] = TTL;
+        header[9] = protocol;
+        header[12..16].copy_from_slice(&self.src.octets());
+        header[16..].copy_from_slice(&self.dst.octets());
+        let check = checksum_20(&header);
+        header[10..12].copy_from_slice(&check.to_be_bytes());
+        bytes.extend(header);
+        bytes.extend(transport);
+        bytes.resize(self.len, 0);
+        let (src, dst) = (u32::from(self.src), u32::from(self.dst));
+        // The payload is all zero and adds nothing.
+        let sum = Sum::pseudo_v4(src, dst, protocol, rest_len).with(transport);
+        Frame { bytes, sum: checksum_at.map(|at| (sum, at)) }
+    }
+}
+
+impl Frame {
+    /// Gives a copy of the frame its ports.
+    fn finish(&self, packet: &mut Packet, ports: [u8; 4]) {
+        let rest = &mut packet.data_mut()[ETHER + IP..];
+        rest[..4].copy_from_slice(&ports);
+        if let Some((sum, at)) = self.sum {
+            // For TCP a sum of zero, which UDP must not send, is as good as its other form.
+            rest[at..at + 2].copy_from_slice(&sum.with(&ports).checksum_udp().to_be_bytes());
+        }
+    }
+}
+
+fn bucket(rate: u32) -> Option<TokenBucket> {
+    let capacity = u64::from(rate / 1_000).max(1);
+    (rate > 0).then(|| TokenBucket::fine(u64::from(rate), capacity))
+}
+
+fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    let flows: u32 = args.get("FLOWS")?;
+    if flows == 0 || flows > FLOWS_MAX {
+        return Err(args.error("FLOWS", format!("must be from 1 to {FLOWS_MAX}")).into());
+    }
+    let flow_size: u32 = args.get("FLOWSIZE")?;
+    let kind = match args.class() {
+        "FastTCPFlows" => Kind::Tcp,
+        _ => Kind::Udp { checksum: args.get("CHECKSUM")? },
+    };
+    let least = if kind == Kind::Tcp { TCP_FLOW_MIN } else { 1 };
+    let mut random = Random::from_seed(args.get("SEED")?);
+    let flows = (0..flows).map(|_| Flow { ports: random_ports(&mut random), sent: 0 }).collect();
+    Ok(Box::new(Flows::new(args, kind, flows, (flow_size.max(least), random))?))
+}
+
+fn random_ports(random: &mut Random) -> [u8; 4] {
+    (random.next() as u32).to_be_bytes()
+}
+
+/// Both ports, one higher.
+fn next_ports([a, b, c, d]: [u8; 4]) -> [u8; 4] {
+    let next = |port: [u8; 2]| u16::from_be_bytes(port).wrapping_add(1).to_be_bytes();
+    let ([a, b], [c, d]) = (next([a, b]), next([c, d]));
+    [a, b, c, d]
+}
+
+impl Flows {
+    /// Makes packets of these flows, by the arguments that all have.
+    pub(super) fn new(
+        args: &Args<'_>,
+        kind: Kind,
+        flows: Vec<Flow>,
+        (flow_size, random): (u32, Random),
+    ) -> Result<Flows, ArgErrors> {
+        let plan = Plan {
+            len: args.get::<usize>("LENGTH")?.clamp(LENGTH_MIN, LENGTH_MAX),
+            kind,
+            src_ether: args.get("SRCETH")?,
+            dst_ether: args.get("DSTETH")?,
+            src: args.get("SRCIP")?,
+            dst: args.get("DSTIP")?,
+        };
+        Ok(Flows {
+            plan,
+            frames: plan.frames(),
+            flows,
+            flow_size,
+            random,
+            bucket: bucket(args.get("RATE")?),
+            limit: args.get("LIMIT")?,
+            active: args.get("ACTIVE")?,
+            stop: args.get("STOP")?,
+            count: 0,
+            first: 0,
+            last: 0,
+        })
+    }
+
+    fn at_limit(&self) -> bool {
+        u64::try_from(self.limit).is_ok_and(|limit| self.count >= limit)
+    }
+
+    /// A flow that has begun and must be ended.
+    fn unfinished(&self) -> Option<usize> {
+        let open = |flow: &Flow| flow.sent > 0 && flow.sent < self.flow_size;
+        (self.plan.kind == Kind::Tcp).then(|| self.flows.iter().position(open))?
+    }
+
+    /// Which frame is next, of which flow; `None` when all are made.
+    fn next(&mut self) -> Option<(usize, usize)> {
+        if self.at_limit() {
+            let flow = self.unfinished()?;
+            self.flows[flow].sent = self.flow_size;
+            return Some((FIN, flow));
+        }
+        let at = self.random.below(self.flows.len() as u64) as usize;
+        let flow = &mut self.flows[at];
+        if self.flow_size > 0 && flow.sent >= self.flow_size {
+            let ports = match self.plan.kind {
+                Kind::UdpInOrder { .. } => next_ports(flow.ports),
+                _ => random_ports(&mut self.random),
+            };
+            *flow = Flow { ports, sent: 0 };
+        }
+        flow.sent = flow.sent.saturating_add(1);
+        let frame = match (self.plan.kind, flow.sent) {
+            (Kind::Tcp, 1) => SYN,
+            (Kind::Tcp, sent) if sent == self.flow_size => FIN,
+            (Kind::Tcp, _) => DATA,
+            _ => 0,
+        };
+        Some((frame, at))
+    }
+
+    /// The next packet, if one is due and there is memory.
+    fn make(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
+        if self.bucket.as_mut().is_some_and(|bucket| !bucket.take(1)) {
+            return None;
+        }
+        // All frames are as long.
+        let mut packet = cx.packet(&self.frames[0].bytes)?;
+        let (frame, flow) = self.next()?;
+        if frame > 0 {
+            packet.data_mut().copy_from_slice(&self.frames[frame].bytes);
+        }
+        self.frames[frame].finish(&mut packet, self.flows[flow].ports);
+        packet.set_mac_offset(0);
+        packet.set_network(ETHER, IP);
+        packet.set_dst_ip(self.plan.dst.octets());
+        Some(packet)
+    }
+
+    fn is_done(&self) -> bool {
+        self.at_limit() && self.unfinished().is_none()
+    }
+
+    fn made(&mut self, cx: &mut Cx<'_>) {
+        self.count += 1;
+        if self.count == 1 {
+            self.first = cx.now();
+        }
+        if self.at_limit() {
+            self.last = cx.now();
+            if self.stop && self.is_done() {
+                cx.stop();
+            }
+        }
+    }
+
+    /// Packets a second, whole; 0 until LIMIT is reached.
+    fn rate(&self) -> u64 {
+        if self.last == 0 {
+            return 0;
+        }
+        let ms = (self.last.saturating_sub(self.first) / 1_000_000).max(1) as u64;
+        self.count.saturating_mul(1_000) / ms
+    }
+
+    fn reset(&mut self) {
+        (self.count, self.first, self.last) = (0, 0, 0);
+    }
+
+    fn change_plan(&mut self, change: impl FnOnce(&mut Plan)) {
+        change(&mut self.plan);
+        self.plan.len = self.plan.len.clamp(LENGTH_MIN, LENGTH_MAX);
+        self.frames = self.plan.frames();
+    }
+}
+
+impl Element for Flows {
+    fn pull(&mut self, cx: &mut Cx<'_>, _port: usize, max: usize, batch: &mut Batch) {
+        if !self.active || self.is_done() {
+            return;
+        }
+        if let Some(bucket) = &mut self.bucket {
+            bucket.refill(cx.now());
+        }
+        while batch.len() < max && !self.is_done() {
+            let Some(packet) = self.make(cx) else { break };
+            batch.push(packet);
+            self.made(cx);
+        }
+        if batch.is_empty()
+            && let Some(at) = self.bucket.as_ref().and_then(|bucket| bucket.ready_at(1))
+        {
+            cx.clear_timer(AGAIN);
+            cx.set_timer(AGAIN, at);
+        }
+    }
+}
+
+impl CostModel for Flows {
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        let lines = Load::lines(load.packet_bytes);
+        let mut cost = making(lines);
+        if self.plan.kind == Kind::Tcp {
+            // All but the first packet of a flow are written over the frame of that.
+            let later = 1.0 - 1.0 / f64::from(self.flow_size.max(1));
+            cost.push(Operation::CopyLine.times(later * lines));
+        }
+        let reached = std::mem::size_of_val(self.flows.as_slice()) as f64;
+        let flow = Operation::Random.once().reaching(reached, 1.0, Access::Dependent);
+        // Ports and checksum.
+        cost.extend([flow, Operation::HeaderWrite.once()]);
+        Some(cost)
+    }
+
+    fn makes(&self) -> Option<Made> {
+        let (packet_bytes, sessions) = (self.plan.len as f64, self.flows.len() as f64);
+        Some(Made { packet_bytes, sessions, period: f64::INFINITY })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use thruway_wire::checksum::checksum;
+
+    fn plan(len: usize, kind: Kind) -> Plan {
+        Plan {
+            len,
+            kind,
+            src_ether: MacAddr([1; 6]),
+            dst_ether: MacAddr([2; 6]),
+            src: Ipv4Addr::new(1, 0, 0, 1),
+            dst: Ipv4Addr::new(2, 0, 0, 2),
+        }
+    }
+
+    #[test]
+    fn frames_have_right_checksums() {
+        for (kind, protocol) in [(Kind::Udp { checksum: true }, 17), (Kind::Tcp, 6)] {
+            for len in [60, 61, 1500] {
+                for frame in plan(len, kind).frames() {
+                    let mut packet = Packet::new(&frame.bytes).unwrap();
+                    frame.finish(&mut packet, [1, 2, 3, 4]);
+                    let data = packet.data();
+                    assert_eq!(data.len(), len);
+                    assert_eq!(checksum(&data[14..34]), 0);
+                    let rest = data.len() - 34;
+                    let sum = Sum::pseudo_v4(0x0100_0001, 0x0200_0002, protocol, rest);
+                    assert_eq!(sum.with(&data[34..]).checksum(), 0);
+                }
+            }
+        }
+        assert!(plan(60, Kind::Udp { checksum: false }).frames()[0].sum.is_none());
+    }
+
+    #[test]
+    fn ports_in_order() {
+        assert_eq!(next_ports([0, 255, 255, 255]), [1, 0, 0, 0]);
+    }
+}

@@ -1,0 +1,68 @@
+//! Null: does nothing.
+
+use thruway_element::{
+    Alias, ArgErrors, Args, Changes, Element, Entry, NOTHING_MORE, Purpose, Replicas, Spec, Topic,
+};
+
+const SPEC: Spec = Spec {
+    name: "Null",
+    topic: Topic::Sources,
+    summary: "passes packets on unchanged",
+    docs: "Passes packets on unchanged. Useful as a named place to connect to and to count at.",
+    example: "InfiniteSource(LIMIT 3, STOP true) -> Null -> Discard",
+    straight: true,
+    changes: Changes::Nothing,
+    cost: NOTHING_MORE,
+    replicas: Replicas::Alike,
+    ..Spec::DEFAULT
+};
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        aliases: &[Alias {
+            name: "FlowLock",
+            summary: "FastClick's; one thread serves a session, so there is nothing to lock",
+        }],
+        purpose: Purpose::PassOn,
+        ..SPEC
+    },
+    build,
+);
+
+/// See the spec.
+pub static PULL: Entry = Entry::new(
+    Spec {
+        name: "PullNull",
+        summary: "passes packets on unchanged, where packets are pulled",
+        docs: "Null, but for connections where packets are pulled.",
+        example: "InfiniteSource(LIMIT 3, STOP true) -> Queue -> PullNull -> Discard",
+        processing: "l/l",
+        replicas: Replicas::Alike,
+        ..SPEC
+    },
+    build,
+);
+
+/// See the spec.
+pub static PUSH: Entry = Entry::new(
+    Spec {
+        name: "PushNull",
+        summary: "passes packets on unchanged, where packets are pushed",
+        docs: "Null, but for connections where packets are pushed.",
+        example: "InfiniteSource(LIMIT 3, STOP true) -> PushNull -> Discard",
+        processing: "h/h",
+        straight: true,
+        replicas: Replicas::Alike,
+        ..SPEC
+    },
+    build,
+);
+
+struct Null;
+
+fn build(_args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    Ok(Box::new(Null))
+}
+
+impl Element for Null {}

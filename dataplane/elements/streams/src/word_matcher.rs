@@ -1,0 +1,285 @@
+//! WordMatcher: finds words in streams, whatever packets they came in.
+
+use std::any::Any;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use thruway_element::{
+    Arg, ArgErrors, Args, Buffer, Changes, Cost, CostModel, Cx, Element, Entry, Exception, Fails,
+    Handler, HandlerError, Handlers, HotSwap, Layer, Load, Needs, Operation, Replicas, STAGE_TIMER,
+    SessionFunction, Spec, Stage, StreamMember, Topic, Ty, Wants, stream_ended,
+};
+use thruway_elements_support::reaching::matching;
+use thruway_flow::Ended;
+use thruway_packet::Batch;
+
+use super::holding::{GIVEN_UP, TOTAL, given_up, hold};
+use asked::Asked;
+use list::{List, Shared, Wanted};
+use matching::{Acts, Matcher, Mode, State, Totals};
+
+mod asked;
+mod list;
+mod matching;
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::new(
+    Spec {
+        name: "WordMatcher",
+        topic: Topic::Streams,
+        summary: "finds words in streams: counts, closes, masks, removes, replaces",
+        docs: "Looks for words in the payload of the context that it stands in: IP, UDP, TCP or \
+               (bodies of) HTTP. A word that spans packets is found however the stream is cut. Of \
+               words that overlap, the one that begins first counts; of those that begin together, \
+               the longest; the search goes on behind it. What is left when words are removed is \
+               not searched again. With NOCASE, upper and lower case of ASCII letters are the \
+               same.\n\n\
+               MODE says what is done about a word. ALERT counts it. CLOSE ends the connection; \
+               the packet with the word's last byte does not go on. MASK overwrites it with the \
+               byte CHARACTER, REMOVE takes it out, REPLACE puts WITH in its place. For the last \
+               three, bytes that may be the beginning of a word are held back until more comes: \
+               the least that is possible, at most a word. They wait as long as it takes, and their \
+               sender is told that they have arrived: who cannot be inspected without them, and \
+               does not answer before they come (an echo, say), needs HOLD. With HOLD, bytes \
+               go on when nothing comes for that time; should the rest of the word come later, it \
+               is masked, removed or replaced alone, and counted as partly: no word passes whole, \
+               but a sender that pauses decides what becomes of it.\n\n\
+               What is held back of all sessions takes at most TOTAL bytes of memory (whole frames, \
+               where there are more than 55 bytes); beyond, the one that has waited longest is \
+               closed when more comes of it, and counted as given_up.\n\n\
+               What the chain does for that follows from MODE: for ALERT, payload is put in order; \
+               for CLOSE, the receiver also gets nothing else than what was searched; MASK, \
+               REMOVE and REPLACE need the bytes to be kept until they are acknowledged, and the \
+               last two sequence numbers of our own. So who must not be fooled by bytes that are \
+               sent twice, differently, does not rely on ALERT alone.\n\n\
+               Each line of FILE is a word too: as it stands, or quoted as in a configuration \
+               (\"a\\tb\", \\<48 45>); empty lines and those that begin with # are none. A word has \
+               at most 4,096 bytes.\n\n\
+               FastClick's arguments are understood too, where words are written WORD x: WORD x, \
+               WORD y, MODE, MSG, QUIET. MODE is MASK then if it is not given, REPLACE overwrites a \
+               word with MSG, as often as it has room, and FULL puts MSG in its place; ALERT tells \
+               every word unless QUIET is true. A word that is to be looked for with WORD in front \
+               of it is quoted.",
+        example: "FromDump(examples/captures/lan.pcap, STOP true) -> FlowClassifier \
+                  ~> UDPIn -> WordMatcher(cisco, example, MODE MASK, NOCASE true) -> UDPOut \
+                  -> Discard",
+        ports: "1-/=",
+        flow: "#/#",
+        args: &[
+            Arg::rest("WORD", Ty::Data, "a word to look for"),
+            Arg::keyword("FILE", Ty::File, "file with a word on each line"),
+            Arg::keyword("MODE", Ty::Choice(&Mode::NAMES), "what is done about a word").or("ALERT"),
+            Arg::keyword("WITH", Ty::Data, "takes a word's place, for REPLACE"),
+            Arg::keyword("CHARACTER", Ty::Data, "one byte, for MASK; * if not given"),
+            Arg::keyword("MSG", Ty::Data, "FastClick's WITH"),
+            Arg::keyword("ALL", Ty::Bool, "FastClick's; all words are found in any case"),
+            Arg::keyword("QUIET", Ty::Bool, "FastClick's: found words are not told").or("false"),
+            Arg::keyword("NOCASE", Ty::Bool, "whether case does not matter").or("false"),
+            Arg::keyword("HOLD", Ty::Time, "how long a word's beginning waits for more; 0: ever")
+                .or("0"),
+            TOTAL,
+        ],
+        handlers: &[
+            Handler::sum("matches", "words found"),
+            Handler::sum("found", "the same (FastClick)"),
+            Handler::sum("sessions", "sessions in which words were found"),
+            Handler::sum("sessions_closed", "sessions that were ended"),
+            Handler::sum("partly", "words of which a part had gone on before the rest came"),
+            Handler::sum("held", "times that the beginning of a word was held back"),
+            GIVEN_UP,
+            Handler::sum("late", "times that it went on because nothing came in time"),
+            Handler::sum("words", "how often each word was found; it is shown escaped"),
+        ],
+        wants: Wants::stream::<State>(),
+        changes: Changes::Nothing,
+        cost: &[Operation::SessionState.once(), Operation::MatchLine.once()],
+        replicas: Replicas::Sharing("the words; each looks through the sessions of its thread"),
+        ..Spec::DEFAULT
+    },
+    build,
+)
+.with_stream_member::<WordMatcher>()
+.with_session_function::<WordMatcher>()
+.with_buffer::<WordMatcher>()
+.with_cost_model::<WordMatcher>()
+.with_hot_swap::<WordMatcher>()
+.with_handlers::<WordMatcher>();
+
+struct WordMatcher {
+    wanted: Wanted,
+    shared: Arc<Shared>,
+    mode: Mode,
+    with: Vec<u8>,
+    mask: Vec<u8>,
+    /// Every word that is found is told.
+    tells: bool,
+    stage: Stage,
+    /// It is shown messages' bodies.
+    has_messages: bool,
+    /// When the words are known.
+    matcher: Option<Matcher>,
+    /// What the element had that stood here before a hot swap.
+    kept: Option<Kept>,
+}
+
+/// What one element leaves to another.
+struct Kept {
+    stage: Stage,
+    number: u32,
+    counts: Vec<u64>,
+    totals: Totals,
+}
+
+fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    let Asked { wanted, mode, with, mask, tells } = Asked::read(args)?;
+    Ok(Box::new(WordMatcher {
+        wanted,
+        shared: args.shared("words", Shared::new),
+        mode,
+        with,
+        mask,
+        tells,
+        stage: Stage::new(hold(args)?),
+        has_messages: false,
+        matcher: None,
+        kept: None,
+    }))
+}
+
+impl WordMatcher {
+    fn list(&self) -> Result<Arc<List>, String> {
+        self.shared.get_or_init(|| self.wanted.make().map(Arc::new)).clone()
+    }
+
+    fn totals(&self) -> Totals {
+        self.matcher.as_ref().map_or(Totals::default(), |matcher| matcher.acts.totals)
+    }
+
+    /// A line for each word: how often, and the word, which is escaped as it may be anything.
+    fn words(&self) -> String {
+        let mut text = String::new();
+        let Some(matcher) = &self.matcher else { return text };
+        for (word, count) in matcher.list.names.iter().zip(&matcher.acts.counts) {
+            let _ = writeln!(text, "{count} \"{}\"", word.escape_ascii()); // a String does not fail
+        }
+        text
+    }
+}
+
+impl Element for WordMatcher {
+    fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        let list = self.list()?;
+        let (mut counts, mut totals) = (vec![0; list.names.len()], Totals::default());
+        if let Some(kept) = self.kept.take().filter(|kept| kept.number == list.number) {
+            (counts, totals) = (kept.counts, kept.totals);
+        }
+        let (mode, with, mask) = (self.mode, self.with.clone(), self.mask.clone());
+        self.matcher = Some(Matcher { list, acts: Acts { mode, with, mask, counts, totals } });
+        cx.arm_stage(&mut self.stage);
+        Ok(())
+    }
+
+    fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
+        let Some(matcher) = &mut self.matcher else { return };
+        let before = matcher.acts.totals.matches;
+        cx.per_stream(&mut self.stage, matcher, port, batch);
+        if self.tells {
+            (before..matcher.acts.totals.matches).for_each(|_| cx.chatter("Attack found !"));
+        }
+    }
+
+    fn timer(&mut self, cx: &mut Cx<'_>, token: u32) {
+        if let Some(matcher) = self.matcher.as_mut().filter(|_| token == STAGE_TIMER) {
+            cx.stream_timer(&mut self.stage, matcher);
+        }
+    }
+}
+
+impl Handlers for WordMatcher {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
+        let totals = self.totals();
+        let number = match name {
+            "matches" | "found" => totals.matches,
+            "sessions" => totals.sessions,
+            "sessions_closed" => self.stage.counts.closed,
+            "partly" => totals.partly,
+            "held" => self.stage.counts.held,
+            "given_up" => given_up(&self.stage),
+            "late" => self.stage.counts.late,
+            "words" => return Ok(self.words()),
+            _ => return Err(HandlerError::no_read(name)),
+        };
+        Ok(number.to_string())
+    }
+}
+
+impl HotSwap for WordMatcher {
+    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
+        let matcher = self.matcher.take()?;
+        let stage = std::mem::take(&mut self.stage);
+        let Acts { counts, totals, .. } = matcher.acts;
+        let number = matcher.list.number;
+        Some(Box::new(Kept { stage, number, counts, totals }))
+    }
+
+    /// Sessions go on with what is held back of them; counts only if the words are the same.
+    fn take_over(&mut self, state: Box<dyn Any + Send>) {
+        let Ok(mut kept) = state.downcast::<Kept>() else { return };
+        self.stage.take_over(std::mem::take(&mut kept.stage));
+        self.kept = Some(*kept);
+    }
+}
+
+impl CostModel for WordMatcher {
+    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
+        let bytes = self.matcher.as_ref().map_or(0, |matcher| matcher.list.words.memory());
+        Some(matching(bytes, load))
+    }
+}
+
+impl Buffer for WordMatcher {
+    fn holding(&self) -> usize {
+        self.stage.holding()
+    }
+}
+
+impl SessionFunction for WordMatcher {
+    fn closed(&mut self, _cx: &mut Cx<'_>, state: &[u8], _why: Ended) {
+        if let Some(matcher) = &mut self.matcher {
+            stream_ended(&mut self.stage, matcher, state);
+        }
+    }
+}
+
+impl StreamMember for WordMatcher {
+    fn needs(&self) -> Option<Needs> {
+        Some(self.mode.needs())
+    }
+
+    fn take_context(&mut self, layer: Layer) {
+        self.has_messages |= layer == Layer::Http;
+    }
+
+    fn exceptions(&self) -> Vec<Exception> {
+        let row = |what, done, fails, argument| Exception { what, done, fails, argument };
+        let (found, fails) = match self.mode {
+            Mode::Alert => ("count", Fails::Open),
+            Mode::Close => ("end the connection", Fails::Closed),
+            Mode::Mask | Mode::Remove | Mode::Replace => ("change it", Fails::Closed),
+        };
+        let mut rows = vec![row("a word", found, fails, "MODE")];
+        if fails == Fails::Closed && self.mode != Mode::Close {
+            let what = "a word whose end comes after HOLD";
+            rows.push(row(what, "change the end alone", Fails::Closed, "HOLD"));
+        }
+        if self.has_messages {
+            rows.push(row("a word in the head of a message", "pass", Fails::Open, ""));
+        }
+        rows
+    }
+}

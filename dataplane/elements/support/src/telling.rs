@@ -1,0 +1,13 @@
+//! What elements tell the user of themselves.
+
+use thruway_element::Cx;
+
+/// Tells the user something of the element: its name and class, and that.
+pub fn say(cx: &mut Cx<'_>, what: &str) {
+    let node = cx.node();
+    let line = match cx.host().describe(node) {
+        Some((name, class)) => format!("{name} :: {class}: {what}"),
+        None => what.to_owned(),
+    };
+    cx.chatter(&line);
+}
