@@ -120,7 +120,7 @@ impl CaptureIn {
         let Ok(mut reader) = CaptureReader::open(&self.path) else { return census };
         while let Ok(Some(frame)) = reader.next_frame() {
             census.add(frame.bytes);
-            if census.len() == PACKETS_MAX {
+            if census.packets() == PACKETS_MAX {
                 break;
             }
         }

@@ -147,7 +147,7 @@ impl Sampler {
     #[inline]
     pub(super) fn draw(&mut self) -> bool {
         self.probability == ALL
-            || self.random.next() >> (u64::BITS - SHIFT) < u64::from(self.probability)
+            || self.random.next_u64() >> (u64::BITS - SHIFT) < u64::from(self.probability)
     }
 
     /// The probability as it is, in the fewest digits that tell it from its neighbours.

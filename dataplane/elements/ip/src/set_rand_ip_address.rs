@@ -52,7 +52,7 @@ struct SetRandIpAddress {
 fn draw(random: &mut Random, prefix: IpPrefix) -> [u8; 4] {
     let (addr, mask) = (prefix.addr.to_bits(), prefix.mask.to_bits());
     // The upper half of a draw.
-    Ipv4Addr::from_bits(addr & mask | (random.next() >> 32) as u32 & !mask).octets()
+    Ipv4Addr::from_bits(addr & mask | (random.next_u64() >> 32) as u32 & !mask).octets()
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {

@@ -278,7 +278,7 @@ fn check_blocks(args: &Args<'_>, rules: &Rules, share: Share, block: u32) -> Res
 /// Empty tables.
 fn tables_of(made_of: &MadeOf, mut random: Secret) -> (Ports, Option<Mappings>, Embryonic) {
     let (mappings, permits, block, host_blocks) = made_of.sizes;
-    let seeds = [random.next(), random.next()];
+    let seeds = [random.next_u64(), random.next_u64()];
     let mappings = (mappings > 0).then(|| Mappings::new(mappings, permits, seeds));
     let mut ports = Ports::new(&made_of.pools, made_of.share, random);
     for forward in made_of.forwards.iter().filter(|forward| forward.kind != Kind::Icmp) {
@@ -304,7 +304,7 @@ impl Nat {
         };
         let (made_of, filter) = layout(args, &rules, !matches!(log, LogTo::Nowhere))?;
         let mut random = Secret::of_element(args, args.opt("SEED")?);
-        let tables = random.next() as u32 | 1;
+        let tables = random.next_u64() as u32 | 1;
         let (ports, mappings, embryonic) = tables_of(&made_of, random);
         let translator = Translator {
             rules,

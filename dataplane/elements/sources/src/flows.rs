@@ -252,7 +252,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
 }
 
 fn random_ports(random: &mut Random) -> [u8; 4] {
-    (random.next() as u32).to_be_bytes()
+    (random.next_u64() as u32).to_be_bytes()
 }
 
 /// Both ports, one higher.

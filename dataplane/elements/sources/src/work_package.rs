@@ -105,7 +105,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         percent: bounded("R", 100)?,
         payload: args.get("PAYLOAD")?,
     };
-    let seed = Random::of_element(args, fresh_seed()).next();
+    let seed = Random::of_element(args, fresh_seed()).next_u64();
     Ok(Box::new(WorkPackage {
         work,
         random: Mersenne::from_seed(seed as u32),
@@ -125,7 +125,7 @@ fn filled(words: usize, seed: u64) -> Result<Vec<u32>, String> {
     let lacking = |_| format!("no memory for an array of {} bytes: lower S", words * WORD);
     fallible(|| array.try_reserve_exact(words)).map_err(lacking)?;
     let mut random = Random::from_seed(seed);
-    array.extend((0..words).map(|_| random.next() as u32));
+    array.extend((0..words).map(|_| random.next_u64() as u32));
     Ok(array)
 }
 

@@ -52,7 +52,7 @@ impl Census {
     }
 
     /// Packets counted.
-    pub fn len(&self) -> usize {
+    pub fn packets(&self) -> usize {
         self.packets
     }
 

@@ -29,16 +29,16 @@ impl Random {
         let mut random = Random::from_seed(seed);
         for byte in args.name().bytes() {
             random.state ^= u64::from(byte);
-            random.state = random.next();
+            random.state = random.next_u64();
         }
         random.state ^= args.env().thread as u64;
-        random.state = random.next();
+        random.state = random.next_u64();
         random
     }
 
     /// The next number.
     #[inline]
-    pub fn next(&mut self) -> u64 {
+    pub fn next_u64(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.state;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -49,13 +49,13 @@ impl Random {
     /// A number below `n`, or 0 when `n` is 0. Off an even spread by less than n / 2^64.
     #[inline]
     pub fn below(&mut self, n: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
+        ((u128::from(self.next_u64()) * u128::from(n)) >> 64) as u64
     }
 
     /// Random bytes.
     pub fn fill(&mut self, bytes: &mut [u8]) {
         for chunk in bytes.chunks_mut(Random::BYTES) {
-            let number = self.next().to_le_bytes();
+            let number = self.next_u64().to_le_bytes();
             chunk.copy_from_slice(&number[..chunk.len()]);
         }
     }
@@ -63,7 +63,7 @@ impl Random {
     /// True with this probability.
     #[inline]
     pub fn hits(&mut self, probability: Probability) -> bool {
-        (self.next() >> 11) < probability.of_2_53
+        (self.next_u64() >> 11) < probability.of_2_53
     }
 }
 
@@ -92,7 +92,7 @@ impl Secret {
     /// Of the element being built: by its SEED, name and thread as [`Random::of_element`], or
     /// fresh.
     pub fn of_element(args: &Args<'_>, seed: Option<u64>) -> Secret {
-        let seeded = |seed| Secret::from_seed(Random::of_element(args, seed).next());
+        let seeded = |seed| Secret::from_seed(Random::of_element(args, seed).next_u64());
         seed.map_or_else(Secret::fresh, seeded)
     }
 
@@ -102,7 +102,7 @@ impl Secret {
 
     /// The next number.
     #[inline]
-    pub fn next(&mut self) -> u64 {
+    pub fn next_u64(&mut self) -> u64 {
         self.count += 1;
         let mut hasher = self.keyed;
         hasher.write_u64(self.count);
@@ -112,7 +112,7 @@ impl Secret {
     /// A number below `n`, or 0 when `n` is 0. Off an even spread by less than n / 2^64.
     #[inline]
     pub fn below(&mut self, n: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
+        ((u128::from(self.next_u64()) * u128::from(n)) >> 64) as u64
     }
 }
 
@@ -188,7 +188,7 @@ mod tests {
     #[test]
     fn the_published_sequence() {
         let mut random = Random::from_seed(1_234_567);
-        let first: Vec<u64> = (0..3).map(|_| random.next()).collect();
+        let first: Vec<u64> = (0..3).map(|_| random.next_u64()).collect();
         assert_eq!(
             first,
             [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]
@@ -207,16 +207,16 @@ mod tests {
             unshift(unshift(z, 27).wrapping_mul(inverse(0xbf58_476d_1ce4_e5b9)), 30)
         };
         let mut random = Random::from_seed(77);
-        let mut foretold = Random::from_seed(state_of(random.next()));
-        assert_eq!(foretold.next(), random.next());
+        let mut foretold = Random::from_seed(state_of(random.next_u64()));
+        assert_eq!(foretold.next_u64(), random.next_u64());
         let mut secret = Secret::from_seed(77);
-        let mut foretold = Random::from_seed(state_of(secret.next()));
-        assert_ne!(foretold.next(), secret.next());
+        let mut foretold = Random::from_seed(state_of(secret.next_u64()));
+        assert_ne!(foretold.next_u64(), secret.next_u64());
     }
 
     #[test]
     fn secrets_differ_and_seeds_repeat() {
-        let numbers = |mut secret: Secret| [0; 4].map(|_| secret.next());
+        let numbers = |mut secret: Secret| [0; 4].map(|_| secret.next_u64());
         assert_ne!(numbers(Secret::fresh()), numbers(Secret::fresh()));
         assert_eq!(numbers(Secret::from_seed(1)), numbers(Secret::from_seed(1)));
         assert_ne!(numbers(Secret::from_seed(1)), numbers(Secret::from_seed(2)));

@@ -220,7 +220,7 @@ impl Exchange {
             _ => false,
         };
         if !has_number {
-            self.xid = self.random.next() as u32;
+            self.xid = self.random.next_u64() as u32;
         }
         if !has_number || self.tries == 0 {
             self.asked_at = now;

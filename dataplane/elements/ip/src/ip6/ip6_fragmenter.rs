@@ -125,7 +125,7 @@ impl Ip6Fragmenter {
                 return cx.reject(1, bad, packet);
             }
         };
-        let (id, mut from) = (self.ids.next() as u32, plan.head_len);
+        let (id, mut from) = (self.ids.next_u64() as u32, plan.head_len);
         while from < plan.end {
             let to = (from + plan.step).min(plan.end);
             let Some(mut piece) = fragment(network, &plan, from, to, id) else {

@@ -64,7 +64,7 @@ impl Ports {
 
     /// From now on hosts get ports by the block. To be called while all are free.
     pub(super) fn set_blocks(&mut self, size: u32, per_host: u32, log_room: usize) {
-        let seeds = [self.random.next(), self.random.next()];
+        let seeds = [self.random.next_u64(), self.random.next_u64()];
         self.blocks = Some(Blocks::new(&self.addresses, (size, per_host), log_room, seeds));
     }
 

@@ -252,7 +252,7 @@ fn meeting(
         return Ok(None);
     }
     let mut secret = Secret::fresh();
-    let seeds = [secret.next(), secret.next()];
+    let seeds = [secret.next_u64(), secret.next_u64()];
     let make = || {
         let all = SharedFlows::new(capacity, WORDS, seeds)?;
         Ok(Arc::new(if class.follows_tcp() { all.following_tcp(capacity)? } else { all }))
@@ -279,7 +279,7 @@ pub(super) fn build(args: &Args<'_>, class: Class) -> Result<Box<dyn Element>, A
     let reap = if args.given("REAP_TIME") { "REAP_TIME" } else { "REAP_INTERVAL" };
     let reap_ns = i64::from(seconds(args, reap)?) * 1_000_000_000;
     let mut random = Secret::fresh();
-    let seeds = [random.next(), random.next()];
+    let seeds = [random.next_u64(), random.next_u64()];
     let meeting = meeting(args, class, &keeper, capacity)?;
     let store = matches!(keeper, Keeper::Own).then(|| {
         let mut store = Box::new(Store::new(capacity, owner.clone(), seeds));

@@ -437,7 +437,7 @@ impl HotSwap for Rewriter {
         let is_own = |store: &&Store| store.owners.len() == 1 && !store.is_shared();
         let capacity = self.store.as_deref().filter(is_own)?.capacity();
         // An empty one stays: the successor may fail, and give the mappings back.
-        let seeds = [self.random.next(), self.random.next()];
+        let seeds = [self.random.next_u64(), self.random.next_u64()];
         let empty = Store::new(capacity, self.limits.clone(), seeds);
         let store = self.store.replace(Box::new(empty))?;
         Some(Box::new(HandedOver { texts: self.texts.clone(), store }))

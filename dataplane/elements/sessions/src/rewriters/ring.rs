@@ -17,7 +17,7 @@ pub(super) struct Ring {
 
 /// Where an address lies. Neighbours lie far from each other.
 fn place(addr: u32) -> u64 {
-    Secret::from_seed(u64::from(addr)).next()
+    Secret::from_seed(u64::from(addr)).next_u64()
 }
 
 impl Ring {
@@ -42,7 +42,7 @@ impl Ring {
                 return Err(format!("server ID {server} stands twice"));
             }
             let mut random = Secret::from_seed(u64::from(seed) << 16 | u64::from(*server));
-            points.extend((0..nodes).map(|_| (random.next(), at as u32)));
+            points.extend((0..nodes).map(|_| (random.next_u64(), at as u32)));
         }
         points.sort_unstable();
         Ok(Ring { points })

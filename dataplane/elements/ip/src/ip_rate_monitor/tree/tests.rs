@@ -125,7 +125,7 @@ proptest! {
         let reserved = (tree.counters.capacity(), tree.places.capacity(), tree.free.capacity());
         for step in 0..500 {
             tree.advance(step * EPOCH / 4);
-            tree.see((random.next() as u32).to_be_bytes(), (step % 2) as usize, 9);
+            tree.see((random.next_u64() as u32).to_be_bytes(), (step % 2) as usize, 9);
             prop_assert!(tree.bytes() <= tree.bytes_max());
         }
         prop_assert_eq!(tree.bytes(), tree.bytes_max());
