@@ -2,7 +2,7 @@
 
 use allocation_counter::measure;
 
-use super::case::{Place, Suite};
+use super::case::{Suite, Workspace};
 use super::flow;
 use super::measure::Meter;
 use super::path;
@@ -11,9 +11,9 @@ use super::stream;
 /// Allocations of this thread while a case handles so many packets more than once before.
 fn allocations(suite: &Suite, name: &str, packets: [u64; 2]) -> [u64; 2] {
     let dir = tempfile::tempdir().expect("a directory");
-    let place = Place { dir: dir.path().to_owned(), words: None, cores: Vec::new() };
+    let workspace = Workspace { dir: dir.path().to_owned(), words: None, cores: Vec::new() };
     let case = (suite.cases)().into_iter().find(|case| case.name == name).expect("a case");
-    let mut subject = (case.set_up)(&place).expect("set-up");
+    let mut subject = (case.set_up)(&workspace).expect("set-up");
     // Vectors grow to their final size, addresses are resolved.
     let mut meter = Meter::new();
     subject.run(packets[1], &mut meter).expect("warm-up");

@@ -17,7 +17,7 @@ pub struct Suite {
 }
 
 /// Measures something and tells it as text; told whether to be quick.
-pub type Report = fn(&Place, bool) -> anyhow::Result<String>;
+pub type Report = fn(&Workspace, bool) -> anyhow::Result<String>;
 
 /// What we want to reach.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -50,10 +50,10 @@ pub struct Case {
 }
 
 /// Makes what is measured.
-pub type SetUp = Box<dyn Fn(&Place) -> anyhow::Result<Box<dyn Subject>>>;
+pub type SetUp = Box<dyn Fn(&Workspace) -> anyhow::Result<Box<dyn Subject>>>;
 
 /// Where set-up may put files; they outlive the measurement.
-pub struct Place {
+pub struct Workspace {
     /// An existing directory.
     pub dir: PathBuf,
     /// Words to look for that the user gave.

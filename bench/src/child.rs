@@ -52,15 +52,15 @@ impl Running {
     }
 
     /// Whether it has said this.
-    pub fn said(&self, what: &str) -> bool {
+    pub fn has_printed(&self, what: &str) -> bool {
         std::fs::read_to_string(&self.log).is_ok_and(|log| log.contains(what))
     }
 
     /// Fails, with its last words, if it ended.
     pub fn check(&mut self) -> anyhow::Result<()> {
         if let Some(status) = self.child.try_wait()? {
-            let said = std::fs::read_to_string(&self.log).unwrap_or_default();
-            bail!("{} ended ({status}): {}", self.name, said.trim());
+            let has_printed = std::fs::read_to_string(&self.log).unwrap_or_default();
+            bail!("{} ended ({status}): {}", self.name, has_printed.trim());
         }
         Ok(())
     }

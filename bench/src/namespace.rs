@@ -32,7 +32,7 @@ impl Namespace {
     }
 
     /// Where others find it, as long as this value is there.
-    fn place(&self) -> String {
+    fn path(&self) -> String {
         format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd())
     }
 
@@ -46,7 +46,7 @@ impl Namespace {
 
     fn enter(&self) -> Command {
         let mut command = Command::new("nsenter");
-        command.arg(format!("--net={}", self.place()));
+        command.arg(format!("--net={}", self.path()));
         command
     }
 
@@ -58,7 +58,7 @@ impl Namespace {
     /// Lays a cable from an interface `port` here to `far_port` there, with these options of each
     /// end. This end is up; the kernel here has no address on it.
     pub fn cable(&self, port: &str, far: (&Namespace, &str), options: &str) -> anyhow::Result<()> {
-        let peer = format!("peer name {} {options} netns {}", far.1, far.0.place());
+        let peer = format!("peer name {} {options} netns {}", far.1, far.0.path());
         self.ip(&format!("link add {port} {options} type veth {peer}"))?;
         self.ip(&format!("link set {port} addrgenmode none"))?;
         self.ip(&format!("link set {port} up"))

@@ -11,7 +11,7 @@ use thruway_flow::plan::Plan;
 use thruway_flow::tags::{ETHERTYPE, Generation};
 use thruway_lang::Source;
 
-use super::case::{Case, Place, Subject, Suite};
+use super::case::{Case, Subject, Suite, Workspace};
 use super::traffic::{self, Rules};
 
 /// `thruway-bench offload`.
@@ -48,17 +48,17 @@ fn cases() -> Vec<Case> {
             steps: 1,
             payload: None,
             is_long: false,
-            set_up: Box::new(move |place| subject(place, count, by)),
+            set_up: Box::new(move |workspace| subject(workspace, count, by)),
         };
         [of("source", By::Nobody), of("host", By::Host), of("switch", By::Switch)]
     };
     RULES.into_iter().flat_map(with).collect()
 }
 
-fn subject(place: &Place, count: usize, by: By) -> anyhow::Result<Box<dyn Subject>> {
+fn subject(workspace: &Workspace, count: usize, by: By) -> anyhow::Result<Box<dyn Subject>> {
     let rules = traffic::filter(count, SEED);
     let frames: Vec<_> = traffic::drawn(&rules.flows, PACKETS, SEED).map(traffic::packet).collect();
-    let plain = trace(place, &format!("offload-{count}.pcap"), frames.iter())?;
+    let plain = trace(workspace, &format!("offload-{count}.pcap"), frames.iter())?;
     let mut replay = replayed(&plain, &middle(&rules, by))?;
     if by != By::Switch {
         return Ok(Box::new(replay));
@@ -66,7 +66,7 @@ fn subject(place: &Place, count: usize, by: By) -> anyhow::Result<Box<dyn Subjec
     let plan = &replay.router().flows().plan;
     let fingerprint = plan.fingerprint();
     let tagged: Vec<Vec<u8>> = frames.iter().map(|frame| tagged(plan, frame)).collect();
-    let tagged = trace(place, &format!("offload-{count}-tagged.pcap"), tagged.iter())?;
+    let tagged = trace(workspace, &format!("offload-{count}-tagged.pcap"), tagged.iter())?;
     replay = replayed(&tagged, &middle(&rules, by))?;
     replay.router().write("fc.tags", &format!("{} {fingerprint}", GENERATION.name()))?;
     replay.replay(PACKETS as u64, |router| {
@@ -78,11 +78,11 @@ fn subject(place: &Place, count: usize, by: By) -> anyhow::Result<Box<dyn Subjec
 }
 
 fn trace(
-    place: &Place,
+    workspace: &Workspace,
     name: &str,
     frames: impl Iterator<Item = impl AsRef<[u8]>>,
 ) -> anyhow::Result<String> {
-    let path = place.dir.join(name).to_string_lossy().into_owned();
+    let path = workspace.dir.join(name).to_string_lossy().into_owned();
     traffic::write_frames(&path, frames)?;
     Ok(path)
 }
@@ -126,10 +126,10 @@ mod tests {
     #[test]
     fn the_host_and_the_tags_of_a_switch_are_measured() {
         let dir = tempfile::tempdir().unwrap();
-        let place = Place { dir: dir.path().to_owned(), words: None, cores: vec![0] };
+        let workspace = Workspace { dir: dir.path().to_owned(), words: None, cores: vec![0] };
         for by in [By::Nobody, By::Host, By::Switch] {
             // Setting it up sees to it that the tags are trusted.
-            let mut subject = subject(&place, 10, by).unwrap();
+            let mut subject = subject(&workspace, 10, by).unwrap();
             assert_eq!(subject.run(PACKETS as u64, &mut Meter::new()).unwrap(), PACKETS as u64);
         }
     }

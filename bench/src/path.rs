@@ -7,7 +7,7 @@
 use thruway::replay::Replay;
 use thruway_lang::Source;
 
-use super::case::{Case, Goal, Place, Subject, Suite};
+use super::case::{Case, Goal, Subject, Suite, Workspace};
 use super::measure::Meter;
 use super::report::write;
 use super::traffic::{self, Flow};
@@ -91,8 +91,8 @@ fn cases() -> Vec<Case> {
             steps: 1,
             payload: None,
             is_long: false,
-            set_up: Box::new(move |place| {
-                let source = configuration(work, packets, place)?;
+            set_up: Box::new(move |workspace| {
+                let source = configuration(work, packets, workspace)?;
                 Ok(Box::new(Replay::new(source, packets as u64)?))
             }),
         })
@@ -101,9 +101,13 @@ fn cases() -> Vec<Case> {
 }
 
 /// The text of a case, complete but for `$LOOPS`; its inputs are written.
-fn configuration(work: &Work, trace_packets: usize, place: &Place) -> anyhow::Result<Source> {
+fn configuration(
+    work: &Work,
+    trace_packets: usize,
+    workspace: &Workspace,
+) -> anyhow::Result<Source> {
     let name = format!("{}-{trace_packets}", work.name);
-    let file = |suffix: &str| place.dir.join(format!("{name}{suffix}"));
+    let file = |suffix: &str| workspace.dir.join(format!("{name}{suffix}"));
     let mut text = work.config.to_owned();
     let flows: Vec<Flow> = match work.input {
         Input::Small => traffic::small_network(SEED),
@@ -128,11 +132,11 @@ fn configuration(work: &Work, trace_packets: usize, place: &Place) -> anyhow::Re
 }
 
 /// Every configuration over every trace, to run without end.
-pub fn sources(place: &Place, is_quick: bool) -> anyhow::Result<Vec<(String, Source)>> {
+pub fn sources(workspace: &Workspace, is_quick: bool) -> anyhow::Result<Vec<(String, Source)>> {
     let mut all = Vec::new();
     for work in WORKS {
         for (trace, packets) in TRACES.iter().take(if is_quick { 1 } else { TRACES.len() }) {
-            let source = configuration(work, *packets, place)?;
+            let source = configuration(work, *packets, workspace)?;
             let text = source.text.replace("$LOOPS", "-1");
             let name = format!("{}/{trace}", work.name);
             all.push((name, Source::new(source.name, text)));

@@ -63,12 +63,14 @@ fn lines(report: &str, options: &Options) -> anyhow::Result<Vec<String>> {
     };
     rows.retain(wanted);
     anyhow::ensure!(!rows.is_empty(), "no row has these values; see the report's fields");
-    let telling = telling(&rows, &options.by);
+    let distinguishing = distinguishing(&rows, &options.by);
     let mut lines = Vec::new();
     let mut seen = BTreeSet::new();
     for row in &rows {
-        let name: Vec<String> =
-            telling.iter().filter_map(|field| Some(capitals(&shown(row.get(field)?)))).collect();
+        let name: Vec<String> = distinguishing
+            .iter()
+            .filter_map(|field| Some(capitals(&shown(row.get(field)?))))
+            .collect();
         anyhow::ensure!(
             seen.insert(name.clone()),
             "several rows are called '{}': name the fields by which they differ in --by, \
@@ -132,7 +134,7 @@ fn scalar(text: &str) -> Value {
 }
 
 /// Fields that tell rows apart: those that were asked for, or else the texts that differ.
-fn telling(rows: &[Fields], by: &[String]) -> Vec<String> {
+fn distinguishing(rows: &[Fields], by: &[String]) -> Vec<String> {
     if !by.is_empty() {
         return by.to_vec();
     }

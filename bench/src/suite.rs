@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use super::case::{Case, Place, Report, Subject, Suite};
+use super::case::{Case, Report, Subject, Suite, Workspace};
 use super::machine::{Machine, allowed};
 use super::measure::Meter;
 use super::row::{Repeat, Row};
@@ -102,17 +102,17 @@ pub fn run(options: &Options) -> anyhow::Result<bool> {
         return Ok(true);
     }
     let temporary = tempfile::tempdir()?;
-    let place = Place {
+    let workspace = Workspace {
         dir: options.keep.clone().unwrap_or(temporary.path().to_owned()),
         words: options.words.clone(),
         cores: allowed(),
     };
-    std::fs::create_dir_all(&place.dir)
-        .map_err(|error| anyhow::anyhow!("{}: {error}", place.dir.display()))?;
-    let bench = Bench { options, cases: &cases, place, machine: Machine::pin() };
+    std::fs::create_dir_all(&workspace.dir)
+        .map_err(|error| anyhow::anyhow!("{}: {error}", workspace.dir.display()))?;
+    let bench = Bench { options, cases: &cases, workspace, machine: Machine::pin() };
     let met = chosen.is_empty() || bench.report(suite.name, &chosen)?;
     for report in reports {
-        out!("\n{}", report(&bench.place, options.quick)?);
+        out!("\n{}", report(&bench.workspace, options.quick)?);
     }
     Ok(met)
 }
@@ -121,7 +121,7 @@ pub fn run(options: &Options) -> anyhow::Result<bool> {
 struct Bench<'a> {
     options: &'a Options,
     cases: &'a [Case],
-    place: Place,
+    workspace: Workspace,
     machine: Machine,
 }
 
@@ -189,7 +189,7 @@ struct Turn {
 impl Turn {
     /// Sets the case up, warms it up, and finds how many packets fill the time of a repeat.
     fn new(case: &Case, bench: &Bench<'_>, meter: &mut Meter) -> anyhow::Result<Turn> {
-        let mut subject = (case.set_up)(&bench.place)?;
+        let mut subject = (case.set_up)(&bench.workspace)?;
         let done = subject.run(PROBE, meter)?;
         anyhow::ensure!(done > 0, "no packet was handled");
         let ns = meter.take().cpu_ns as f64 / done as f64;

@@ -9,26 +9,26 @@ fn bench(words: &[&str]) -> Command {
     command
 }
 
-fn said(output: &Output) -> (Option<i32>, String, String) {
+fn outcome(output: &Output) -> (Option<i32>, String, String) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (output.status.code(), text(&output.stdout), text(&output.stderr))
 }
 
 #[test]
 fn every_bench_is_listed_and_has_a_help() {
-    let (code, suites, _) = said(&bench(&["--list"]).output().expect("it starts"));
+    let (code, suites, _) = outcome(&bench(&["--list"]).output().expect("it starts"));
     assert_eq!(code, Some(0));
     for suite in ["path", "flow", "stream"] {
         assert!(suites.contains(&format!("\n  {suite} ")), "{suites}");
-        let (code, cases, _) = said(&bench(&[suite, "--list"]).output().expect("it starts"));
+        let (code, cases, _) = outcome(&bench(&[suite, "--list"]).output().expect("it starts"));
         assert_eq!((code, cases.lines().count() > 5), (Some(0), true), "{cases}");
     }
-    let (_, help, _) = said(&bench(&["--help"]).output().expect("it starts"));
+    let (_, help, _) = outcome(&bench(&["--help"]).output().expect("it starts"));
     for own in
         ["exchange", "sync", "threads", "idle", "clock", "model", "dpdk", "ends", "io", "kills"]
     {
         assert!(help.contains(&format!("\n  {own} ")), "{help}");
-        let (code, own_help, _) = said(&bench(&[own, "--help"]).output().expect("it starts"));
+        let (code, own_help, _) = outcome(&bench(&[own, "--help"]).output().expect("it starts"));
         assert_eq!(code, Some(0));
         assert!(own_help.contains(&format!("Usage: thruway-bench {own}")), "{own_help}");
     }
@@ -36,11 +36,11 @@ fn every_bench_is_listed_and_has_a_help() {
 
 #[test]
 fn an_unknown_bench_or_case_is_refused_with_those_that_exist() {
-    let (code, _, error) = said(&bench(&["pth"]).output().expect("it starts"));
+    let (code, _, error) = outcome(&bench(&["pth"]).output().expect("it starts"));
     assert_eq!(code, Some(1));
     assert!(error.contains("no bench 'pth'") && error.contains("\n  path "), "{error}");
     let (code, _, error) =
-        said(&bench(&["path", "--case", "nothing"]).output().expect("it starts"));
+        outcome(&bench(&["path", "--case", "nothing"]).output().expect("it starts"));
     assert_eq!(code, Some(1));
     assert!(error.contains("no case matches 'nothing'"), "{error}");
 }
@@ -62,11 +62,12 @@ fn every_recorded_report_gives_results() {
         let file = record.join(report);
         let file = file.to_str().expect("a name in UTF-8");
         let (code, lines, error) =
-            said(&bench(&["results", file, "--by", by]).output().expect("it starts"));
+            outcome(&bench(&["results", file, "--by", by]).output().expect("it starts"));
         assert_eq!(code, Some(0), "{report}: {error}");
         assert!(lines.contains(line), "{report}: no '{line}' in\n{lines}");
     }
-    let (code, _, error) = said(&bench(&["results", "/nonexistent"]).output().expect("it starts"));
+    let (code, _, error) =
+        outcome(&bench(&["results", "/nonexistent"]).output().expect("it starts"));
     assert_eq!(code, Some(1));
     assert!(error.contains("/nonexistent"), "{error}");
 }
@@ -74,12 +75,12 @@ fn every_recorded_report_gives_results() {
 #[test]
 fn a_full_disk_and_a_reader_that_has_gone_are_no_panic() {
     let full = File::options().write(true).open("/dev/full").expect("it is there");
-    let (code, _, error) = said(&bench(&["--list"]).stdout(full).output().expect("it starts"));
+    let (code, _, error) = outcome(&bench(&["--list"]).stdout(full).output().expect("it starts"));
     assert_eq!(code, Some(1));
     assert!(error.contains("cannot write to standard output"), "{error}");
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);
-    let (code, _, error) = said(&bench(&["--list"]).stdout(writer).output().expect("it starts"));
+    let (code, _, error) = outcome(&bench(&["--list"]).stdout(writer).output().expect("it starts"));
     assert_eq!((code, error.as_str()), (Some(0), ""));
 }
 
@@ -88,9 +89,9 @@ fn a_full_disk_and_a_reader_that_has_gone_are_no_panic() {
 fn it_is_thruway_where_it_is_started_as_such() {
     let text = "InfiniteSource(LIMIT 10, STOP true) -> c :: Counter -> Discard";
     let (code, printed, error) =
-        said(&bench(&["click", "-e", text, "-h", "c.count"]).output().expect("it starts"));
+        outcome(&bench(&["click", "-e", text, "-h", "c.count"]).output().expect("it starts"));
     assert_eq!((code, printed.as_str()), (Some(0), "10\n"), "{error}");
-    let (code, _, error) = said(&bench(&["worker"]).output().expect("it starts"));
+    let (code, _, error) = outcome(&bench(&["worker"]).output().expect("it starts"));
     assert_eq!(code, Some(1));
     assert!(error.starts_with("thruway worker: "), "{error}");
 }

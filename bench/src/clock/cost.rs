@@ -14,7 +14,7 @@ use crate::row::median;
 /// Readings of a turn.
 const READINGS: u32 = 200_000;
 /// Longest wait until the clock runs by the counter.
-const SETTLE_MAX: Duration = Duration::from_secs(5);
+const STABLE_MAX: Duration = Duration::from_secs(5);
 
 /// What is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub struct Cost {
 pub fn settled() -> Clock {
     let (mut machine, begin) = (Machine, Instant::now());
     let mut clock = machine.clock(&Arc::new(Reference::default()));
-    while !clock.is_cheap() && begin.elapsed() < SETTLE_MAX {
+    while !clock.is_cheap() && begin.elapsed() < STABLE_MAX {
         clock.now(&mut machine);
         std::thread::sleep(Duration::from_millis(1));
     }

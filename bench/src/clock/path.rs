@@ -11,7 +11,7 @@ use thruway::load::{self, Libraries};
 /// Packets of a turn.
 const PACKETS: u64 = 1_000_000;
 /// Turns at most until the clock runs by the counter: some seconds.
-const SETTLE_TURNS: u32 = 100;
+const STABLE_TURNS: u32 = 100;
 /// Packets of a round: with one, the time is read for each packet.
 const BURSTS: [u32; 3] = [1, 4, 32];
 /// The first one is the unit: time stands still, nothing is read.
@@ -46,7 +46,7 @@ impl Stamped {
             load::build(source, &Variables::new(), &Libraries::new(""), &options).map_err(told)?;
         load::initialize(&mut router).map_err(told)?;
         let mut stamped = Stamped(router);
-        for _ in 0..SETTLE_TURNS {
+        for _ in 0..STABLE_TURNS {
             if clock != ClockKind::Tsc || stamped.0.read("statistics")?.contains("\trunning\t") {
                 break;
             }

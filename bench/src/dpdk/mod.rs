@@ -5,7 +5,7 @@
 //! of its own. All take turns, in bursts of the same size, without huge pages. What counts is the
 //! processor time of the thread that forwards.
 
-mod contestant;
+mod system;
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use anyhow::bail;
 
 use super::machine::{self, Machine};
 use super::row::median;
-use contestant::{Contestant, Done, PACKAGE};
+use system::{Done, PACKAGE, System};
 
 /// The part of testpmd's rate that the engine is to reach.
 const GOAL: f64 = 0.8;
@@ -42,7 +42,7 @@ pub struct Options {
 
 /// One contestant's measurements with one burst.
 struct Row {
-    contestant: Contestant,
+    system: System,
     burst: u32,
     /// Millions of packets in a second of processor time: median, least, most.
     mpps: [f64; 3],
@@ -72,7 +72,7 @@ pub fn run(options: &Options) -> anyhow::Result<bool> {
     if let Some(file) = &options.json {
         super::report::write(file, &json(&machine, &rows))?;
     }
-    let missed = |row: &&Row| row.contestant == Contestant::Engine && row.ratio < GOAL;
+    let missed = |row: &&Row| row.system == System::Engine && row.ratio < GOAL;
     let missed: Vec<&Row> = rows.iter().filter(missed).collect();
     if options.goals {
         outln!("goal: the engine at {GOAL} of testpmd or more: {} missed", missed.len());
@@ -83,19 +83,19 @@ pub fn run(options: &Options) -> anyhow::Result<bool> {
 /// Measures all contestants with one burst, and prints their rows.
 fn measure(burst: u32, options: &Options) -> anyhow::Result<Vec<Row>> {
     let time = Duration::from_millis(u64::from(options.time));
-    let mut all: Vec<(Contestant, Vec<Done>)> =
-        Contestant::ALL.iter().map(|contestant| (*contestant, Vec::new())).collect();
+    let mut all: Vec<(System, Vec<Done>)> =
+        System::ALL.iter().map(|system| (*system, Vec::new())).collect();
     for _ in 0..options.repeat {
-        for (contestant, repeats) in &mut all {
-            repeats.push(contestant.run(burst, time)?);
+        for (system, repeats) in &mut all {
+            repeats.push(system.run(burst, time)?);
         }
     }
     let base: Vec<f64> = all[0].1.iter().map(Done::mpps).collect();
-    let row = |(contestant, repeats): (Contestant, Vec<Done>)| {
+    let row = |(system, repeats): (System, Vec<Done>)| {
         let rates = || repeats.iter().map(Done::mpps);
         let ratios = rates().zip(&base).map(|(own, base)| own / base);
         let row = Row {
-            contestant,
+            system,
             burst,
             mpps: [
                 median(rates()),
@@ -133,7 +133,7 @@ fn line(row: &Row) -> String {
     let [middle, least, most] = row.mpps;
     format!(
         "{:10} {:>5} {middle:>10.2} {:>17} {:>10.2} {:>6.2}\n",
-        row.contestant.name(),
+        row.system.name(),
         row.burst,
         format!("{least:.2}-{most:.2}"),
         row.wall_mpps,
@@ -156,7 +156,7 @@ fn json(machine: &Machine, rows: &[Row]) -> String {
             text,
             "    {{\"contestant\": {:?}, \"burst\": {}, \"mpps\": {middle:.3}, \"mpps_min\": \
              {least:.3}, \"mpps_max\": {most:.3}, \"wall_mpps\": {:.3}, \"ratio\": {:.3}}}{comma}",
-            row.contestant.name(),
+            row.system.name(),
             row.burst,
             row.wall_mpps,
             row.ratio
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn rows_are_json() {
         let row = Row {
-            contestant: Contestant::Engine,
+            system: System::Engine,
             burst: 32,
             mpps: [70.0, 60.0, 80.0],
             wall_mpps: 69.0,

@@ -14,10 +14,10 @@
 
 use std::path::{Path, PathBuf};
 
-use super::contestants::Contestant;
 use super::lab::Lab;
 use super::load::Load;
 use super::samples::{Sampling, Shares};
+use super::systems::System;
 use crate::child::{cpu_ns, ended_children_ns, softirq_thread};
 
 /// One measurement, times in microseconds per request.
@@ -78,13 +78,8 @@ impl Account {
     }
 
     /// A contestant's turn.
-    pub fn measure(
-        &self,
-        load: &Load,
-        contestant: &mut Contestant,
-        lab: &Lab,
-    ) -> anyhow::Result<Cost> {
-        let process = contestant.process.as_ref();
+    pub fn measure(&self, load: &Load, system: &mut System, lab: &Lab) -> anyhow::Result<Cost> {
+        let process = system.process.as_ref();
         let pids = [Some(lab.web.pid()), process.map(|process| process.pid()), self.softirq];
         let used = || pids.map(|pid| pid.map_or(0, cpu_ns));
         let before = used();
@@ -93,11 +88,11 @@ impl Account {
             false => None,
         };
         let clients = ended_children_ns();
-        let answered = load.run(&lab.client, &contestant.host, self.seconds)?;
+        let answered = load.run(&lab.client, &system.host, self.seconds)?;
         let client = ended_children_ns() - clients;
         let after = used();
         let shares = sampling.map(Sampling::finish).transpose()?;
-        contestant.process.as_mut().map_or(Ok(()), |process| process.check())?;
+        system.process.as_mut().map_or(Ok(()), |process| process.check())?;
         let per_request = |ns: f64| ns / 1000.0 / answered.requests as f64;
         let [web, own, softirq] = [0, 1, 2].map(|at| after[at] - before[at]);
         let reception = shares.map(|shares: Shares| {

@@ -31,12 +31,12 @@ pub struct Lab {
 }
 
 /// Where a box stands: its own namespace and the number of its cables.
-pub struct Site {
+pub struct Netns {
     pub namespace: Namespace,
     number: u8,
 }
 
-impl Site {
+impl Netns {
     /// Its address on the client's cable.
     pub fn outside(&self) -> String {
         format!("10.77.{}.1", self.number)
@@ -92,8 +92,8 @@ impl Lab {
     pub const DIRECT: &str = "10.77.0.1";
 
     /// A place for a box, with its two cables.
-    pub fn site(&self, number: u8) -> anyhow::Result<Site> {
-        let site = Site { namespace: Namespace::new(PREFIX, "box")?, number };
+    pub fn site(&self, number: u8) -> anyhow::Result<Netns> {
+        let site = Netns { namespace: Namespace::new(PREFIX, "box")?, number };
         let port = format!("eth{number}");
         site.namespace.cable("wan0", (&self.client, &port), "")?;
         site.namespace.cable("lan0", (&self.server, &port), "")?;

@@ -6,11 +6,11 @@
 //! asked of the processor time: see [`account`].
 
 mod account;
-mod contestants;
 mod lab;
 mod load;
 mod report;
 mod samples;
+mod systems;
 
 use std::path::{Path, PathBuf};
 
@@ -19,10 +19,10 @@ use anyhow::bail;
 use super::machine::Machine;
 use super::select::wanted;
 use account::Account;
-use contestants::{Contestant, Kind, STREAM_MODULE};
 use lab::Lab;
 use load::{LOADS, Load};
 use report::Row;
+use systems::{Kind, STREAM_MODULE, System};
 
 /// Arguments of `thruway-bench ends`.
 #[derive(Debug, clap::Args)]
@@ -77,7 +77,7 @@ pub fn run(options: &Options) -> anyhow::Result<bool> {
     if let Some(path) = &options.json {
         std::fs::write(path, report::json(&machine, &rows))?;
     }
-    Ok(!options.goals || rows.iter().all(|row| row.met() != Some(false)))
+    Ok(!options.goals || rows.iter().all(|row| row.reaches_goal() != Some(false)))
 }
 
 /// Everyone's turn with every load, round by round.
@@ -88,15 +88,15 @@ fn measure(
     dir: &Path,
 ) -> anyhow::Result<Vec<Row>> {
     let lab = Lab::new(dir)?;
-    let start = |kind: &Kind| Contestant::start(*kind, &lab, dir);
-    let mut all: Vec<Contestant> = Kind::ALL.iter().map(start).collect::<Result<_, _>>()?;
+    let start = |kind: &Kind| System::start(*kind, &lab, dir);
+    let mut all: Vec<System> = Kind::ALL.iter().map(start).collect::<Result<_, _>>()?;
     let mut rows = Vec::new();
     for load in loads {
         let mut rounds = vec![Vec::new(); all.len()];
         for round in 0..options.rounds {
             err!("\r{} round {} of {}  ", load.name, round + 1, options.rounds);
-            for (costs, contestant) in rounds.iter_mut().zip(&mut all) {
-                costs.push(account.measure(load, contestant, &lab)?);
+            for (costs, system) in rounds.iter_mut().zip(&mut all) {
+                costs.push(account.measure(load, system, &lab)?);
             }
         }
         err!("\r{:40}\r", "");

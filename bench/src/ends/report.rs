@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use super::account::Cost;
-use super::contestants::Kind;
 use super::load::Load;
+use super::systems::Kind;
 use crate::machine::Machine;
 use crate::row::median;
 
@@ -16,29 +16,29 @@ pub struct Row {
     rate: f64,
     process: f64,
     total: f64,
-    added: Told,
+    added: Comparison,
     /// If there are samples.
-    own: Option<Told>,
+    own: Option<Comparison>,
     goal: Option<f64>,
 }
 
 /// One sort of time.
 #[derive(Debug)]
-struct Told {
+struct Comparison {
     /// Median, least and most.
     spread: [f64; 3],
     /// Haproxy's and nginx's time in units of this one, medians of the rounds' ratios.
     ratios: [f64; 2],
 }
 
-impl Told {
+impl Comparison {
     /// Of a time per round, and haproxy's and nginx's.
-    fn new(own: &[f64], proxies: [&[f64]; 2]) -> Told {
+    fn new(own: &[f64], proxies: [&[f64]; 2]) -> Comparison {
         let all = || own.iter().copied();
         let spread =
             [median(all()), all().fold(f64::INFINITY, f64::min), all().fold(0.0, f64::max)];
         let ratios = proxies.map(|proxy| median(proxy.iter().zip(own).map(|(a, b)| a / b)));
-        Told { spread, ratios }
+        Comparison { spread, ratios }
     }
 }
 
@@ -67,9 +67,9 @@ pub fn of_load(load: &Load, all: &[(Kind, Vec<Cost>)]) -> Vec<Row> {
         rate: median(costs.iter().map(|cost| cost.rate)),
         process: median(costs.iter().map(|cost| cost.process)),
         total: median(costs.iter().map(|cost| cost.total)),
-        added: Told::new(&added(costs), proxies_added.each_ref().map(|times| &times[..])),
+        added: Comparison::new(&added(costs), proxies_added.each_ref().map(|times| &times[..])),
         own: own(*kind, costs)
-            .map(|own| Told::new(&own, proxies_own.each_ref().map(|times| &times[..]))),
+            .map(|own| Comparison::new(&own, proxies_own.each_ref().map(|times| &times[..]))),
         goal: load.goal.filter(|_| kind.is_thruway()),
     };
     all.iter().map(row).collect()
@@ -78,7 +78,7 @@ pub fn of_load(load: &Load, all: &[(Kind, Vec<Cost>)]) -> Vec<Row> {
 impl Row {
     /// Whether the goal is met, if there is one: by own time, or where there are no samples by
     /// added time.
-    pub fn met(&self) -> Option<bool> {
+    pub fn reaches_goal(&self) -> Option<bool> {
         let goal = self.goal?;
         let told = self.own.as_ref().unwrap_or(&self.added);
         Some(told.ratios.iter().all(|ratio| *ratio >= goal))
@@ -124,9 +124,9 @@ pub fn table(rows: &[Row], goals: bool) -> String {
 }
 
 fn line(row: &Row, goals: bool) -> String {
-    let told = |told: Option<&Told>| match told {
+    let told = |told: Option<&Comparison>| match told {
         None => ["-".to_owned(), "-".to_owned(), "-".to_owned()],
-        Some(Told { spread: [middle, least, most], ratios: [haproxy, nginx] }) => {
+        Some(Comparison { spread: [middle, least, most], ratios: [haproxy, nginx] }) => {
             let ratios = match row.kind {
                 Kind::Direct => "-".to_owned(),
                 _ => format!("{haproxy:.2} {nginx:.2}"),
@@ -134,7 +134,7 @@ fn line(row: &Row, goals: bool) -> String {
             [format!("{middle:.1}"), format!("{least:.1}..{most:.1}"), ratios]
         }
     };
-    let goal = match (goals, row.goal, row.met()) {
+    let goal = match (goals, row.goal, row.reaches_goal()) {
         (true, Some(goal), Some(true)) => format!("  {goal} met"),
         (true, Some(goal), _) => format!("  {goal} missed"),
         _ => String::new(),
@@ -167,7 +167,7 @@ pub fn json(machine: &Machine, rows: &[Row]) -> String {
         machine.kernel,
         machine.load
     );
-    let told = |told: Option<&Told>, pick: fn(&Told) -> &[f64]| match told {
+    let told = |told: Option<&Comparison>, pick: fn(&Comparison) -> &[f64]| match told {
         Some(told) => list(pick(told)),
         None => "null".to_owned(),
     };

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use thruway_region::{Pages, Region, SharedBytes};
 use thruway_sync::atomic::{AtomicU32, Ordering};
 
-use super::crew::Cores;
+use super::workers::Cores;
 use crate::machine;
 use crate::row::median;
 

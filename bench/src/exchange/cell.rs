@@ -8,11 +8,11 @@ use thruway_exchange::{GroupRegion, LinkError, Mapped, Master, Storage, Tuning};
 use thruway_nf_abi::{LinkShape, Token};
 use thruway_region::Pages;
 
-use super::crew::{Cores, Crew, Report};
 use super::drive::{Course, Drive, Outcome, Shape};
-use super::duty::{Duty, Wait, Way, Work};
-use super::lane::{CopyOut, Exchange, Lane, Look, Pair, Pointers, Sink};
+use super::duty::{Duty, Transport, Wait, Work};
+use super::lane::{CopyOut, Exchange, Lane, Pair, Pointers, ReadShared, Sink};
 use super::source::{Source, signature};
+use super::workers::{Cores, Report, WorkerSet};
 use crate::machine;
 
 /// The choices of section 5 of the paper, thresholds and sizes: what the command line can set.
@@ -39,7 +39,7 @@ pub struct Choices {
 /// The conditions of one measurement.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Cell {
-    pub way: Way,
+    pub transport: Transport,
     pub work: Work,
     /// Bytes of a packet.
     pub len: usize,
@@ -98,7 +98,7 @@ impl Cell {
 
     fn duty(&self, core: Option<usize>) -> Duty {
         Duty {
-            way: self.way,
+            transport: self.transport,
             wait: self.choices.wait,
             work: self.work,
             threshold: if self.choices.publish_each { 1 } else { self.choices.worker_threshold },
@@ -137,16 +137,16 @@ impl Cell {
         if let Some(core) = cores.master() {
             machine::bind(core);
         }
-        let mut crew = Crew::default();
+        let mut workers = WorkerSet::default();
         let shared_indices = self.choices.shared_indices;
-        match self.way {
-            Way::Exchange => match (self.choices.packed_indices, shared_indices) {
+        match self.transport {
+            Transport::Exchange => match (self.choices.packed_indices, shared_indices) {
                 (false, false) => self.exchange(|link| link, source, span, cores),
                 (false, true) => self.exchange(Variant::<false, true>::new, source, span, cores),
                 (true, false) => self.exchange(Variant::<true, false>::new, source, span, cores),
                 (true, true) => self.exchange(Variant::<true, true>::new, source, span, cores),
             },
-            Way::Pair => {
+            Transport::Pair => {
                 let mut lanes = Vec::new();
                 let mut pages = Pages::Normal;
                 for nth in 0..self.workers {
@@ -154,25 +154,25 @@ impl Cell {
                     pages = links[0].pages();
                     let [down, up] = links;
                     let fds = [down.fd(), up.fd()];
-                    let bell = self.start(&mut crew, &fds, (nth, cores))?;
+                    let bell = self.start(&mut workers, &fds, (nth, cores))?;
                     let master = PairMaster::new([down, up], self.tuning(), shared_indices);
                     lanes.push(Pair::new(master, bell));
                 }
-                self.drive((lanes, CopyOut), source, span, (crew, pages))
+                self.drive((lanes, CopyOut), source, span, (workers, pages))
             }
-            Way::Pointers => {
+            Transport::Pointers => {
                 let pool = self.pool(source)?;
                 let mut lanes = Vec::new();
                 for nth in 0..self.workers {
                     let slots = self.choices.slots;
                     let rings = [PointerRing::create(slots)?, PointerRing::create(slots)?];
                     let fds = [rings[0].fd(), rings[1].fd(), pool.fd()];
-                    let bell = self.start(&mut crew, &fds, (nth, cores))?;
+                    let bell = self.start(&mut workers, &fds, (nth, cores))?;
                     let master =
                         PointerMaster::new(rings, pool.clone(), self.tuning(), shared_indices);
                     lanes.push(Pointers::new(master, bell, nth + 1 == self.workers));
                 }
-                self.drive((lanes, Look(pool)), source, span, (crew, Pages::Normal))
+                self.drive((lanes, ReadShared(pool)), source, span, (workers, Pages::Normal))
             }
         }
     }
@@ -185,16 +185,16 @@ impl Cell {
         span: Span,
         cores: &Cores,
     ) -> anyhow::Result<Result> {
-        let mut crew = Crew::default();
+        let mut workers = WorkerSet::default();
         let mut lanes = Vec::new();
         let mut pages = Pages::Normal;
         for nth in 0..self.workers {
             let link = self.link()?;
             pages = link.pages();
-            let bell = self.start(&mut crew, &[link.fd()], (nth, cores))?;
+            let bell = self.start(&mut workers, &[link.fd()], (nth, cores))?;
             lanes.push(Exchange::new(Master::new(storage_of(link), 1, self.tuning()), bell));
         }
-        self.drive((lanes, CopyOut), source, span, (crew, pages))
+        self.drive((lanes, CopyOut), source, span, (workers, pages))
     }
 
     /// The memory that all share, with the source's packets in it.
@@ -209,12 +209,12 @@ impl Cell {
 
     fn start(
         &self,
-        crew: &mut Crew,
+        workers: &mut WorkerSet,
         regions: &[BorrowedFd<'_>],
         (nth, cores): (usize, &Cores),
     ) -> anyhow::Result<thruway_exchange::Doorbell> {
         let duty = self.duty(cores.worker(nth, self.workers));
-        crew.start(regions, duty, self.choices.is_process)
+        workers.start(regions, duty, self.choices.is_process)
     }
 
     fn drive<L: Lane, S: Sink<L>>(
@@ -222,12 +222,12 @@ impl Cell {
         (lanes, sink): (Vec<L>, S),
         source: &Source,
         span: Span,
-        (mut crew, pages): (Crew, Pages),
+        (mut workers, pages): (WorkerSet, Pages),
     ) -> anyhow::Result<Result> {
-        crew.ready()?;
+        workers.ready()?;
         let mut drive = Drive::new(lanes, sink, source, self.course(span));
         let outcome = drive.run()?;
-        let reports = crew.dismiss()?;
+        let reports = workers.dismiss()?;
         self.verify(&outcome, &reports, source)?;
         let sleeps = reports.iter().map(|report| report.sleeps).sum();
         Ok(Result { outcome, sleeps, pages })

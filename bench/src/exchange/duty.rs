@@ -7,7 +7,7 @@ use clap::ValueEnum;
 
 /// How packets reach a Worker and come back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub enum Way {
+pub enum Transport {
     /// The exchange: slots go to the Worker and back in place
     Exchange,
     /// Baseline: a ring of frames each way, and a copy in the Worker
@@ -42,7 +42,7 @@ pub enum Work {
 #[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
 pub struct Duty {
     #[arg(long)]
-    pub way: Way,
+    pub transport: Transport,
     #[arg(long)]
     pub wait: Wait,
     #[arg(long)]
@@ -76,7 +76,7 @@ impl Duty {
         let name = |value: &dyn fmt::Display| value.to_string();
         let mut args = vec![
             "--way".into(),
-            name(&Shown(self.way)),
+            name(&Shown(self.transport)),
             "--wait".into(),
             name(&Shown(self.wait)),
             "--work".into(),
@@ -145,7 +145,7 @@ mod tests {
     fn a_duty_survives_its_arguments() {
         for core in [None, Some(3)] {
             let duty = Duty {
-                way: Way::Pair,
+                transport: Transport::Pair,
                 wait: Wait::Hybrid,
                 work: Work::Automaton,
                 threshold: 7,

@@ -4,7 +4,7 @@ use thruway_region::{HUGE_PAGE_LEN, Pages, Region};
 
 use super::cell::Cell;
 use super::drive::Shape;
-use super::duty::{Wait, Way, Work};
+use super::duty::{Transport, Wait, Work};
 use super::options::Options;
 
 /// What a figure shows.
@@ -46,55 +46,55 @@ pub const FIGURES: &[Figure] = &[
         name: "5a",
         title: "one chain, dummy Workers, one packet in memory",
         shows: Shows::Throughput,
-        points: |options| line(options, Way::Exchange, Work::Dummy, 1),
+        points: |options| line(options, Transport::Exchange, Work::Dummy, 1),
     },
     Figure {
         name: "5b",
         title: "one chain, real Workers, one packet in memory",
         shows: Shows::Throughput,
-        points: |options| line(options, Way::Exchange, Work::Real, 1),
+        points: |options| line(options, Transport::Exchange, Work::Real, 1),
     },
     Figure {
         name: "5c",
         title: "one chain, dummy Workers, a million packets in memory",
         shows: Shows::Throughput,
-        points: |options| line(options, Way::Exchange, Work::Dummy, options.memory),
+        points: |options| line(options, Transport::Exchange, Work::Dummy, options.memory),
     },
     Figure {
         name: "5d",
         title: "one chain, real Workers, a million packets in memory",
         shows: Shows::Throughput,
-        points: |options| line(options, Way::Exchange, Work::Real, options.memory),
+        points: |options| line(options, Transport::Exchange, Work::Real, options.memory),
     },
     Figure {
         name: "6a",
         title: "latency of one chain of 64-byte packets",
         shows: Shows::Latency,
-        points: |options| latency(options, Way::Exchange),
+        points: |options| latency(options, Transport::Exchange),
     },
     Figure {
         name: "6b",
         title: "latency of one chain of 64-byte packets, zero copy and polling",
         shows: Shows::Latency,
-        points: |options| latency(options, Way::Pointers),
+        points: |options| latency(options, Transport::Pointers),
     },
     Figure {
         name: "7",
         title: "one chain, real Workers: packets that the Master moves",
         shows: Shows::Internal,
-        points: |options| line(options, Way::Exchange, Work::Real, options.memory),
+        points: |options| line(options, Transport::Exchange, Work::Real, options.memory),
     },
     Figure {
         name: "8a",
         title: "one chain, real Workers: a pair of rings and a copy, beside the exchange",
         shows: Shows::Throughput,
-        points: |options| beside(options, Way::Pair),
+        points: |options| beside(options, Transport::Pair),
     },
     Figure {
         name: "8b",
         title: "one chain, real Workers: zero copy and polling, beside the exchange",
         shows: Shows::Throughput,
-        points: |options| beside(options, Way::Pointers),
+        points: |options| beside(options, Transport::Pointers),
     },
     Figure {
         name: "9a",
@@ -127,14 +127,14 @@ pub const FIGURES: &[Figure] = &[
 ];
 
 /// The conditions of a point of one chain.
-pub fn cell(options: &Options, way: Way, workers: usize) -> Cell {
+pub fn cell(options: &Options, transport: Transport, workers: usize) -> Cell {
     let mut choices = options.choices.choices(false);
-    if way == Way::Pointers {
+    if transport == Transport::Pointers {
         // The baseline polls: that is what it is.
         choices.wait = Wait::Poll;
     }
     Cell {
-        way,
+        transport,
         work: Work::Real,
         len: 64,
         memory: options.memory,
@@ -147,14 +147,14 @@ pub fn cell(options: &Options, way: Way, workers: usize) -> Cell {
 /// A point of 10 to 1,000 chains.
 pub fn ring_cell(options: &Options, chains: usize) -> Cell {
     let choices = options.choices.choices(true);
-    Cell { shape: Shape::Ring, choices, ..cell(options, Way::Exchange, chains) }
+    Cell { shape: Shape::Ring, choices, ..cell(options, Transport::Exchange, chains) }
 }
 
-fn line(options: &Options, way: Way, work: Work, memory: u32) -> Vec<Point> {
+fn line(options: &Options, transport: Transport, work: Work, memory: u32) -> Vec<Point> {
     let point = |len, workers| Point {
         series: format!("{len} B"),
         x: workers,
-        cell: Cell { work, memory, len, ..cell(options, way, workers) },
+        cell: Cell { work, memory, len, ..cell(options, transport, workers) },
     };
     LENS.into_iter().flat_map(|len| (1..=10).map(move |workers| point(len, workers))).collect()
 }
@@ -164,18 +164,19 @@ fn named(mut points: Vec<Point>, name: &str) -> Vec<Point> {
     points
 }
 
-fn beside(options: &Options, way: Way) -> Vec<Point> {
-    let name = if way == Way::Pair { "pair" } else { "zero copy" };
-    let mut points = named(line(options, way, Work::Real, options.memory), name);
-    points.extend(named(line(options, Way::Exchange, Work::Real, options.memory), "exchange"));
+fn beside(options: &Options, transport: Transport) -> Vec<Point> {
+    let name = if transport == Transport::Pair { "pair" } else { "zero copy" };
+    let mut points = named(line(options, transport, Work::Real, options.memory), name);
+    points
+        .extend(named(line(options, Transport::Exchange, Work::Real, options.memory), "exchange"));
     points
 }
 
-fn latency(options: &Options, way: Way) -> Vec<Point> {
+fn latency(options: &Options, transport: Transport) -> Vec<Point> {
     let point = |workers| Point {
         series: format!("{workers} Workers"),
         x: workers,
-        cell: cell(options, way, workers),
+        cell: cell(options, transport, workers),
     };
     [1, 2, 4, 6, 8, 10].into_iter().map(point).collect()
 }
@@ -192,7 +193,7 @@ fn ring(options: &Options, len: usize) -> Vec<Point> {
 fn threads(options: &Options) -> Vec<Point> {
     let mut points = Vec::new();
     for (is_process, name) in [(true, "processes"), (false, "threads")] {
-        let mut some = named(line(options, Way::Exchange, Work::Real, options.memory), name);
+        let mut some = named(line(options, Transport::Exchange, Work::Real, options.memory), name);
         some.iter_mut().for_each(|point| point.cell.choices.is_process = is_process);
         points.extend(some);
     }
@@ -208,7 +209,8 @@ fn pages(options: &Options) -> Vec<Point> {
     }
     let mut points = Vec::new();
     for (pages, name) in kinds {
-        let mut some = named(line(options, Way::Exchange, Work::Automaton, options.memory), name);
+        let mut some =
+            named(line(options, Transport::Exchange, Work::Automaton, options.memory), name);
         some.iter_mut().for_each(|point| point.cell.choices.pages = pages);
         points.extend(some.into_iter().filter(|point| [1, 2, 4].contains(&point.x)));
     }

@@ -2,12 +2,12 @@
 
 use super::bounds::Bounds;
 use super::cell::{Cell, Result as Measured};
-use super::crew::Cores;
 use super::drive::Shape;
-use super::duty::{Wait, Way};
+use super::duty::{Transport, Wait};
 use super::figures::{cell, ring_cell};
 use super::options::Options;
 use super::run::{Sources, span};
+use super::workers::Cores;
 use crate::row::median;
 
 /// Chains on which the exchange is compared to a pair of rings and a copy.
@@ -42,21 +42,21 @@ impl Goal {
 }
 
 fn goals(options: &Options) -> Vec<Goal> {
-    let of = |way, workers| cell(options, way, workers);
+    let of = |transport, workers| cell(options, transport, workers);
     let mut goals: Vec<Goal> = CHAINS
         .into_iter()
         .map(|workers| {
             let name = format!("chain of {workers} to a pair of rings and a copy");
-            Goal::ratio(name, of(Way::Exchange, workers), of(Way::Pair, workers), 1.4)
+            Goal::ratio(name, of(Transport::Exchange, workers), of(Transport::Pair, workers), 1.4)
         })
         .collect();
     for (workers, ratio) in [(1, 0.9), (8, 20.0)] {
         let name = format!("chain of {workers} to zero copy and polling");
-        let (own, other) = (of(Way::Exchange, workers), of(Way::Pointers, workers));
+        let (own, other) = (of(Transport::Exchange, workers), of(Transport::Pointers, workers));
         goals.push(Goal::ratio(name, own, other, ratio));
     }
     for workers in [1, 4] {
-        let own = of(Way::Exchange, workers);
+        let own = of(Transport::Exchange, workers);
         let mut threads = own;
         threads.choices.is_process = false;
         let name = format!("chain of {workers}, processes to threads");
@@ -64,7 +64,7 @@ fn goals(options: &Options) -> Vec<Goal> {
     }
     goals.push(Goal {
         name: "one Worker, round trip".to_owned(),
-        own: of(Way::Exchange, 1),
+        own: of(Transport::Exchange, 1),
         against: None,
         rate: Some(30e6),
         latency_ms: None,

@@ -209,9 +209,9 @@ impl Sink<Pair> for CopyOut {
 }
 
 /// Packets stay in the memory that all share: their first line is looked at.
-pub struct Look(pub GroupRegion);
+pub struct ReadShared(pub GroupRegion);
 
-impl Sink<Pointers> for Look {
+impl Sink<Pointers> for ReadShared {
     #[inline]
     fn read(&self, frame: &u32, bytes: &mut [u8]) {
         let len = bytes.len().min(64);

@@ -3,13 +3,12 @@
 //! switch.
 //!
 //! The Master is a plain loop ([`drive`]) over lanes ([`lane`]), one per Worker and way; Workers
-//! are processes or threads ([`crew`]). Every measurement also checks that no packet was lost or
+//! are processes or threads ([`workers`]). Every measurement also checks that no packet was lost or
 //! came out of order, and that the Workers computed what the packets' bytes give ([`cell`]).
 
 mod bounds;
 mod cell;
 mod chart;
-mod crew;
 mod drive;
 mod duty;
 mod figures;
@@ -20,11 +19,12 @@ mod run;
 mod source;
 mod table;
 mod worker;
+mod workers;
 
-pub use crew::worker_main;
 pub use duty::WorkerArgs;
 pub use options::Options;
 pub use run::run;
+pub use workers::worker_main;
 
 #[cfg(test)]
 mod tests;

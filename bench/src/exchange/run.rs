@@ -7,12 +7,12 @@ use std::time::Duration;
 use super::bounds::Bounds;
 use super::cell::{Cell, Span};
 use super::chart;
-use super::crew::Cores;
 use super::figures::{self, Figure};
 use super::goals;
 use super::options::Options;
 use super::source::Source;
 use super::table::{self, Row};
+use super::workers::Cores;
 use crate::machine::Machine;
 
 /// Runs `thruway-bench exchange`; false when a goal is missed.

@@ -74,7 +74,7 @@ fn line(figure: &Figure, row: &Row) -> String {
     let mut fields = vec![
         figure.name.to_owned(),
         row.point.series.clone(),
-        Shown(cell.way).to_string(),
+        Shown(cell.transport).to_string(),
         Shown(cell.work).to_string(),
         cell.len.to_string(),
         cell.memory.to_string(),

@@ -5,13 +5,13 @@ use std::time::Duration;
 use clap::Parser;
 
 use super::cell::{Cell, Span};
-use super::crew::Cores;
 use super::drive::Shape;
-use super::duty::{Wait, Way, Work};
+use super::duty::{Transport, Wait, Work};
 use super::figures::{FIGURES, cell, ring_cell};
 use super::options::Options;
 use super::run::run;
 use super::source::Source;
+use super::workers::Cores;
 use super::{chart, table};
 
 #[derive(Parser)]
@@ -38,13 +38,13 @@ fn packets(cell: &Cell, packets: u64) -> super::cell::Result {
 
 #[test]
 fn every_way_takes_a_thousand_packets_through_a_chain_of_two() {
-    for way in [Way::Exchange, Way::Pair, Way::Pointers] {
+    for transport in [Transport::Exchange, Transport::Pair, Transport::Pointers] {
         for work in [Work::Dummy, Work::Real] {
             for wait in [Wait::Block, Wait::Poll, Wait::Hybrid] {
-                let mut cell = cell(&options(&["--slots", "16", "--burst", "8"]), way, 2);
+                let mut cell = cell(&options(&["--slots", "16", "--burst", "8"]), transport, 2);
                 (cell.work, cell.choices.wait) = (work, wait);
                 let result = packets(&cell, 1000);
-                assert_eq!(result.outcome.moved, 2 * result.outcome.sent, "{way:?}");
+                assert_eq!(result.outcome.moved, 2 * result.outcome.sent, "{transport:?}");
             }
         }
     }
@@ -62,8 +62,8 @@ fn every_choice_takes_packets_through() {
     ];
     for choice in choices {
         let args: Vec<&str> = ["--slots", "32"].iter().chain(choice).copied().collect();
-        for way in [Way::Exchange, Way::Pair, Way::Pointers] {
-            packets(&Cell { len: 700, ..cell(&options(&args), way, 2) }, 500);
+        for transport in [Transport::Exchange, Transport::Pair, Transport::Pointers] {
+            packets(&Cell { len: 700, ..cell(&options(&args), transport, 2) }, 500);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::hint::black_box;
 
 use super::chains::{Function, together};
-use crate::case::Place;
+use crate::case::Workspace;
 use crate::measure::Meter;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -84,7 +84,7 @@ impl Histogram {
 }
 
 /// Grows and tells; `is_quick` to a million only.
-pub fn report(_: &Place, is_quick: bool) -> anyhow::Result<String> {
+pub fn report(_: &Workspace, is_quick: bool) -> anyhow::Result<String> {
     grow(if is_quick { 1_000_000 } else { 10_000_000 })
 }
 

@@ -8,14 +8,14 @@ use thruway_port::generator::{Generator, GeneratorCount, Histogram, Sink, Stream
 use super::capacity::Outcome;
 use crate::child::{Running, cpu_ns, wait_for};
 use crate::io::site::{
-    APART_PRIORITY, GENERATOR_PRIORITY, PROCESS_PRIORITY, Site, first, first_thread,
+    APART_PRIORITY, GENERATOR_PRIORITY, PROCESS_PRIORITY, Testbed, first, first_thread,
 };
 use crate::machine;
 
 /// Bytes of a frame, without its check sequence.
 const LEN: usize = 64;
 /// Until the router's clock has settled.
-const SETTLE: Duration = Duration::from_millis(700);
+const STEADY_AFTER: Duration = Duration::from_millis(700);
 /// What is under way has arrived if nothing came for so long.
 const QUIET: Duration = Duration::from_millis(50);
 /// How long a rate is tried for the capacity.
@@ -30,7 +30,7 @@ const OFFERED: f64 = 0.9;
 
 /// Whose work is done on which core.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Places {
+pub struct CorePlan {
     /// The generator.
     pub load: usize,
     /// Reception for the router, as a card would do it, and at the far end.
@@ -39,10 +39,10 @@ pub struct Places {
     pub router: Vec<usize>,
 }
 
-impl Places {
+impl CorePlan {
     /// The last of the cores that may be used for a router of so many threads, the others for the
     /// load.
-    pub fn choose(allowed: &[usize], threads: usize) -> anyhow::Result<Places> {
+    pub fn choose(allowed: &[usize], threads: usize) -> anyhow::Result<CorePlan> {
         let others = allowed.len().saturating_sub(threads);
         let (others, router) = allowed.split_at(others);
         let (Some(load), Some(receiver)) = (others.first(), others.last()) else {
@@ -53,7 +53,7 @@ impl Places {
                 allowed.len()
             );
         };
-        Ok(Places { load: *load, receiver: *receiver, router: router.to_vec() })
+        Ok(CorePlan { load: *load, receiver: *receiver, router: router.to_vec() })
     }
 }
 
@@ -69,7 +69,7 @@ pub struct Load {
     pub lost: u64,
     pub lost_before: u64,
     /// How long packets were on their way.
-    pub ways: Histogram,
+    pub latencies: Histogram,
 }
 
 impl Load {
@@ -91,31 +91,31 @@ pub struct Lab {
     generator: Generator,
     count: GeneratorCount,
     sink: Sink,
-    places: Places,
+    core_plan: CorePlan,
     // In the order of going: the router ends before its interfaces.
     _dir: tempfile::TempDir,
-    site: Site,
+    site: Testbed,
 }
 
 impl Lab {
     /// A router that draws so many numbers for each packet, and does `idle` when there is nothing
     /// to do. Where it has several threads, packets go from the first to the last by a Queue.
-    pub fn new(idle: &str, work: u32, places: &Places) -> anyhow::Result<Lab> {
-        let site = Site::new(0)?;
-        let threads = places.router.len();
+    pub fn new(idle: &str, work: u32, core_plan: &CorePlan) -> anyhow::Result<Lab> {
+        let site = Testbed::new(0)?;
+        let threads = core_plan.router.len();
         let text = router(&site, work, threads);
         let program = std::env::current_exe().context("cannot find this program")?;
-        let cores: Vec<String> = places.router.iter().map(usize::to_string).collect();
+        let cores: Vec<String> = core_plan.router.iter().map(usize::to_string).collect();
         let mut command = site.middle.command("taskset");
         command.args(["--cpu-list", &cores.join(",")]).arg(program);
         command.args(["run", "-q", "-j", &threads.to_string(), "--idle", idle, "-e", &text]);
         let dir = tempfile::tempdir()?;
         let sink = site.receiver.within(|| Sink::attach(&site.far.name, 1))??;
         let router = Running::start(&mut command, "router", dir.path())?;
-        let generator = site.sender.within(|| Generator::new(Site::OUT, &stream(&site)))??;
+        let generator = site.sender.within(|| Generator::new(Testbed::OUT, &stream(&site)))??;
         let count = generator.count();
-        let places = places.clone();
-        let mut lab = Lab { router, generator, count, sink, places, _dir: dir, site };
+        let core_plan = core_plan.clone();
+        let mut lab = Lab { router, generator, count, sink, core_plan, _dir: dir, site };
         wait_for("the first packet through the router", || {
             lab.router.check()?;
             // An interface that nobody receives by yet takes none.
@@ -123,10 +123,10 @@ impl Lab {
             Ok(lab.sink.counts()?.packets > 0)
         })?;
         // Receivers are threads of their own, not work of whoever sends.
-        first(lab.site.place_wan(lab.places.receiver)?, APART_PRIORITY)?;
-        lab.site.place_far_at_once(lab.places.receiver)?;
+        first(lab.site.pin_wan(lab.core_plan.receiver)?, APART_PRIORITY)?;
+        lab.site.pin_far_at_once(lab.core_plan.receiver)?;
         first(lab.router.pid(), PROCESS_PRIORITY)?;
-        std::thread::sleep(SETTLE);
+        std::thread::sleep(STEADY_AFTER);
         Ok(lab)
     }
 
@@ -153,7 +153,7 @@ impl Lab {
         self.sink.take_latencies()?;
         let per_second = rate.round().max(1.0) as u32;
         let frames = (rate * (MARGIN + time + MARGIN).as_secs_f64()).ceil() as u32;
-        let (core, generator, site) = (self.places.load, &mut self.generator, &self.site);
+        let (core, generator, site) = (self.core_plan.load, &mut self.generator, &self.site);
         let (count, pid) = (&self.count, self.router.pid());
         let watch = || -> anyhow::Result<(f64, f64)> {
             machine::bind(core);
@@ -177,8 +177,8 @@ impl Lab {
         let after = self.settled()?;
         self.router.check()?;
         let [made, arrived, lost_before] = std::array::from_fn(|at| after[at] - before[at]);
-        let ways = self.sink.take_latencies()?;
-        Ok(Load { offered, cpu, made, lost: made.saturating_sub(arrived), lost_before, ways })
+        let latencies = self.sink.take_latencies()?;
+        Ok(Load { offered, cpu, made, lost: made.saturating_sub(arrived), lost_before, latencies })
     }
 
     /// Packets made, arrived, and lost on the way to the router, once nothing is under way.
@@ -201,7 +201,7 @@ fn percent(cpu_ns: u64, time: Duration) -> f64 {
 }
 
 /// From one interface to the other, with some work.
-fn router(site: &Site, work: u32, threads: usize) -> String {
+fn router(site: &Testbed, work: u32, threads: usize) -> String {
     let (wan, lan) = (&site.wan.name, &site.lan.name);
     let work = if work == 0 {
         String::new()
@@ -220,7 +220,7 @@ fn router(site: &Site, work: u32, threads: usize) -> String {
 }
 
 /// What the generator makes: one flow.
-fn stream(site: &Site) -> Stream {
+fn stream(site: &Testbed) -> Stream {
     Stream {
         destination_mac: site.wan.mac,
         source_mac: [2, 0, 0, 0, 0, 2],
@@ -240,21 +240,21 @@ mod tests {
 
     #[test]
     fn the_load_has_a_core_of_its_own() {
-        let places = |allowed: &[usize], threads| {
-            let places = Places::choose(allowed, threads).ok()?;
-            Some((places.load, places.receiver, places.router))
+        let core_plan = |allowed: &[usize], threads| {
+            let core_plan = CorePlan::choose(allowed, threads).ok()?;
+            Some((core_plan.load, core_plan.receiver, core_plan.router))
         };
-        assert_eq!(places(&[1, 3], 1), Some((1, 1, vec![3])));
-        assert_eq!(places(&[0, 1, 2, 3], 1), Some((0, 2, vec![3])));
-        assert_eq!(places(&[0, 1, 2, 3], 3), Some((0, 0, vec![1, 2, 3])));
-        assert_eq!((places(&[0, 1], 2), places(&[0], 1)), (None, None));
+        assert_eq!(core_plan(&[1, 3], 1), Some((1, 1, vec![3])));
+        assert_eq!(core_plan(&[0, 1, 2, 3], 1), Some((0, 2, vec![3])));
+        assert_eq!(core_plan(&[0, 1, 2, 3], 3), Some((0, 0, vec![1, 2, 3])));
+        assert_eq!((core_plan(&[0, 1], 2), core_plan(&[0], 1)), (None, None));
     }
 
     #[test]
     fn who_lost_is_told() {
         let load = |offered, lost, lost_before| {
-            let ways = Histogram::default();
-            Load { offered, cpu: 0.0, made: 1000, lost, lost_before, ways }.outcome(100.0)
+            let latencies = Histogram::default();
+            Load { offered, cpu: 0.0, made: 1000, lost, lost_before, latencies }.outcome(100.0)
         };
         assert_eq!(load(99.0, 0, 0), Outcome::Held);
         assert_eq!(load(89.0, 0, 0), Outcome::NotOffered);

@@ -17,7 +17,7 @@ use thruway_port::generator::Histogram;
 
 use super::machine::{self, Machine};
 use capacity::Capacity;
-use lab::{Lab, Places};
+use lab::{CorePlan, Lab};
 
 /// Arguments of `thruway-bench idle`.
 #[derive(Debug, clap::Args)]
@@ -62,7 +62,7 @@ pub struct Row {
     cpu: f64,
     made: u64,
     lost: u64,
-    ways: Histogram,
+    latencies: Histogram,
 }
 
 /// All that was measured.
@@ -85,10 +85,10 @@ pub fn run(options: &Options) -> anyhow::Result<bool> {
         );
     }
     let cores = machine::allowed();
-    let places = Places::choose(&cores, options.threads as usize)?;
+    let core_plan = CorePlan::choose(&cores, options.threads as usize)?;
     let machine = Machine::look(cores.len(), None);
-    out!("{}", report::heading(&machine, &places, options));
-    let results = measure(options, &places)?;
+    out!("{}", report::heading(&machine, &core_plan, options));
+    let results = measure(options, &core_plan)?;
     let verdicts = report::goals(&results);
     if options.goals {
         verdicts.iter().for_each(|verdict| outln!("{verdict}"));
@@ -96,14 +96,14 @@ pub fn run(options: &Options) -> anyhow::Result<bool> {
     if let Some(file) = &options.json {
         super::report::write(file, &report::json(&machine, &results))?;
     }
-    Ok(!options.goals || verdicts.iter().all(report::Goal::is_met))
+    Ok(!options.goals || verdicts.iter().all(report::Goal::reaches_goal))
 }
 
-fn measure(options: &Options, places: &Places) -> anyhow::Result<Results> {
+fn measure(options: &Options, core_plan: &CorePlan) -> anyhow::Result<Results> {
     let time = Duration::from_secs(u64::from(options.seconds));
     let (mut capacity, mut rows) = (None, Vec::new());
     for idle in IDLES {
-        let mut lab = Lab::new(idle, options.work, places)?;
+        let mut lab = Lab::new(idle, options.work, core_plan)?;
         let capacity = match capacity {
             Some(capacity) => capacity,
             None => {
@@ -120,7 +120,7 @@ fn measure(options: &Options, places: &Places) -> anyhow::Result<Results> {
         lab.check()?;
     }
     let capacity = capacity.unwrap_or(Capacity { pps: 0.0, is_routers: false });
-    Ok(Results { threads: places.router.len(), work: options.work, capacity, rows })
+    Ok(Results { threads: core_plan.router.len(), work: options.work, capacity, rows })
 }
 
 fn find(lab: &mut Lab) -> anyhow::Result<Capacity> {
@@ -144,5 +144,5 @@ fn one(
     let done = lab.load(rate, time)?;
     let cpu = rest.unwrap_or(done.cpu);
     let (offered, made, lost) = (done.offered, done.made, done.lost);
-    Ok(Row { idle, load, offered, cpu, made, lost, ways: done.ways })
+    Ok(Row { idle, load, offered, cpu, made, lost, latencies: done.latencies })
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use serde_json::{Value, json};
 
 use super::capacity::Capacity;
-use super::lab::Places;
+use super::lab::CorePlan;
 use super::{Options, Results, Row};
 use crate::machine::Machine;
 
@@ -18,14 +18,14 @@ const WAKE_MAX_US: f64 = 100.0;
 const FULL_MIN: f64 = 80.0;
 
 /// The lines above the table, and its columns.
-pub fn heading(machine: &Machine, places: &Places, options: &Options) -> String {
+pub fn heading(machine: &Machine, core_plan: &CorePlan, options: &Options) -> String {
     format!(
         "bench idle: router on cores {:?}, load on core {}, reception on core {}, of {}, {}, Linux \
          {}, load {}\n{} s each, 64-byte packets, {} numbers drawn for each; the way is from \
          generator to sink, waking what it is longer than poll's\n",
-        places.router,
-        places.load,
-        places.receiver,
+        core_plan.router,
+        core_plan.load,
+        core_plan.receiver,
         machine.cores,
         machine.model,
         machine.kernel,
@@ -53,8 +53,12 @@ pub fn capacity(capacity: &Capacity) -> String {
 }
 
 /// Median, 99th percentile and longest way, microseconds.
-fn ways(row: &Row) -> [f64; 3] {
-    let ns = [row.ways.percentile_ns(50.0), row.ways.percentile_ns(99.0), row.ways.longest_ns()];
+fn latencies(row: &Row) -> [f64; 3] {
+    let ns = [
+        row.latencies.percentile_ns(50.0),
+        row.latencies.percentile_ns(99.0),
+        row.latencies.longest_ns(),
+    ];
     ns.map(|ns| ns as f64 / 1e3)
 }
 
@@ -66,16 +70,16 @@ fn waking(row: &Row, rows: &[Row]) -> Option<[f64; 2]> {
     if row.load != 0 || row.idle == "poll" {
         return None;
     }
-    let ([usual, ..], [p50, p99, _]) = (ways(poll), ways(row));
+    let ([usual, ..], [p50, p99, _]) = (latencies(poll), latencies(row));
     Some([p50 - usual, p99 - usual])
 }
 
 /// A row, for people; `before` are those that were measured before it.
 pub fn line(row: &Row, before: &[Row]) -> String {
-    let ways = ways(row).map(|us| format!("{us:.1}")).join(", ");
+    let latencies = latencies(row).map(|us| format!("{us:.1}")).join(", ");
     let waking = waking(row, before).map(|both| both.map(|us| format!("{us:.1}")).join(", "));
     let text = format!(
-        "{:>9} {:>6} {:>11.0} {:>7.2} {:>7} {ways:>24} {:>15}",
+        "{:>9} {:>6} {:>11.0} {:>7.2} {:>7} {latencies:>24} {:>15}",
         row.idle,
         row.load,
         row.offered,
@@ -102,7 +106,7 @@ impl Goal {
     }
 
     /// Whether it is reached.
-    pub fn is_met(&self) -> bool {
+    pub fn reaches_goal(&self) -> bool {
         if self.is_most { self.reached <= self.limit } else { self.reached >= self.limit }
     }
 }
@@ -111,7 +115,7 @@ impl fmt::Display for Goal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Goal { what, reached, limit, is_most } = self;
         let word = if *is_most { "at most" } else { "at least" };
-        let verdict = if self.is_met() { "met" } else { "missed" };
+        let verdict = if self.reaches_goal() { "met" } else { "missed" };
         write!(f, "{what}: {reached:.2}, {word} {limit}: {verdict}")
     }
 }
@@ -144,7 +148,7 @@ pub fn json(machine: &Machine, results: &Results) -> String {
             "idle": row.idle, "load_percent": row.load,
             "offered_pps": row.offered.round(), "cpu_percent": (row.cpu * 100.0).round() / 100.0,
             "made": row.made, "lost": row.lost,
-            "way_us_p50_p99_max": ways(row).map(tenth),
+            "way_us_p50_p99_max": latencies(row).map(tenth),
             "waking_us_p50_p99": waking(row, &results.rows).map(|both| both.map(tenth)),
         })
     };
@@ -169,7 +173,7 @@ mod tests {
     fn row(idle: &'static str, load: u32, cpu: f64, lost: u64, us: u64) -> Row {
         // 98 of 100 packets take so long, the others ten times that.
         let ns = (0..100).map(|at| if at < 98 { us * 1000 } else { us * 10_000 });
-        Row { idle, load, offered: 1e3, cpu, made: 100, lost, ways: Histogram::of_ns(ns) }
+        Row { idle, load, offered: 1e3, cpu, made: 100, lost, latencies: Histogram::of_ns(ns) }
     }
 
     #[test]
@@ -195,12 +199,12 @@ mod tests {
         ];
         let missed = |rows: Vec<Row>| {
             let goals = goals(&Results { threads: 1, work: 1, capacity, rows });
-            goals.iter().filter(|goal| !goal.is_met()).count()
+            goals.iter().filter(|goal| !goal.reaches_goal()).count()
         };
         // 120 us of the slowest are more than may be.
         assert_eq!(missed(good.clone()), 1);
         let mut rows = good.clone();
-        rows[2].ways = Histogram::of_ns([12_000; 100]);
+        rows[2].latencies = Histogram::of_ns([12_000; 100]);
         assert_eq!(missed(rows.clone()), 0);
         for (at, cpu, lost) in [(2, 1.1, 0), (3, 2.0, 1), (4, 79.0, 3), (2, 0.1, 1)] {
             let mut rows = rows.clone();

@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use super::cases::Kind;
-use super::contestant::Contestant;
+use super::system::System;
 use super::turn::Load;
 
 /// The kernel's drops are asked for so often by FromDevice.
-const SETTLE: Duration = Duration::from_millis(1500);
+const STEADY_AFTER: Duration = Duration::from_millis(1500);
 
 /// Waits until everything is counted.
-pub fn settle() {
-    std::thread::sleep(SETTLE);
+pub fn wait_until_counted() {
+    std::thread::sleep(STEADY_AFTER);
 }
 
 /// All packets of a row, over all its turns.
@@ -29,18 +29,18 @@ pub struct Account {
 
 impl Account {
     /// Asks everyone.
-    pub fn take(kind: Kind, load: &Load, contestant: &Contestant) -> anyhow::Result<Account> {
+    pub fn take(kind: Kind, load: &Load, system: &System) -> anyhow::Result<Account> {
         let [made, arrived, disordered] = load.totals()?;
-        let [wan, far] = contestant.site.no_room()?;
+        let [wan, far] = system.site.no_room()?;
         let mut lost = vec![("no room at wan".to_owned(), wan)];
         if !matches!(kind, Kind::Packet | Kind::TestpmdPacket) {
             // A packet socket is told, and ToDevice tries again.
             lost.push(("no room at the far end".to_owned(), far));
         }
         if kind == Kind::Kernel {
-            lost.push(("backlog full".to_owned(), contestant.site.not_taken()?));
+            lost.push(("backlog full".to_owned(), system.site.not_taken()?));
         }
-        lost.extend(contestant.drops()?);
+        lost.extend(system.drops()?);
         if kind.is_testpmd() {
             // It does not tell what became of a packet, nor whether there was room for it.
             let known = arrived + lost.iter().map(|(_, count)| count).sum::<u64>();

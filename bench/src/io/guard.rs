@@ -21,12 +21,12 @@ use super::companion::Companion;
 use super::site::PROCESS_PRIORITY;
 
 /// Until it runs evenly, and how long its cost is measured.
-const SETTLE: Duration = Duration::from_millis(50);
+const STEADY_AFTER: Duration = Duration::from_millis(50);
 const MEASURE: Duration = Duration::from_millis(200);
 
 /// Runs until it is dropped.
 pub struct Guard {
-    told: Arc<Told>,
+    measured: Arc<Measured>,
     thread: Companion,
     /// What one turn costs, nanoseconds.
     turn_ns: f64,
@@ -36,7 +36,7 @@ pub struct Guard {
 /// What the thread tells. All relaxed: what is read is a turn old at most, which is a millionth of
 /// what is measured.
 #[derive(Default)]
-struct Told {
+struct Measured {
     turns: AtomicU64,
     /// Its processor time.
     ns: AtomicU64,
@@ -45,8 +45,8 @@ struct Told {
 impl Guard {
     /// Takes a core, which has no load, and measures itself.
     pub fn begin(core: usize) -> anyhow::Result<Guard> {
-        let told = Arc::new(Told::default());
-        let tells = Arc::clone(&told);
+        let measured = Arc::new(Measured::default());
+        let tells = Arc::clone(&measured);
         let socket = socket(AddressFamily::INET, SocketType::DGRAM, None)?;
         let (mut turns, mut begin) = (0, None);
         let thread = Companion::begin((core, PROCESS_PRIORITY), move || {
@@ -58,8 +58,8 @@ impl Guard {
             tells.ns.store(used_ns() - begin, Ordering::Relaxed);
             Ok(())
         });
-        let mut guard = Guard { told, thread, turn_ns: 0.0, busy_before: 0.0 };
-        std::thread::sleep(SETTLE);
+        let mut guard = Guard { measured, thread, turn_ns: 0.0, busy_before: 0.0 };
+        std::thread::sleep(STEADY_AFTER);
         let (turns, ns) = guard.passed();
         guard.turn_ns = ns / turns;
         if !guard.turn_ns.is_finite() {
@@ -84,7 +84,7 @@ impl Guard {
     }
 
     fn now(&self) -> (u64, u64) {
-        (self.told.turns.load(Ordering::Relaxed), self.told.ns.load(Ordering::Relaxed))
+        (self.measured.turns.load(Ordering::Relaxed), self.measured.ns.load(Ordering::Relaxed))
     }
 
     /// Turns in some time, and its processor time in it.

@@ -8,8 +8,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use thruway_port::generator::Histogram;
 
-use super::contestant::Contestant;
 use super::site::{Cores, GENERATOR_PRIORITY, first_thread};
+use super::system::System;
 use super::turn::Load;
 use crate::machine;
 
@@ -41,14 +41,14 @@ impl Latency {
     pub fn measure(
         percent: u32,
         mpps: f64,
-        (load, contestant): (&mut Load, &Contestant),
+        (load, system): (&mut Load, &System),
         time: Duration,
         cores: Cores,
     ) -> anyhow::Result<Latency> {
         let rate = part(mpps, percent);
         let frames = |time: Duration| (f64::from(rate) * time.as_secs_f64()).ceil() as u32;
         let send = |load: &mut Load, time| {
-            contestant.site.sender.within(|| -> anyhow::Result<()> {
+            system.site.sender.within(|| -> anyhow::Result<()> {
                 machine::bind(cores.load);
                 first_thread(GENERATOR_PRIORITY)?;
                 Ok(load.generator.send_at(frames(time), rate)?)
@@ -113,9 +113,9 @@ mod tests {
     fn what_is_told() {
         let us = [1.04, 20.06, 300.0];
         let latency = Latency { percent: 10, rate: 120_000, made: 100, lost: 3, us };
-        let told = latency.json();
-        assert_eq!(told["us_p50_p99_max"], json!([1.0, 20.1, 300.0]));
-        assert_eq!(told["lost"], 3);
+        let measured = latency.json();
+        assert_eq!(measured["us_p50_p99_max"], json!([1.0, 20.1, 300.0]));
+        assert_eq!(measured["lost"], 3);
         let text = table([("xdp/route", &[latency][..])].into_iter());
         let line = text.lines().last().expect("a row");
         let words: Vec<&str> = line.split_whitespace().collect();

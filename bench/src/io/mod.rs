@@ -11,12 +11,12 @@
 mod account;
 mod cases;
 mod companion;
-mod contestant;
 mod guard;
 mod latency;
+mod peer;
 mod report;
-mod rival;
 pub(super) mod site;
+mod system;
 mod turn;
 
 use std::path::PathBuf;
@@ -30,10 +30,10 @@ use super::row::median;
 use super::select::wanted;
 use account::Account;
 use cases::{CASES, Case};
-use contestant::Contestant;
 use latency::Latency;
 use report::Row;
 use site::Cores;
+use system::System;
 use turn::{Load, Rates};
 
 /// Arguments of `thruway-bench io`.
@@ -74,7 +74,7 @@ pub struct Options {
 struct Entrant {
     case: &'static Case,
     load: Load,
-    contestant: Contestant,
+    system: System,
     rates: Vec<Rates>,
     latencies: Vec<Latency>,
 }
@@ -107,14 +107,14 @@ pub fn run(options: &Options) -> anyhow::Result<bool> {
     for round in 0..rounds {
         for entrant in &mut all {
             err!("\r{:20} round {} of {rounds}    ", entrant.case.name, round + 1);
-            let rates = entrant.load.measure(&mut entrant.contestant, time, cores);
+            let rates = entrant.load.measure(&mut entrant.system, time, cores);
             entrant.rates.push(rates.with_context(|| entrant.case.name)?);
         }
     }
-    time_ways(&mut all, time, cores)?;
+    measure_latencies(&mut all, time, cores)?;
     err!("\r{:40}\r", "");
     let rows = rows(&all)?;
-    out!("{}{}", report::table(&rows, options.goals), report::ways(&rows));
+    out!("{}{}", report::table(&rows, options.goals), report::latency_table(&rows));
     if let Some(path) = &options.json {
         let text = report::json(&machine, options, &rows);
         std::fs::write(path, text).with_context(|| path.display().to_string())?;
@@ -123,15 +123,15 @@ pub fn run(options: &Options) -> anyhow::Result<bool> {
 }
 
 /// Latencies of everyone, at parts of what each took.
-fn time_ways(all: &mut [Entrant], time: Duration, cores: Cores) -> anyhow::Result<()> {
+fn measure_latencies(all: &mut [Entrant], time: Duration, cores: Cores) -> anyhow::Result<()> {
     for percent in latency::PERCENTS {
         for entrant in &mut *all {
             err!("\r{:20} latency at {percent} %    ", entrant.case.name);
             let rate = median(entrant.rates.iter().map(|rates| rates.arrived));
-            let who = (&mut entrant.load, &entrant.contestant);
+            let who = (&mut entrant.load, &entrant.system);
             who.1.work(true)?;
             let latency = Latency::measure(percent, rate, who, time, cores);
-            entrant.contestant.work(false)?;
+            entrant.system.work(false)?;
             entrant.latencies.push(latency.with_context(|| entrant.case.name)?);
         }
     }
@@ -160,21 +160,21 @@ fn enter(
     (options, cores): (&Options, Cores),
     dir: &std::path::Path,
 ) -> anyhow::Result<Entrant> {
-    let contestant = Contestant::start(case, number, cores, dir)?;
+    let system = System::start(case, number, cores, dir)?;
     let flows = if case.one_flow { 1 } else { options.flows };
-    let load = Load::new(&contestant.site, flows, options.len, cores)?;
-    Ok(Entrant { case, load, contestant, rates: Vec::new(), latencies: Vec::new() })
+    let load = Load::new(&system.site, flows, options.len, cores)?;
+    Ok(Entrant { case, load, system, rates: Vec::new(), latencies: Vec::new() })
 }
 
 /// Everyone's row. What was lost is asked when all turns are over.
 fn rows(all: &[Entrant]) -> anyhow::Result<Vec<Row>> {
-    account::settle();
+    account::wait_until_counted();
     let mut rows = Vec::new();
     for entrant in all {
         let base = entrant.case.baseline.and_then(|name| {
             all.iter().find(|other| other.case.name == name).map(|other| &other.rates[..])
         });
-        let account = Account::take(entrant.case.kind, &entrant.load, &entrant.contestant);
+        let account = Account::take(entrant.case.kind, &entrant.load, &entrant.system);
         let account = account.with_context(|| entrant.case.name)?;
         rows.push(Row::new(entrant.case, &entrant.rates, base, account).with(&entrant.latencies));
     }

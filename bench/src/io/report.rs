@@ -129,7 +129,8 @@ pub fn table(rows: &[Row], goals: bool) -> String {
 
 fn losses(row: &Row) -> String {
     let Account { made, arrived, disordered, lost } = &row.account;
-    let lost: String = lost.iter().map(|(place, count)| format!(", {count} {place}")).collect();
+    let lost: String =
+        lost.iter().map(|(workspace, count)| format!(", {count} {workspace}")).collect();
     let busy = row.busy_before.map_or(String::new(), |part| {
         format!("; without load {:.1} % of the core seem used", part * 100.0)
     });
@@ -141,7 +142,7 @@ fn losses(row: &Row) -> String {
 }
 
 /// How long packets were on their way.
-pub fn ways(rows: &[Row]) -> String {
+pub fn latency_table(rows: &[Row]) -> String {
     latency::table(rows.iter().map(|row| (row.case.name, &row.latencies[..])))
 }
 
@@ -149,8 +150,11 @@ pub fn ways(rows: &[Row]) -> String {
 pub fn json(machine: &Machine, options: &Options, rows: &[Row]) -> String {
     let row = |row: &Row| {
         let account = &row.account;
-        let lost: serde_json::Map<_, _> =
-            account.lost.iter().map(|(place, count)| (place.clone(), json!(count))).collect();
+        let lost: serde_json::Map<_, _> = account
+            .lost
+            .iter()
+            .map(|(workspace, count)| (workspace.clone(), json!(count)))
+            .collect();
         json!({
             "case": row.case.name,
             "mpps_per_core": [row.per_core, row.per_core_min, row.per_core_max],

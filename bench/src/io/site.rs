@@ -37,7 +37,7 @@ pub const GENERATOR_PRIORITY: u32 = 10;
 pub const APART_PRIORITY: u32 = 15;
 /// Priorities on the core that forwards: reception works when the process has nothing to do, so
 /// that it does not receive what nobody has time for.
-pub const RIVAL_PRIORITY: u32 = 7;
+pub const PEER_PRIORITY: u32 = 7;
 pub const PROCESS_PRIORITY: u32 = 5;
 pub const RECEPTION_PRIORITY: u32 = 1;
 
@@ -65,7 +65,7 @@ impl Cores {
 }
 
 /// See the module.
-pub struct Site {
+pub struct Testbed {
     pub sender: Namespace,
     pub middle: Namespace,
     pub receiver: Namespace,
@@ -97,12 +97,12 @@ impl End {
     }
 }
 
-impl Site {
+impl Testbed {
     /// The sender's end of its cable.
     pub const OUT: &str = "out";
 
     /// The namespaces and cables of a contestant.
-    pub fn new(number: usize) -> anyhow::Result<Site> {
+    pub fn new(number: usize) -> anyhow::Result<Testbed> {
         let space = |role| Namespace::new(PREFIX, role);
         let (sender, middle, receiver) = (space("sender")?, space("middle")?, space("receiver")?);
         for space in [&sender, &middle, &receiver] {
@@ -112,16 +112,16 @@ impl Site {
         }
         let name = |end: &str| format!("{end}{number}p{}", std::process::id());
         let [wan, lan, far] = ["w", "l", "f"].map(name);
-        middle.cable(&wan, (&sender, Site::OUT), "")?;
+        middle.cable(&wan, (&sender, Testbed::OUT), "")?;
         middle.cable(&lan, (&receiver, &far), "")?;
-        sender.ip(&format!("link set {} up", Site::OUT))?;
+        sender.ip(&format!("link set {} up", Testbed::OUT))?;
         receiver.ip(&format!("link set {far} up"))?;
         for hop in HOPS {
             receiver.ip(&format!("address add {hop}/24 dev {far}"))?;
         }
         let (wan, lan) = (End::of(&middle, wan)?, End::of(&middle, lan)?);
         let far = End::of(&receiver, far)?;
-        Ok(Site { sender, middle, receiver, wan, lan, far })
+        Ok(Testbed { sender, middle, receiver, wan, lan, far })
     }
 
     /// Gives the middle's kernel its addresses and routes.
@@ -143,7 +143,7 @@ impl Site {
     }
 
     /// Puts reception of `wan` on a core, once there is NAPI: its thread.
-    pub fn place_wan(&self, core: usize) -> anyhow::Result<u32> {
+    pub fn pin_wan(&self, core: usize) -> anyhow::Result<u32> {
         napi_thread(&self.middle, &self.wan.name, core)
     }
 
@@ -164,15 +164,15 @@ impl Site {
     }
 
     /// Puts reception of the far end on a core, once there is NAPI, before all else.
-    pub fn place_far_at_once(&self, core: usize) -> anyhow::Result<()> {
+    pub fn pin_far_at_once(&self, core: usize) -> anyhow::Result<()> {
         let thread = napi_thread(&self.receiver, &self.far.name, core)?;
         first(thread, RECEIVER_PRIORITY)
     }
 
-    /// As [`Site::place_far_at_once`], and by a timer.
-    pub fn place_far(&self, core: usize) -> anyhow::Result<()> {
+    /// As [`Testbed::pin_far_at_once`], and by a timer.
+    pub fn pin_far(&self, core: usize) -> anyhow::Result<()> {
         let (space, name) = (&self.receiver, &self.far.name);
-        self.place_far_at_once(core)?;
+        self.pin_far_at_once(core)?;
         set(space, name, "gro_flush_timeout", &LOOK_NS.to_string())?;
         set(space, name, "napi_defer_hard_irqs", &LOOKS.to_string())
     }
@@ -184,7 +184,7 @@ impl Site {
         /// Behind eight columns of reception, the fourth of transmission.
         const DROPPED: usize = 11;
         let of = |space, name| column(space, name, DROPPED);
-        Ok([of(&self.sender, Site::OUT)?, of(&self.middle, &self.lan.name)?])
+        Ok([of(&self.sender, Testbed::OUT)?, of(&self.middle, &self.lan.name)?])
     }
 }
 

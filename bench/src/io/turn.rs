@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 use anyhow::bail;
 use thruway_port::generator::{Generator, Sink, Stream};
 
-use super::contestant::Contestant;
 use super::guard::Guard;
-use super::site::{Cores, GENERATOR_PRIORITY, MEASURER_PRIORITY, Site, first_thread};
-use super::{companion::Companion, rival};
+use super::site::{Cores, GENERATOR_PRIORITY, MEASURER_PRIORITY, Testbed, first_thread};
+use super::system::System;
+use super::{companion::Companion, peer};
 use crate::machine;
 
 /// How long the load lasts before it is measured.
@@ -56,7 +56,7 @@ struct Moment {
 
 impl Load {
     /// Puts generator and sink at the ends of a site.
-    pub fn new(site: &Site, flows: u32, len: usize, cores: Cores) -> anyhow::Result<Load> {
+    pub fn new(site: &Testbed, flows: u32, len: usize, cores: Cores) -> anyhow::Result<Load> {
         let stream = Stream {
             destination_mac: site.wan.mac,
             source_mac: [2, 0, 0, 0, 0, 2],
@@ -68,9 +68,9 @@ impl Load {
             networks: 4,
             len,
         };
-        let generator = site.sender.within(|| Generator::new(Site::OUT, &stream))??;
+        let generator = site.sender.within(|| Generator::new(Testbed::OUT, &stream))??;
         let sink = site.receiver.within(|| Sink::attach(&site.far.name, flows))??;
-        site.place_far(cores.receiver)?;
+        site.pin_far(cores.receiver)?;
         Ok(Load { generator, sink, rate: RATE })
     }
 
@@ -85,13 +85,13 @@ impl Load {
     /// Loads a contestant and measures for so long.
     pub fn measure(
         &mut self,
-        contestant: &mut Contestant,
+        system: &mut System,
         time: Duration,
         cores: Cores,
     ) -> anyhow::Result<Rates> {
         for _ in 0..TRIES {
-            contestant.work(true)?;
-            let (load, one) = (&mut *self, &*contestant);
+            system.work(true)?;
+            let (load, one) = (&mut *self, &*system);
             let done = std::thread::scope(|scope| {
                 // Those who are measured may take both cores, and whoever measures must be on time.
                 // The threads and programs that it starts have its priority, until they change it.
@@ -101,9 +101,9 @@ impl Load {
                 });
                 trial.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
             });
-            contestant.work(false)?;
+            system.work(false)?;
             if let Some((rates, used_ns)) = done? {
-                if let Some(process) = &mut contestant.process {
+                if let Some(process) = &mut system.process {
                     process.check()?;
                 }
                 if used_ns == 0 || rates.arrived == 0.0 {
@@ -118,11 +118,11 @@ impl Load {
     /// `None` if the load ended before the time.
     fn try_once(
         &mut self,
-        contestant: &Contestant,
+        system: &System,
         time: Duration,
         cores: Cores,
     ) -> anyhow::Result<Option<(Rates, u64)>> {
-        let guard = match contestant.has_nobody {
+        let guard = match system.has_nobody {
             true => Some(Guard::begin(cores.forwarding)?),
             false => None,
         };
@@ -135,18 +135,18 @@ impl Load {
                 at: Instant::now(),
                 made: count.made()?,
                 arrived: sink.counts()?.packets,
-                used_ns: guard.as_ref().map_or_else(|| contestant.used_ns(), Guard::taken_ns),
+                used_ns: guard.as_ref().map_or_else(|| system.used_ns(), Guard::taken_ns),
             })
         };
         let send = || -> anyhow::Result<Instant> {
-            contestant.site.sender.within(|| {
+            system.site.sender.within(|| {
                 machine::bind(cores.load);
                 first_thread(GENERATOR_PRIORITY)?;
                 generator.send(frames as u32)?;
                 Ok(Instant::now())
             })?
         };
-        let rival = contestant.has_rival.then(|| rival::begin(cores.forwarding));
+        let peer = system.has_peer.then(|| peer::begin(cores.forwarding));
         let (moments, end) = std::thread::scope(|scope| -> anyhow::Result<_> {
             let sending = scope.spawn(send);
             std::thread::sleep(WARM_UP);
@@ -156,7 +156,7 @@ impl Load {
             let end = sending.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
             Ok((moments?, end))
         })?;
-        rival.map_or(Ok(()), Companion::end)?;
+        peer.map_or(Ok(()), Companion::end)?;
         let made = count.made()? - before;
         self.rate = made as f64 / (end - begin).as_secs_f64();
         let [from, to] = moments;

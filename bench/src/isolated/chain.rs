@@ -50,18 +50,18 @@ pub struct Chain {
     pub count: usize,
     /// Bytes of a packet.
     pub len: usize,
-    pub place: Where,
+    pub placement: Where,
 }
 
 impl Chain {
     /// Name of the case.
     pub fn name(&self) -> String {
-        let place = match self.place {
+        let placement = match self.placement {
             Where::Apart => "",
             Where::Together => "/one-core",
             Where::Anywhere => "/unbound",
         };
-        format!("{}/{}/{}{place}", self.mode.name(), self.count, self.len)
+        format!("{}/{}/{}{placement}", self.mode.name(), self.count, self.len)
     }
 
     /// The elements that have the functions' handlers, if they are apart from the host.
@@ -94,7 +94,7 @@ impl Chain {
     /// Arguments of the `nth` isolated function.
     fn more(&self, nth: usize, cores: &[usize]) -> String {
         let others = cores.len().saturating_sub(1);
-        let cpus = match (self.place, cores.last()) {
+        let cpus = match (self.placement, cores.last()) {
             (Where::Apart, _) if others > 0 => cores[(nth - 1) % others].to_string(),
             (Where::Apart | Where::Together, Some(own)) => own.to_string(),
             _ => cores.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
@@ -126,8 +126,8 @@ mod tests {
 
     #[test]
     fn functions_are_where_the_case_says() {
-        let on = |place, cores: &[usize]| {
-            let chain = Chain { mode: Mode::Isolate, count: 3, len: 60, place };
+        let on = |placement, cores: &[usize]| {
+            let chain = Chain { mode: Mode::Isolate, count: 3, len: 60, placement };
             let text = chain.text(cores).expect("a text");
             let parts = text.split("CPUS \"").skip(1);
             parts.map(|part| part.split('"').next().unwrap_or_default().to_owned()).collect()

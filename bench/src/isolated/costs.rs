@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::chain::{Chain, Mode, Where};
 use super::subject::{Running, Taken};
-use crate::case::{Place, Subject as _};
+use crate::case::{Subject as _, Workspace};
 use crate::measure::Meter;
 use crate::row::median;
 
@@ -21,7 +21,7 @@ struct Run {
 }
 
 /// A table of chains of one and three functions of packets of 60 bytes.
-pub fn report(place: &Place, is_quick: bool) -> anyhow::Result<String> {
+pub fn report(placement: &Workspace, is_quick: bool) -> anyhow::Result<String> {
     let (packets, count) = RUNS[usize::from(is_quick)];
     let mut text = format!(
         "{:28} {:>7} {:>8} {:>9} {:>9} {:>9} {:>9}\n",
@@ -30,8 +30,8 @@ pub fn report(place: &Place, is_quick: bool) -> anyhow::Result<String> {
     for cores_of in [Where::Apart, Where::Together, Where::Anywhere] {
         for mode in Mode::APART {
             for functions in [1, 3] {
-                let chain = Chain { mode, count: functions, len: 60, place: cores_of };
-                let runs = runs(chain, &place.cores, (packets, count))?;
+                let chain = Chain { mode, count: functions, len: 60, placement: cores_of };
+                let runs = runs(chain, &placement.cores, (packets, count))?;
                 text += &line(&chain.name(), &runs);
             }
         }

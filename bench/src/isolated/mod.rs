@@ -32,23 +32,23 @@ fn cases() -> Vec<Case> {
     let mut all = Vec::new();
     for count in COUNTS {
         for len in LENGTHS {
-            let chain = |mode| Chain { mode, count, len, place: Where::Apart };
+            let chain = |mode| Chain { mode, count, len, placement: Where::Apart };
             all.push(case(chain(Mode::Inside), None));
             for mode in Mode::APART {
                 all.push(case(chain(mode), goal(mode, count, len)));
             }
         }
     }
-    for (place, mode) in [Where::Together, Where::Anywhere].into_iter().flat_map(both_modes) {
+    for (placement, mode) in [Where::Together, Where::Anywhere].into_iter().flat_map(both_modes) {
         for count in [1, 3] {
-            all.push(case(Chain { mode, count, len: 60, place }, None));
+            all.push(case(Chain { mode, count, len: 60, placement }, None));
         }
     }
     all
 }
 
-fn both_modes(place: Where) -> [(Where, Mode); 2] {
-    [(place, Mode::Isolate), (place, Mode::Nf)]
+fn both_modes(placement: Where) -> [(Where, Mode); 2] {
+    [(placement, Mode::Isolate), (placement, Mode::Nf)]
 }
 
 /// What one more isolated function may cost, where that was promised.
@@ -66,7 +66,7 @@ fn goal(mode: Mode, count: usize, len: usize) -> Option<Goal> {
 
 fn case(chain: Chain, goal: Option<Goal>) -> Case {
     let baseline = (chain.mode != Mode::Inside)
-        .then(|| Chain { mode: Mode::Inside, place: Where::Apart, ..chain }.name());
+        .then(|| Chain { mode: Mode::Inside, placement: Where::Apart, ..chain }.name());
     Case {
         name: chain.name(),
         goal,
@@ -74,6 +74,6 @@ fn case(chain: Chain, goal: Option<Goal>) -> Case {
         steps: chain.count as u32,
         payload: None,
         is_long: chain.count > 3 || chain.len > 60,
-        set_up: Box::new(move |place| Ok(Box::new(Running::start(chain, &place.cores)?))),
+        set_up: Box::new(move |placement| Ok(Box::new(Running::start(chain, &placement.cores)?))),
     }
 }

@@ -39,7 +39,7 @@ impl Running {
         let options = Options { drain: true, ..Options::default() };
         let router = registry::router("isolated", chain.text(cores)?, &options)?;
         let before = machine::allowed();
-        let own = match chain.place {
+        let own = match chain.placement {
             Where::Anywhere => cores.to_vec(),
             Where::Apart | Where::Together => before.clone(),
         };

@@ -94,5 +94,5 @@ pub fn run(options: &Options) -> anyhow::Result<bool> {
     if let Some(file) = &options.json {
         super::report::write(file, &report::json(&machine, options, &results))?;
     }
-    Ok(!options.goals || verdicts.iter().all(report::Goal::is_met))
+    Ok(!options.goals || verdicts.iter().all(report::Goal::reaches_goal))
 }

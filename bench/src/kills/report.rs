@@ -97,14 +97,14 @@ pub struct Goal {
 
 impl Goal {
     /// Whether it is reached.
-    pub fn is_met(&self) -> bool {
+    pub fn reaches_goal(&self) -> bool {
         self.reached <= self.limit
     }
 }
 
 impl fmt::Display for Goal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let verdict = if self.is_met() { "met" } else { "missed" };
+        let verdict = if self.reaches_goal() { "met" } else { "missed" };
         write!(f, "{}: {:.2}, at most {}: {verdict}", self.what, self.reached, self.limit)
     }
 }
@@ -167,7 +167,7 @@ mod tests {
         let mut results = good();
         change(&mut results);
         let all = goals(&results);
-        all.iter().filter(|goal| !goal.is_met()).map(|goal| goal.what).collect()
+        all.iter().filter(|goal| !goal.reaches_goal()).map(|goal| goal.what).collect()
     }
 
     #[test]

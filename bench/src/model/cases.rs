@@ -3,7 +3,7 @@
 
 use thruway_lang::Source;
 
-use crate::case::Place;
+use crate::case::Workspace;
 use crate::path;
 
 /// A configuration that runs from memory, and what is known of its traffic.
@@ -22,10 +22,10 @@ const LENGTHS: [usize; 3] = [1, 4, 16];
 const SIZES: [usize; 3] = [64, 512, 1514];
 const SESSIONS: [usize; 3] = [1_000, 10_000, 300_000];
 
-/// All of them; files go to `place`.
-pub fn all(place: &Place, is_quick: bool) -> anyhow::Result<Vec<Model>> {
+/// All of them; files go to `workspace`.
+pub fn all(workspace: &Workspace, is_quick: bool) -> anyhow::Result<Vec<Model>> {
     let mut models = Vec::new();
-    for (name, text) in path::sources(place, is_quick)? {
+    for (name, text) in path::sources(workspace, is_quick)? {
         models.push(Model { name: format!("path/{name}"), text });
     }
     let mut add = |name: String, text: String| {

@@ -16,7 +16,7 @@ use thruway_model::Hardware;
 use thruway_model::estimate::{Assumed, error_percent};
 use thruway_model::rehearsal::{Captures, Rehearsal};
 
-use super::case::Place;
+use super::case::Workspace;
 use super::machine::Machine;
 use super::select::wanted;
 use cases::Model;
@@ -66,8 +66,8 @@ pub fn run(options: &Options) -> anyhow::Result<bool> {
     let hardware = thruway::hardware(options.hardware.as_deref())?;
     let machine = Machine::pin();
     let dir = tempfile::tempdir()?;
-    let place = Place { dir: dir.path().to_owned(), words: None, cores: Vec::new() };
-    let models = cases::all(&place, options.quick)?;
+    let workspace = Workspace { dir: dir.path().to_owned(), words: None, cores: Vec::new() };
+    let models = cases::all(&workspace, options.quick)?;
     let models = models.into_iter().filter(|it| wanted(options.case.as_deref(), &it.name));
     let mut rows = Vec::new();
     for model in models {
@@ -189,11 +189,11 @@ mod tests {
     #[test]
     fn every_configuration_runs() {
         let dir = tempfile::tempdir().unwrap();
-        let place = Place { dir: dir.path().to_owned(), words: None, cores: Vec::new() };
+        let workspace = Workspace { dir: dir.path().to_owned(), words: None, cores: Vec::new() };
         let names: Vec<String> =
-            cases::all(&place, true).unwrap().into_iter().map(|model| model.name).collect();
+            cases::all(&workspace, true).unwrap().into_iter().map(|model| model.name).collect();
         assert!(names.len() >= 30, "{}", names.len());
-        for model in cases::all(&place, true).unwrap() {
+        for model in cases::all(&workspace, true).unwrap() {
             let name = model.name.clone();
             let (graph, _) = load::graph(model.text, &Variables::new(), &NoLibraries)
                 .unwrap_or_else(|failure| panic!("{name}: {}", failure.pretty.render(false)));

@@ -9,7 +9,7 @@ use thruway_packet::{Batch, Packet};
 use thruway_wire::tcp::flags;
 
 use super::super::flow::elements::{Pass, build};
-use super::segment::{self, Payload, Said};
+use super::segment::{self, Payload, SegmentHeader};
 use super::words;
 
 /// All of them.
@@ -100,8 +100,8 @@ impl Clients {
         // Sequence numbers wrap.
         let seq = (CLIENT_SEQ + 1).wrapping_add(sent.wrapping_mul(self.len as u32));
         let flags = flags::ACK | flags::PSH;
-        let said = Said { number: number as u32, seq, ack: SERVER_SEQ + 1, flags };
-        segment::segment(said, self.payload(number, sent))
+        let has_printed = SegmentHeader { number: number as u32, seq, ack: SERVER_SEQ + 1, flags };
+        segment::segment(has_printed, self.payload(number, sent))
     }
 
     /// Adds what the next connection has to send; says how many of them have payload.
@@ -114,9 +114,10 @@ impl Clients {
             }
             Step::Asked => {
                 let (seq, ack) = (CLIENT_SEQ + 1, SERVER_SEQ + 1);
-                let said = Said { number: number as u32, seq, ack, flags: flags::ACK };
+                let has_printed =
+                    SegmentHeader { number: number as u32, seq, ack, flags: flags::ACK };
                 let none = Payload { bytes: &[], sum: [0; 2] };
-                (Step::Open(0), [segment::segment(said, none), None, None, None], 0)
+                (Step::Open(0), [segment::segment(has_printed, none), None, None, None], 0)
             }
             Step::Open(sent) => {
                 self.runs += 1;

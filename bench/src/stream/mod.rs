@@ -12,7 +12,7 @@ mod words;
 
 pub use elements::ELEMENTS;
 
-use super::case::{Case, Goal, Place, SetUp, Suite};
+use super::case::{Case, Goal, SetUp, Suite, Workspace};
 use subject::{Connections, Setting};
 
 /// `thruway-bench stream`.
@@ -34,13 +34,13 @@ const SHORT: u32 = 10;
 const DISORDER: u32 = 64;
 
 /// Makes the blocks of a chain, see [`Setting`].
-type Chain = fn(&Place) -> anyhow::Result<Vec<Vec<String>>>;
+type Chain = fn(&Workspace) -> anyhow::Result<Vec<Vec<String>>>;
 
 /// A case without a baseline.
 fn case(name: &str, (payload, disorder): (u32, u32), chain: Chain) -> Case {
     let alike = name.ends_with("/alike");
-    let set_up: SetUp = Box::new(move |place| {
-        let setting = Setting { blocks: chain(place)?, payload, disorder, alike };
+    let set_up: SetUp = Box::new(move |workspace| {
+        let setting = Setting { blocks: chain(workspace)?, payload, disorder, alike };
         Ok(Box::new(Connections::new(&setting)?))
     });
     Case {
@@ -69,8 +69,8 @@ fn tcp(functions: &[&str]) -> Vec<String> {
 }
 
 /// The same around a matcher of so many words.
-fn matcher(count: usize, place: &Place, mode: &str) -> anyhow::Result<Vec<Vec<String>>> {
-    let file = words::write(&place.dir, count)?;
+fn matcher(count: usize, workspace: &Workspace, mode: &str) -> anyhow::Result<Vec<Vec<String>>> {
+    let file = words::write(&workspace.dir, count)?;
     Ok(vec![tcp(&[&format!("WordMatcher(FILE {}, MODE {mode})", file.display())])])
 }
 
@@ -97,12 +97,12 @@ fn cases() -> Vec<Case> {
         },
         over("full", "guard", |_| Ok(vec![tcp(&["StreamPass(GUARD)"])])),
         over("full", "resize", |_| Ok(vec![tcp(&["StreamPass(RESIZE)"])])),
-        over("order", "inspect/1", |place| matcher(1, place, "ALERT")),
-        over("order", "inspect/2000", |place| matcher(2_000, place, "ALERT")),
-        over("order", "inspect/20000", |place| matcher(20_000, place, "ALERT")),
-        over("order", "inspect/2000/alike", |place| matcher(2_000, place, "ALERT")),
+        over("order", "inspect/1", |workspace| matcher(1, workspace, "ALERT")),
+        over("order", "inspect/2000", |workspace| matcher(2_000, workspace, "ALERT")),
+        over("order", "inspect/20000", |workspace| matcher(20_000, workspace, "ALERT")),
+        over("order", "inspect/2000/alike", |workspace| matcher(2_000, workspace, "ALERT")),
         over("order", GIVEN, given),
-        over("guard", "mask/2000", |place| matcher(2_000, place, "MASK")),
+        over("guard", "mask/2000", |workspace| matcher(2_000, workspace, "MASK")),
         over("resize", "replace", |_| {
             let word = words::PLANTED;
             let with = format!("WordMatcher({word}, MODE REPLACE, WITH \"{word}, longer\")");
@@ -116,8 +116,8 @@ fn session_only() -> Vec<String> {
 }
 
 /// A matcher of the words that the user gave.
-fn given(place: &Place) -> anyhow::Result<Vec<Vec<String>>> {
-    let Some(file) = &place.words else { anyhow::bail!("give the words: --words FILE") };
+fn given(workspace: &Workspace) -> anyhow::Result<Vec<Vec<String>>> {
+    let Some(file) = &workspace.words else { anyhow::bail!("give the words: --words FILE") };
     let file = file.canonicalize()?;
     Ok(vec![tcp(&[&format!("WordMatcher(FILE {}, MODE ALERT)", file.display())])])
 }

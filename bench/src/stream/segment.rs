@@ -29,7 +29,7 @@ pub const CONNECTIONS_MAX: u32 = 1 << 16;
 
 /// What a segment of a client says.
 #[derive(Debug, Clone, Copy)]
-pub struct Said {
+pub struct SegmentHeader {
     /// Which connection.
     pub number: u32,
     pub seq: u32,
@@ -51,21 +51,26 @@ pub fn sum_of(bytes: &[u8]) -> [u8; 2] {
 }
 
 /// A segment of a client; a SYN has its options in the place of payload. `None` without memory.
-pub fn segment(said: Said, payload: Payload<'_>) -> Option<Packet> {
+pub fn segment(has_printed: SegmentHeader, payload: Payload<'_>) -> Option<Packet> {
     let mut packet = Packet::new(payload.bytes)?;
     if !packet.push(PAYLOAD_AT) {
         return None;
     }
-    let (src, dst) = (CLIENTS + said.number, SERVERS + said.number);
-    let header = TcpHeader::new((CLIENT_PORT, SERVER_PORT), said.seq, said.ack, said.flags);
+    let (src, dst) = (CLIENTS + has_printed.number, SERVERS + has_printed.number);
+    let header = TcpHeader::new(
+        (CLIENT_PORT, SERVER_PORT),
+        has_printed.seq,
+        has_printed.ack,
+        has_printed.flags,
+    );
     write(packet.data_mut(), (src, dst), header, payload.sum);
     Some(packet)
 }
 
 /// A SYN of a client.
 pub fn syn(number: u32, seq: u32) -> Option<Packet> {
-    let said = Said { number, seq, ack: 0, flags: flags::SYN };
-    segment(said, Payload { bytes: &SYN_OPTIONS, sum: sum_of(&SYN_OPTIONS) })
+    let has_printed = SegmentHeader { number, seq, ack: 0, flags: flags::SYN };
+    segment(has_printed, Payload { bytes: &SYN_OPTIONS, sum: sum_of(&SYN_OPTIONS) })
 }
 
 /// Writes the headers before a payload of this sum.
@@ -141,8 +146,8 @@ mod tests {
     fn segments_and_answers_are_right() {
         let bytes = b"some payload";
         let payload = Payload { bytes, sum: sum_of(bytes) };
-        let said = Said { number: 77, seq: 1000, ack: 5, flags: flags::ACK };
-        let mut data = segment(said, payload).expect("memory");
+        let has_printed = SegmentHeader { number: 77, seq: 1000, ack: 5, flags: flags::ACK };
+        let mut data = segment(has_printed, payload).expect("memory");
         assert_right(&data);
         let read_back = read(&data).expect("ours");
         assert_eq!((read_back.number, read_back.seq, read_back.len), (77, 1000, 12));

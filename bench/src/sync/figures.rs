@@ -2,8 +2,8 @@
 
 use thruway_sync::Structure;
 
-use super::contestant::Contestant;
 use super::race::Role;
+use super::subject::Subject;
 
 /// A figure.
 pub struct Figure {
@@ -12,7 +12,7 @@ pub struct Figure {
     pub title: &'static str,
     points: fn(threads: usize) -> Vec<Shape>,
     /// Whether it is about this structure.
-    has: fn(Contestant) -> bool,
+    has: fn(Subject) -> bool,
 }
 
 /// What threads do at a point, whatever they share.
@@ -27,7 +27,7 @@ pub struct Shape {
 
 /// A point: what is done, with what.
 pub struct Point {
-    pub contestant: Contestant,
+    pub subject: Subject,
     pub shape: Shape,
 }
 
@@ -70,7 +70,7 @@ pub const FIGURES: &[Figure] = &[
         name: "B.4",
         title: "readers or writers, neither or one side preferred: as 4.25",
         points: |threads| MIXES.iter().map(|x| mix(*x, threads, false)).collect(),
-        has: |contestant| matches!(contestant, Contestant::Of(Structure::RxW(_))),
+        has: |subject| matches!(subject, Subject::Of(Structure::RxW(_))),
     },
     Figure {
         name: "read-waits",
@@ -86,12 +86,12 @@ pub const FIGURES: &[Figure] = &[
     },
 ];
 
-fn is_structure(contestant: Contestant) -> bool {
-    matches!(contestant, Contestant::Of(_))
+fn is_structure(subject: Subject) -> bool {
+    matches!(subject, Subject::Of(_))
 }
 
-fn is_of_a_moment(contestant: Contestant) -> bool {
-    contestant.consistency() == "moment"
+fn is_of_a_moment(subject: Subject) -> bool {
+    subject.consistency() == "moment"
 }
 
 /// What busy threads have in common: neither pauses nor times.
@@ -128,14 +128,12 @@ fn duel(threads: usize, is_read: bool) -> Shape {
 impl Figure {
     /// Its points, for so many threads at most and structures that are wanted.
     pub fn points(&self, threads: usize, wanted: impl Fn(&str) -> bool) -> Vec<Point> {
-        let some: Vec<Contestant> =
-            Contestant::all().filter(|one| (self.has)(*one) && wanted(one.name())).collect();
+        let some: Vec<Subject> =
+            Subject::all().filter(|one| (self.has)(*one) && wanted(one.name())).collect();
         let shapes = (self.points)(threads);
         shapes
             .iter()
-            .flat_map(|shape| {
-                some.iter().map(|one| Point { contestant: *one, shape: shape.clone() })
-            })
+            .flat_map(|shape| some.iter().map(|one| Point { subject: *one, shape: shape.clone() }))
             .collect()
     }
 }

@@ -3,10 +3,10 @@
 //! Every thread has a core of its own. All structures take turns, so that a slow moment is not
 //! one's alone, and what they sum up to is checked.
 
-mod contestant;
 mod figures;
 mod race;
 mod report;
+mod subject;
 #[cfg(test)]
 mod tests;
 
@@ -17,9 +17,9 @@ use anyhow::bail;
 
 use super::machine::{self, Machine};
 use super::select::{named, wanted};
-use contestant::Contestant;
 use figures::{FIGURES, Figure};
 use report::Row;
+use subject::Subject;
 
 /// Arguments of `thruway-bench sync`.
 #[derive(Debug, clap::Args)]
@@ -47,7 +47,7 @@ pub struct Options {
 
 fn list() -> String {
     let figures = FIGURES.iter().map(|figure| format!("  {:10} {}\n", figure.name, figure.title));
-    let names: Vec<&str> = Contestant::all().map(Contestant::name).collect();
+    let names: Vec<&str> = Subject::all().map(Subject::name).collect();
     format!("Figures:\n{}\nStructures: {}", figures.collect::<String>(), names.join(", "))
 }
 
@@ -97,7 +97,7 @@ fn measure(figure: &Figure, options: &Options, threads: usize) -> anyhow::Result
     let mut repeats: Vec<Vec<_>> = points.iter().map(|_| Vec::new()).collect();
     for _ in 0..options.repeat {
         for (point, repeats) in points.iter().zip(&mut repeats) {
-            let join = point.contestant.make(point.shape.roles.len(), point.shape.is_large);
+            let join = point.subject.make(point.shape.roles.len(), point.shape.is_large);
             repeats.push(race::run(&point.shape.roles, &join, time)?);
         }
     }

@@ -10,7 +10,7 @@ use rustix::time::ClockId;
 use thruway_sync::Tally;
 use thruway_sync::atomic::{AtomicBool, Ordering};
 
-use super::contestant::Join;
+use super::subject::Join;
 use crate::latency::Latencies;
 use crate::machine;
 use crate::measure::read_clock;

@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::contestant::Contestant;
 use super::figures::{Figure, Point};
 use super::race::Done;
+use super::subject::Subject;
 use crate::latency::Latencies;
 use crate::machine::Machine;
 use crate::row::median;
@@ -62,12 +62,12 @@ impl Row {
 
     /// Whether something is missing that this structure may not lose.
     pub fn is_wrong(&self) -> bool {
-        matches!(self.point.contestant, Contestant::Of(_)) && self.lost != 0.0
+        matches!(self.point.subject, Subject::Of(_)) && self.lost != 0.0
     }
 
     /// The structure's name.
     pub fn name(&self) -> &'static str {
-        self.point.contestant.name()
+        self.point.subject.name()
     }
 }
 
@@ -108,15 +108,15 @@ pub fn line(row: &Row) -> String {
     let waits = row
         .waits()
         .map_or("-".to_owned(), |[p50, p99, most]| format!("{p50:.0}, {p99:.0}, {most:.0}"));
-    let lost = match row.point.contestant {
-        Contestant::Nothing => "-".to_owned(),
+    let lost = match row.point.subject {
+        Subject::Nothing => "-".to_owned(),
         _ => format!("{:.0}%", row.lost * 100.0),
     };
     format!(
         "{:>17} {:>12} {:>7} {middle:>9.2} {spread:>17} {:>9.3} {:>9.3} {:>8.1} {:>7.2} {lost:>6} \
          {waits:>24}\n",
         row.name(),
-        row.point.contestant.consistency(),
+        row.point.subject.consistency(),
         row.point.shape.x,
         row.adds,
         row.reads,
@@ -151,7 +151,7 @@ pub fn json(machine: &Machine, rows: &[Row]) -> String {
              \"overlap\": {:.3}, \"lost\": {:.4}, \"op_ns_median_p99_max\": {waits}}}{end}",
             row.figure,
             row.name(),
-            row.point.contestant.consistency(),
+            row.point.subject.consistency(),
             row.point.shape.roles.len(),
             row.point.shape.x,
             row.point.shape.is_large,
@@ -159,7 +159,7 @@ pub fn json(machine: &Machine, rows: &[Row]) -> String {
             row.reads,
             row.ns(),
             row.overlap,
-            if row.point.contestant == Contestant::Nothing { 0.0 } else { row.lost },
+            if row.point.subject == Subject::Nothing { 0.0 } else { row.lost },
         );
     }
     text + "  ]\n}\n"

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::contestant::Contestant;
 use super::figures::FIGURES;
 use super::race::{self, Role};
 use super::report::Row;
+use super::subject::Subject;
 use super::{chosen, race::Done};
 
 const ADD: Role = Role { writes: 1, reads: 0, work: 0, is_timed: false };
@@ -13,18 +13,18 @@ const ADD: Role = Role { writes: 1, reads: 0, work: 0, is_timed: false };
 /// On one core that others may want, too: nothing about times.
 #[test]
 fn every_structure_does_what_it_is_asked_for_and_loses_nothing() {
-    for contestant in Contestant::all().filter(|one| matches!(one, Contestant::Of(_))) {
+    for subject in Subject::all().filter(|one| matches!(one, Subject::Of(_))) {
         let role = Role { writes: 2, reads: 6, is_timed: true, ..ADD };
-        let join = contestant.make(1, true);
+        let join = subject.make(1, true);
         let done = race::run(&[role], &join, Duration::from_millis(2)).expect("one core");
-        assert_eq!((done.reads, done.lost), (3 * done.writes, 0.0), "{contestant:?}");
+        assert_eq!((done.reads, done.lost), (3 * done.writes, 0.0), "{subject:?}");
         assert_eq!(done.times.count() as u64, (done.writes + done.reads).min(200_000));
     }
 }
 
 #[test]
 fn what_is_not_added_is_lost() {
-    let join = Contestant::Nothing.make(1, false);
+    let join = Subject::Nothing.make(1, false);
     let done = race::run(&[ADD], &join, Duration::from_millis(1)).expect("one core");
     assert!(done.writes > 0 && done.lost == 1.0, "{done:?}");
 }

@@ -122,14 +122,14 @@ impl Figure {
     }
 }
 
-fn place(approach: Approach, stages: usize, cores: usize, work: Work) -> Placement {
+fn placement(approach: Approach, stages: usize, cores: usize, work: Work) -> Placement {
     Placement { approach, stages, cores, is_batched: true, work }
 }
 
 /// Parallel and returning, as many stages as cores unless said otherwise.
 fn pair(series: String, x: f64, (stages, cores): (usize, usize), work: Work) -> Group {
     let placements = [Approach::Parallel, Approach::Returning];
-    let placements = placements.map(|approach| place(approach, stages, cores, work)).to_vec();
+    let placements = placements.map(|approach| placement(approach, stages, cores, work)).to_vec();
     Group { series, x, placements, is_paced: false }
 }
 
@@ -137,7 +137,7 @@ fn by_draws(extent: Extent) -> Vec<Group> {
     let group = |draws: u32| {
         let work = Work { draws, ..DRAWN };
         let approaches = [Approach::Parallel, Approach::Pipeline, Approach::Returning];
-        let batched = approaches.map(|approach| place(approach, 2, 2, work));
+        let batched = approaches.map(|approach| placement(approach, 2, 2, work));
         let single = batched.map(|placement| Placement { is_batched: false, ..placement });
         let placements = batched.into_iter().chain(single).collect();
         Group { series: String::new(), x: f64::from(draws), placements, is_paced: true }
@@ -149,12 +149,12 @@ fn by_stages(extent: Extent) -> Vec<Group> {
     let work = Work { draws: 32, ..DRAWN };
     let group = |stages: usize| {
         let placements = vec![
-            place(Approach::Parallel, stages, stages, work),
-            place(Approach::Returning, stages, stages, work),
-            place(Approach::Parallel, stages, stages + 1, work),
-            place(Approach::OneForIo, stages, stages + 1, work),
-            place(Approach::Parallel, stages, stages + 2, work),
-            place(Approach::TwoForIo, stages, stages + 2, work),
+            placement(Approach::Parallel, stages, stages, work),
+            placement(Approach::Returning, stages, stages, work),
+            placement(Approach::Parallel, stages, stages + 1, work),
+            placement(Approach::OneForIo, stages, stages + 1, work),
+            placement(Approach::Parallel, stages, stages + 2, work),
+            placement(Approach::TwoForIo, stages, stages + 2, work),
         ];
         Group { series: String::new(), x: stages as f64, placements, is_paced: false }
     };

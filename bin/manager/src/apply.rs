@@ -31,7 +31,7 @@ pub async fn main(client: &Client, args: &ApplyArgs) -> anyhow::Result<ExitCode>
     let declared = file::read(&args.path)?;
     let order = Order { client, declared: &declared };
     let done = match args.change.dry_run {
-        true => order.try_all().await?.map(Tried::told),
+        true => order.try_all().await?.map(Tried::results),
         false => order.declare().await?,
     };
     let Some(done) = done else { return Ok(ExitCode::FAILURE) };
@@ -49,7 +49,7 @@ struct Tried {
 
 impl Tried {
     /// What would be done; what cannot be told yet is said.
-    fn told(self) -> Vec<Done> {
+    fn results(self) -> Vec<Done> {
         for target in &self.waiting {
             errln!("{target}: not checked, as it names functions that are not declared yet");
         }
@@ -94,7 +94,7 @@ impl Order<'_> {
                 }
                 Err(problem) => {
                     refused = true;
-                    tell(target, &problem);
+                    report(target, &problem);
                 }
             }
         }
@@ -126,7 +126,7 @@ impl Order<'_> {
                 Ok(done) => all.push(done),
                 Err(problem) => {
                     refused = true;
-                    tell(target, &problem);
+                    report(target, &problem);
                 }
             }
         }
@@ -154,7 +154,7 @@ impl Order<'_> {
 }
 
 /// Tells a refusal.
-fn tell(target: &Target, problem: &Problem) {
+fn report(target: &Target, problem: &Problem) {
     let field = problem.field.as_deref().map_or(String::new(), |at| format!(" ({at})"));
     errln!("{target}{field}: {}", shown(problem.detail.trim_end()));
 }

@@ -46,8 +46,8 @@ pub fn main(args: &CalibrateArgs) -> anyhow::Result<ExitCode> {
         writable(&place)?;
     }
     let settings = Settings { core: args.core, name: args.name.clone(), is_quick: args.quick };
-    let first = calibrate(&settings, &tell)?;
-    let second = args.twice.then(|| calibrate(&settings, &tell)).transpose()?;
+    let first = calibrate(&settings, &log_step)?;
+    let second = args.twice.then(|| calibrate(&settings, &log_step)).transpose()?;
     if is_text {
         out!("{}", first.hardware.to_toml());
         err!("{}", report(&first));
@@ -102,7 +102,7 @@ fn write(place: &Path, text: &str) -> anyhow::Result<()> {
         .map_err(|error| anyhow::anyhow!("{}: {}", place.display(), plain(&error)))
 }
 
-fn tell(what: &str) {
+fn log_step(what: &str) {
     errln!("measuring {what}");
 }
 

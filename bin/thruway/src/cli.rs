@@ -9,7 +9,7 @@ use thruway_element::nearest;
 use thruway_elements::CATALOG;
 use thruway_engine::{ClockKind, Idle, Placement, named_cores};
 
-use crate::config_args::{ConfigArgs, libraries, tell};
+use crate::config_args::{ConfigArgs, libraries, report};
 use crate::load::{Origin, plain};
 use crate::log::{self, LogArgs};
 use crate::shell::ShellCommand;
@@ -233,7 +233,7 @@ pub struct RunArgs {
 
 impl RunArgs {
     /// Number of threads, and the cores that --cores names.
-    pub fn crew(&self) -> anyhow::Result<(usize, Vec<usize>)> {
+    pub fn threads_and_cores(&self) -> anyhow::Result<(usize, Vec<usize>)> {
         let Some(text) = &self.cores else {
             return Ok((self.threads.map_or(1, usize::from), Vec::new()));
         };
@@ -395,13 +395,13 @@ fn graph(args: &GraphArgs) -> anyhow::Result<ExitCode> {
     let (source, variables) = args.config.read()?;
     match thruway_lang::load(source, &CATALOG, &variables, &libraries()) {
         Ok(loaded) => {
-            tell(&loaded.warnings);
+            report(&loaded.warnings);
             let draw = if args.svg { thruway_lang::svg } else { thruway_lang::dot };
             out!("{}", draw(&loaded.graph, &loaded.checked));
             Ok(ExitCode::SUCCESS)
         }
         Err(diagnostics) => {
-            tell(&diagnostics);
+            report(&diagnostics);
             Ok(ExitCode::FAILURE)
         }
     }
@@ -412,7 +412,7 @@ fn fmt(args: &FmtArgs) -> anyhow::Result<ExitCode> {
     let text = match thruway_lang::format(&source) {
         Ok(text) => text,
         Err(diagnostics) => {
-            tell(&diagnostics);
+            report(&diagnostics);
             return Ok(ExitCode::FAILURE);
         }
     };

@@ -49,7 +49,7 @@ impl ConfigArgs {
 }
 
 /// Prints errors and warnings for people.
-pub fn tell(diagnostics: &Diagnostics) {
+pub fn report(diagnostics: &Diagnostics) {
     err!("{}", diagnostics.render(log::colour()));
 }
 

@@ -14,7 +14,7 @@ const LINE: usize = 1024;
 
 /// Prepares the process, before it does anything else.
 pub fn prepare() {
-    std::panic::set_hook(Box::new(tell));
+    std::panic::set_hook(Box::new(report));
     // A file that reaches the limit of its size (RLIMIT_FSIZE) is then an error of the write, as a
     // full disk is, instead of the end of the process. If this fails it is as it was.
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)));
@@ -52,7 +52,7 @@ const MORE_MEMORY: &str =
 /// some, too, and a thread that the standard library starts panics where it cannot unwind. Nothing
 /// is allocated and no symbols are looked up: both may fail then, and to panic here again would
 /// hang the process.
-fn tell(panic: &PanicHookInfo<'_>) {
+fn report(panic: &PanicHookInfo<'_>) {
     let mut line = Line { bytes: [0; LINE], len: 0 };
     let thread = std::thread::current();
     let name = thread.name().unwrap_or("without a name");

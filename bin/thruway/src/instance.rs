@@ -10,7 +10,7 @@ use thruway_port::run_directory;
 
 /// What the command line says of the socket.
 #[derive(Debug, Clone, Copy)]
-pub struct Wish<'a> {
+pub struct ControlOptions<'a> {
     /// A file name, `none`, or the run directory.
     pub control: Option<&'a str>,
     /// Directory of the files that handlers' values may name.
@@ -19,7 +19,7 @@ pub struct Wish<'a> {
 
 /// The socket, if there is to be one. Without a run directory there is none, and the run goes on; a
 /// socket that the user named must be there.
-pub fn open(router: &Router, wish: Wish<'_>) -> anyhow::Result<Option<Instance>> {
+pub fn open(router: &Router, wish: ControlOptions<'_>) -> anyhow::Result<Option<Instance>> {
     let files = wish.files.map(|dir| {
         let whole = std::fs::canonicalize(dir).ok().filter(|dir| dir.is_dir());
         whole.ok_or_else(|| anyhow!("--files {}: there is no such directory", dir.display()))

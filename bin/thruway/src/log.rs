@@ -1,7 +1,7 @@
 //! The log: one line an event, on standard error, with time (UTC), level and fields.
 //!
 //! Crates below write events with the macros of `tracing`; nothing does so on the packet path.
-//! What elements print for the user (`Print`, `cx.chatter`) is output and no event: it stays as
+//! What elements print for the user (`Print`, `cx.log`) is output and no event: it stays as
 //! it is with `--log-format text`, and becomes an event with `--log-format json`, so that every
 //! line is JSON.
 
@@ -24,7 +24,7 @@ pub enum Format {
 
 /// The least severe events that are written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub enum Level {
+pub enum LogLevel {
     /// Nothing
     Off,
     /// Failures: a function ended, a configuration was refused
@@ -45,8 +45,8 @@ pub struct LogArgs {
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub log_format: Format,
     /// Minimum severity of logged events
-    #[arg(long, value_enum, default_value_t = Level::Info)]
-    pub log_level: Level,
+    #[arg(long, value_enum, default_value_t = LogLevel::Info)]
+    pub log_level: LogLevel,
 }
 
 impl LogArgs {
@@ -54,11 +54,11 @@ impl LogArgs {
     /// go nowhere.
     pub fn begin(self) {
         let level = match self.log_level {
-            Level::Off => LevelFilter::OFF,
-            Level::Error => LevelFilter::ERROR,
-            Level::Warn => LevelFilter::WARN,
-            Level::Info => LevelFilter::INFO,
-            Level::Debug => LevelFilter::DEBUG,
+            LogLevel::Off => LevelFilter::OFF,
+            LogLevel::Error => LevelFilter::ERROR,
+            LogLevel::Warn => LevelFilter::WARN,
+            LogLevel::Info => LevelFilter::INFO,
+            LogLevel::Debug => LevelFilter::DEBUG,
         };
         let log = tracing_subscriber::fmt()
             .with_max_level(level)
@@ -73,7 +73,7 @@ impl LogArgs {
 
     /// Has elements' lines written as the log is.
     pub fn apply(self, options: &mut Options) {
-        options.chatter = match self.log_format {
+        options.log = match self.log_format {
             Format::Json => Arc::new(|line| tracing::info!(source = "element", "{line}")),
             // The user's terminal may be gone; packets go on.
             Format::Text => Arc::new(|line| drop(writeln!(std::io::stderr(), "{line}"))),

@@ -52,7 +52,7 @@ pub fn main(args: &PlanArgs) -> anyhow::Result<ExitCode> {
     let answer = Problem::load(&file, &estimate)?.plan();
     let text = match &answer {
         _ if args.json => serde_json::to_string_pretty(&answer)? + "\n",
-        Answer::Plan(plan) => told(plan),
+        Answer::Plan(plan) => text_of(plan),
         Answer::None(most) => refused(&file, most),
     };
     out!("{text}");
@@ -155,7 +155,7 @@ fn known<'a>(names: impl Iterator<Item = &'a str> + Clone, wanted: &str) -> Stri
 }
 
 /// The plan for people.
-fn told(plan: &Plan) -> String {
+fn text_of(plan: &Plan) -> String {
     let proved = if plan.proved { "optimal" } else { "best found" };
     format!(
         "{}, {}, {} headroom on the busiest core; {proved}\n\nCores\n\n{}\nHosts\n\n{}\nChains\n\n{}\n\

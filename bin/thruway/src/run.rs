@@ -15,7 +15,7 @@ use thruway_region::Pages;
 use thruway_sync::atomic::{AtomicBool, Ordering};
 
 use crate::cli::RunArgs;
-use crate::config_args::{libraries, tell};
+use crate::config_args::{libraries, report};
 use crate::distress::no_thread;
 use crate::instance;
 use crate::load::{self, Origin};
@@ -35,7 +35,7 @@ pub fn main(args: &RunArgs) -> anyhow::Result<ExitCode> {
     args.log.begin();
     let (source, given) = args.config.read()?;
     let variables = with_file(given.clone(), args.variables_file.as_deref())?;
-    let (threads, cores) = args.crew()?;
+    let (threads, cores) = args.threads_and_cores()?;
     if args.huge_pages {
         Memory::configure(DEFAULT_SMALL, Pages::Huge)?;
     }
@@ -55,11 +55,11 @@ pub fn main(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let (mut router, warnings) = match load::build(source, &variables, &libraries(), &options) {
         Ok(built) => built,
         Err(failure) => {
-            tell(&failure.pretty);
+            report(&failure.pretty);
             return Ok(ExitCode::FAILURE);
         }
     };
-    tell(&warnings);
+    report(&warnings);
     if router.layout().graph.elements.is_empty() {
         anyhow::bail!("the configuration has no elements");
     }
@@ -69,12 +69,13 @@ pub fn main(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let swap = Swap::new(args.allow_reconfigure.then(|| build_next(variables, options)), reload);
     swap.offer(router.control());
     if let Err(failure) = load::initialize(&mut router) {
-        tell(&failure.pretty);
+        report(&failure.pretty);
         return Ok(ExitCode::FAILURE);
     }
     let watched = Arc::new(Watched::new(&router));
     let watch = watch(&watched, args)?;
-    let wish = instance::Wish { control: args.control.as_deref(), files: args.files.as_deref() };
+    let wish =
+        instance::ControlOptions { control: args.control.as_deref(), files: args.files.as_deref() };
     let outcome = run(&mut router, &swap, &watched, (&signals, wish));
     watched.over.store(true, Ordering::Release);
     if let Some(watch) = watch {
@@ -84,7 +85,7 @@ pub fn main(args: &RunArgs) -> anyhow::Result<ExitCode> {
     }
     let outcome = outcome?;
     let graph = &router.layout().graph;
-    tell(&load::explain(graph, &outcome.errors, Diagnostics::about(&graph.sources)).pretty);
+    report(&load::explain(graph, &outcome.errors, Diagnostics::about(&graph.sources)).pretty);
     if args.json {
         outln!("{:#}", Summary::of(&mut router, &outcome).json());
     } else if !args.quiet {
@@ -98,7 +99,7 @@ fn run(
     router: &mut Router,
     swap: &Swap,
     watched: &Watched,
-    (signals, wish): (&Receiver, instance::Wish<'_>),
+    (signals, wish): (&Receiver, instance::ControlOptions<'_>),
 ) -> anyhow::Result<Outcome> {
     signals.follow(router.control())?;
     let mut instance = instance::open(router, wish)?;

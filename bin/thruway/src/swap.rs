@@ -109,12 +109,12 @@ impl Swap {
 /// Closes everything; false when something could not be finished.
 pub fn finish(router: &mut Router) -> bool {
     let errors = router.finish();
-    say(router, &errors);
+    report(router, &errors);
     errors.is_empty()
 }
 
 /// Tells what went wrong while it ran.
-pub fn say(router: &Router, errors: &[BuildError]) {
+pub fn report(router: &Router, errors: &[BuildError]) {
     let graph = &router.layout().graph;
     let told = load::explain(graph, errors, Diagnostics::about(&graph.sources));
     err!("{}", told.click.click());

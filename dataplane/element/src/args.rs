@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use crate::nearest::nearest;
+use crate::paths::Paths;
 use crate::spec::{Arg, ArgRule, Spec, Ty};
 use crate::values::{Addresses, Declared, FromArg};
-use crate::ways::Ways;
 
 /// What is wrong with an argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,7 +96,7 @@ pub struct Env<'a> {
     /// How many of them come before this replica's.
     pub rank: usize,
     /// Tells by which ways they reach it, for who asks.
-    pub ways: &'a dyn Ways,
+    pub paths: &'a dyn Paths,
     /// Input ports in use.
     pub inputs: usize,
     /// Output ports in use.
@@ -119,7 +119,7 @@ impl<'a> Env<'a> {
             thread: 0,
             threads: 1,
             rank: 0,
-            ways: &String::new,
+            paths: &String::new,
             inputs: 0,
             outputs: 0,
         }

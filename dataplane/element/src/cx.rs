@@ -25,7 +25,7 @@ pub use verdict::Verdict;
 pub type Visit<'a> = dyn FnMut(&mut dyn Any, &mut Cx<'_>) + 'a;
 
 /// Hears the lines for the user, from any thread; it must return soon and write none itself.
-pub type Ear = Arc<dyn Fn(&str) + Send + Sync>;
+pub type LogSink = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// What the engine does for elements, besides moving packets.
 pub trait Host {
@@ -131,21 +131,21 @@ pub trait Host {
 
     /// Tells functions that sessions of theirs have ended, and lets the flow manager use their
     /// records again.
-    fn tell_ended(&mut self, wires: &mut Wires) {
+    fn notify_ended(&mut self, wires: &mut Wires) {
         let _ = wires;
     }
 
     /// A line for the user (standard error).
-    fn chatter(&mut self, line: &str);
+    fn log(&mut self, line: &str);
 
     /// Tells the user that the call which `call` describes failed, where that is known later only
     /// ([`HandlerError::Later`]) when it is.
     fn report(&mut self, call: String, error: HandlerError) {
-        self.chatter(&format!("{call} {error}"));
+        self.log(&format!("{call} {error}"));
     }
 
     /// Has all lines for the user told to `ear`, too, as long as the configuration is there.
-    fn hear(&mut self, ear: Ear) {
+    fn hear(&mut self, ear: LogSink) {
         let _ = ear;
     }
 
@@ -296,19 +296,19 @@ impl<'a> Cx<'a> {
 
     /// Judges each packet of a batch; those that pass stay, in order.
     #[inline]
-    pub fn sift(&mut self, batch: &mut Batch, mut judge: impl FnMut(&mut Packet) -> Verdict) {
+    pub fn filter(&mut self, batch: &mut Batch, mut judge: impl FnMut(&mut Packet) -> Verdict) {
         batch.extract(
             |packet| match judge(packet) {
                 Verdict::Pass => None,
                 other => Some(other),
             },
-            |packet, verdict| self.settle(packet, verdict),
+            |packet, verdict| self.apply(packet, verdict),
         );
     }
 
     /// Does with a packet what a verdict says.
     #[inline]
-    pub fn settle(&mut self, packet: Packet, verdict: Verdict) {
+    pub fn apply(&mut self, packet: Packet, verdict: Verdict) {
         match verdict {
             Verdict::Pass => self.emit(0, packet),
             Verdict::To(port) => self.emit(port, packet),
@@ -449,8 +449,8 @@ impl<'a> Cx<'a> {
     }
 
     /// A line for the user.
-    pub fn chatter(&mut self, line: &str) {
-        self.host.chatter(line);
+    pub fn log(&mut self, line: &str) {
+        self.host.log(line);
     }
 
     /// The engine's other services.

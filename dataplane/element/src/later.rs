@@ -60,19 +60,19 @@ pub struct Promise(Arc<Slot>);
 
 #[derive(Default)]
 struct Slot {
-    state: Mutex<State>,
+    state: Mutex<CallState>,
     came: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct CallState {
     answer: Option<Answer>,
     then: Vec<Then>,
 }
 
 impl Slot {
     /// Whole also where a thread died: each change is one assignment.
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, CallState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -18,6 +18,7 @@ mod handoff;
 mod later;
 mod nearest;
 mod outside;
+mod paths;
 mod per_session;
 mod per_stream;
 mod pressing;
@@ -32,7 +33,6 @@ pub mod text;
 mod threading;
 mod values;
 mod wants;
-mod ways;
 mod wires;
 
 pub use args::{ArgError, ArgErrors, Args, Env, Names, Shared, handler_value};
@@ -41,7 +41,7 @@ pub use capability::{
     StreamMember,
 };
 pub use cost::{Cost, Load, Made, NOTHING_MORE, Operation};
-pub use cx::{Cx, Ear, Host, Verdict, Visit};
+pub use cx::{Cx, Host, LogSink, Verdict, Visit};
 pub use declared::{Arguments, Handlers};
 pub use entry::{Build, Catalog, Entry, Registry, Share};
 pub use exception::{Exception, Fails};
@@ -49,6 +49,7 @@ pub use handoff::{Handoff, Staged};
 pub use later::{Answer, HandlerError, Later, Promise};
 pub use nearest::nearest;
 pub use outside::{Origin, Outside, Pending, Progress, Ready, Remote, RemoteCall};
+pub use paths::{Paths, Reach};
 pub use per_session::{Answers, Known, NoAnswer, Opening, PerSession, Session};
 pub use per_stream::{STAGE_TIMER, StreamPlan, stream_ended};
 pub use pressing::Pressing;
@@ -65,7 +66,6 @@ pub use threading::Threading;
 pub use values::{
     Addresses, AnnoArg, Bandwidth, Declared, FromArg, Ip6Prefix, IpPrefix, Nanos, Size, UdpPort,
 };
-pub use ways::{Reach, Ways};
 pub use wires::{PullFrom, Slot, Stores, Target, Wires};
 
 /// The element of CONTRIBUTING.md, which must compile.
@@ -113,7 +113,7 @@ pub trait Element: Any + Send {
     ///
     /// What is left in the batch when this returns goes on through output 0 (or is freed, where
     /// there is no output); so an element that only changes bytes loops over the batch, one that
-    /// sorts uses [`Cx::sift`], and a sink leaves the batch as it is.
+    /// sorts uses [`Cx::filter`], and a sink leaves the batch as it is.
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
         let _ = (cx, port, batch);
     }

@@ -78,7 +78,7 @@ pub trait Remote: Send + Sync {
     fn when_running(&self, ready: &Ready);
 
     /// A line for the user.
-    fn chatter(&self, line: &str);
+    fn log(&self, line: &str);
 
     /// Asks the driver to stop, as an element does.
     fn stop(&self);

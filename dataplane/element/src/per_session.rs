@@ -155,10 +155,10 @@ impl Cx<'_> {
     pub fn per_session<F: PerSession>(&mut self, function: &mut F, batch: &mut Batch) {
         let now = self.now();
         let Some(mut flows) = self.take_flows() else {
-            return self.sift(batch, |packet| function.without(packet));
+            return self.filter(batch, |packet| function.without(packet));
         };
         let access = *flows.access(self.node());
-        self.sift(batch, |packet| one(&mut flows, &access, function, packet, now));
+        self.filter(batch, |packet| one(&mut flows, &access, function, packet, now));
         self.put_flows(flows);
     }
 }

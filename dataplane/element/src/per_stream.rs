@@ -53,14 +53,15 @@ impl Cx<'_> {
     ) {
         if let Some(mut flows) = self.take_flows() {
             let access = *flows.access(self.node());
-            let mut place = Place { flows: &mut flows, access: &access, port, now: self.now() };
+            let mut position =
+                Position { flows: &mut flows, access: &access, port, now: self.now() };
             let mut rest = batch.iter_mut().into_slice();
             while let Some(first) = rest.first() {
                 let n = if first.content_mark().is_shown() { run_len(rest) } else { 1 };
                 let (run, behind) = std::mem::take(&mut rest).split_at_mut(n);
                 if run[0].content_mark().is_shown() {
                     forget_late(&mut run[0]);
-                    place.show(stage, function, run);
+                    position.show(stage, function, run);
                 }
                 rest = behind;
             }
@@ -79,8 +80,8 @@ impl Cx<'_> {
             let mut one = [packet];
             if let Some(mut flows) = self.take_flows() {
                 let access = *flows.access(self.node());
-                let mut place = Place { flows: &mut flows, access: &access, port, now };
-                place.show(stage, function, &mut one);
+                let mut position = Position { flows: &mut flows, access: &access, port, now };
+                position.show(stage, function, &mut one);
                 self.put_flows(flows);
             }
             let [packet] = one;
@@ -128,14 +129,14 @@ fn forget_late(packet: &mut Packet) {
 }
 
 /// Where a function is shown packets.
-struct Place<'a> {
+struct Position<'a> {
     flows: &'a mut Manager,
     access: &'a AccessByLevel,
     port: usize,
     now: i64,
 }
 
-impl Place<'_> {
+impl Position<'_> {
     /// Shows a run of packets of one session and direction.
     #[inline]
     fn show<F: StreamFunction>(&mut self, stage: &mut Stage, function: &mut F, run: &mut [Packet]) {

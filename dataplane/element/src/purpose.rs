@@ -12,7 +12,7 @@ pub enum Purpose {
     /// has such links.
     DispatchLinks,
     /// Its arguments, pairs `ELEMENT THREAD`, place tasks in threads.
-    PlaceTasks,
+    AssignTasks,
     /// Packets leave by the output that has the number of their thread, modulo the number of
     /// outputs.
     SwitchThreads(ThreadNumber),

@@ -247,8 +247,8 @@ impl Wires {
         };
         let ports = |node| if upstream { self.inputs(node) } else { self.outputs(node) };
         let (mut found, mut seen) = (Vec::new(), vec![node]);
-        let mut ways: Vec<u32> = next(node, port).into_iter().collect();
-        while let Some(node) = ways.pop() {
+        let mut paths: Vec<u32> = next(node, port).into_iter().collect();
+        while let Some(node) = paths.pop() {
             if seen.contains(&node) {
                 continue;
             }
@@ -256,7 +256,7 @@ impl Wires {
             if wanted(node) {
                 found.push(node);
             } else {
-                ways.extend((0..ports(node)).filter_map(|port| next(node, port)));
+                paths.extend((0..ports(node)).filter_map(|port| next(node, port)));
             }
         }
         found.sort_unstable();
@@ -267,8 +267,8 @@ impl Wires {
     pub(crate) fn stores_downstream(&self, node: u32, port: usize) -> Option<Vec<u32>> {
         let mut found = Vec::new();
         let mut seen = Vec::new();
-        let mut ways = vec![self.target(node, port)];
-        while let Some(way) = ways.pop() {
+        let mut paths = vec![self.target(node, port)];
+        while let Some(way) = paths.pop() {
             let Target::Slot(slot) = way else { return None };
             let next = self.slots[slot as usize].node;
             if seen.contains(&next) {
@@ -280,7 +280,7 @@ impl Wires {
             } else if self.outputs(next) == 0 {
                 return None;
             } else {
-                ways.extend((0..self.outputs(next)).map(|port| self.target(next, port)));
+                paths.extend((0..self.outputs(next)).map(|port| self.target(next, port)));
             }
         }
         Some(found).filter(|found| !found.is_empty())

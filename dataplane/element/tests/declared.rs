@@ -163,7 +163,7 @@ impl Host for Idle {
     fn manage_stops(&mut self, _: u32, _: bool) -> Result<(), String> {
         Ok(())
     }
-    fn chatter(&mut self, _: &str) {}
+    fn log(&mut self, _: &str) {}
     fn find(&self, _: u32, _: &str) -> Option<u32> {
         None
     }

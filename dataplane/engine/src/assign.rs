@@ -8,9 +8,9 @@ use thruway_element::{Share, Threading};
 use thruway_lang::{Checked, Graph, Processing};
 
 use crate::build::BuildError;
-use crate::placed::{Place, placements};
+use crate::placed::{Pinned, placements};
 use crate::spread::{self, Placement, Spread, Task};
-use crate::traverse::{Reached, Ways};
+use crate::traverse::{Reached, Traversal};
 
 /// The threads of every element.
 pub(crate) struct Assigned {
@@ -41,8 +41,8 @@ pub(crate) fn assign(
         match placed[node] {
             _ if spread.lets_pass(decl.spec) => {}
             // Also one without a task is where it is placed: its timers and handlers are.
-            Some(Place::Thread(thread)) => tasks[node] = vec![thread],
-            Some(Place::Nowhere) => {}
+            Some(Pinned::Thread(thread)) => tasks[node] = vec![thread],
+            Some(Pinned::Nowhere) => {}
             // Whoever reaches it runs its task.
             None if !has_task || decl.spec.threading == Threading::TaskPerThread => {}
             None if !spread.around || is_control(decl.spec) => tasks[node] = vec![0],
@@ -66,8 +66,8 @@ pub(crate) fn assign(
     let row = |row: &Vec<usize>| (0..threads).map(|thread| row.contains(&thread)).collect();
     let begin: Reached = tasks.iter().map(row).collect();
     let passes = spread.placement == Placement::Parallel;
-    let ways = Ways { graph, checked, home: &home, passes };
-    let reached = reach(&ways, &begin);
+    let traversal = Traversal { graph, checked, home: &home, passes };
+    let reached = reach(&traversal, &begin);
     let list = |row: &Vec<bool>| (0..threads).filter(|thread| row[*thread]).collect::<Vec<usize>>();
     let threads: Vec<Vec<usize>> = reached.iter().map(list).collect();
     for (node, row) in threads.iter().enumerate() {
@@ -82,25 +82,25 @@ pub(crate) fn assign(
             tasks[node].clear();
         }
     }
-    let parked = placed.iter().map(|place| *place == Some(Place::Nowhere)).collect();
+    let parked = placed.iter().map(|place| *place == Some(Pinned::Nowhere)).collect();
     Ok(Assigned { threads, home, tasks, parked, passes })
 }
 
 /// Who reaches whom, from where tasks begin.
-fn reach(ways: &Ways<'_>, begin: &Reached) -> Reached {
-    let switched = ways.settle(begin);
+fn reach(traversal: &Traversal<'_>, begin: &Reached) -> Reached {
+    let switched = traversal.resolve(begin);
     let mut reached = switched.clone();
     // What no task reaches is driven by timers and handlers, in its home thread.
     for (node, row) in reached.iter_mut().enumerate() {
         if !row.contains(&true) {
-            row[ways.home[node]] = true;
+            row[traversal.home[node]] = true;
         }
     }
-    ways.go_on(Some(&switched), &mut reached);
-    join(ways.graph, &mut reached);
-    if ways.graph.elements.iter().any(|decl| decl.spec.wants.whole) {
+    traversal.go_on(Some(&switched), &mut reached);
+    join(traversal.graph, &mut reached);
+    if traversal.graph.elements.iter().any(|decl| decl.spec.wants.whole) {
         // Every thread that classifies may be handed packets by every other one, at each place.
-        ways.go_on(Some(&switched), &mut reached);
+        traversal.go_on(Some(&switched), &mut reached);
     }
     reached
 }

@@ -31,7 +31,7 @@ pub(crate) enum Piece {
     /// The engine itself.
     Round,
     /// What others left for the thread: handler calls, traces.
-    Mail,
+    Command,
     /// Sessions whose time is up.
     Sessions,
     /// Packets that other threads handed over.
@@ -44,7 +44,7 @@ pub(crate) enum Piece {
 
 const PIECES: [(Piece, &str); 6] = [
     (Piece::Round, "engine"),
-    (Piece::Mail, "handler"),
+    (Piece::Command, "handler"),
     (Piece::Sessions, "sessions"),
     (Piece::Handed, "handoff"),
     (Piece::Timer, "timer"),
@@ -285,7 +285,7 @@ mod tests {
         away.begin();
         away.waits.ns = away.waits.ns.wrapping_sub(8_000_000);
         std::thread::sleep(Duration::from_millis(10));
-        away.did(Piece::Mail, NOBODY);
+        away.did(Piece::Command, NOBODY);
         away.end_round(&gaps);
         let worst = gaps.worst();
         assert!(worst.whole_ns >= 10_000_000, "{worst:?}");

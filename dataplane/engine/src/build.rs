@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use thruway_element::{
-    Addresses, ArgErrors, Args, Element, Env, NodeStats, Reach, Registry, Share, Shared, Ways,
+    Addresses, ArgErrors, Args, Element, Env, NodeStats, Paths, Reach, Registry, Share, Shared,
     Wires,
 };
 use thruway_lang::{Checked, ElementDecl, Graph};
@@ -172,20 +172,20 @@ fn alone<'a>(
 }
 
 /// The ways to an element, and to those that it names.
-struct WaysTo<'a> {
+struct PathsTo<'a> {
     layout: &'a Layout,
     node: usize,
 }
 
-impl Ways for WaysTo<'_> {
-    fn tell(&self) -> String {
-        self.layout.tell_ways(self.node)
+impl Paths for PathsTo<'_> {
+    fn describe(&self) -> String {
+        self.layout.describe_paths(self.node)
     }
 
     fn of(&self, name: &str) -> Option<Reach> {
         let other = self.layout.find_from(self.node, name)?;
         let threads = self.layout.threads[other].clone();
-        Some(Reach { threads, ways: self.layout.tell_ways(other) })
+        Some(Reach { threads, paths: self.layout.describe_paths(other) })
     }
 }
 
@@ -207,7 +207,7 @@ pub(crate) fn elements(
             built.push(None);
             continue;
         }
-        let ways = WaysTo { layout, node };
+        let paths = PathsTo { layout, node };
         let env = Env {
             name: &decl.name,
             class: &decl.class,
@@ -216,7 +216,7 @@ pub(crate) fn elements(
             thread,
             threads: layout.threads[node].len(),
             rank: layout.threads[node].iter().filter(|other| **other < thread).count(),
-            ways: &ways,
+            paths: &paths,
             inputs: layout.checked.ninputs(node),
             outputs: layout.checked.noutputs(node),
         };

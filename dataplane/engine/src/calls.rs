@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use thruway_element::{Access, HandlerError, Host, Origin, Wires};
 
-use crate::control::{Mail, Mails};
+use crate::control::{Command, CommandQueue};
 use crate::core::Core;
 use crate::handlers::{self, Call};
 use crate::signals::Taker;
-use crate::trace::{Event, Order, Place};
+use crate::trace::{Event, Order, Scope};
 
 /// How long a call waits for an element that waits for an answer itself.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -44,7 +44,7 @@ impl Core {
     /// Does what came by mail.
     pub(crate) fn serve(&mut self, wires: &mut Wires) {
         let control = Arc::clone(&self.control);
-        let Mails { between, calls } = control.mailbox(self.thread).take();
+        let CommandQueue { between, calls } = control.mailbox(self.thread).take();
         for mail in calls.into_iter().chain(between) {
             mail(wires, self);
         }
@@ -64,7 +64,7 @@ impl Core {
         if control.takers().begin(taker) {
             if let Err(error) = self.write_local(wires, taker.node as usize, "run", "") {
                 let name = &self.layout.graph.elements[taker.node as usize].name;
-                self.tell_failure(format!("While calling '{name}.run':\n "), error);
+                self.report_failure(format!("While calling '{name}.run':\n "), error);
             }
             control.takers().end(taker);
         }
@@ -72,15 +72,15 @@ impl Core {
 
     /// Tells the user of a call that failed, also where that is known later only.
     #[cold]
-    pub(crate) fn tell_failure(&self, call: String, error: HandlerError) {
+    pub(crate) fn report_failure(&self, call: String, error: HandlerError) {
         let later = match error {
             HandlerError::Later(later) => later,
-            error => return self.control.say(&format!("{call} {error}")),
+            error => return self.control.log(&format!("{call} {error}")),
         };
         let control = Arc::clone(&self.control);
         later.then(move |answer| {
             if let Err(error) = answer {
-                control.say(&format!("{call} {error}"));
+                control.log(&format!("{call} {error}"));
             }
         });
     }
@@ -97,7 +97,7 @@ impl Core {
         let Some(target) = call.node else {
             if call.name == "trace" {
                 let control = Arc::clone(&self.control);
-                let place = Place { layout: &layout, control: &control };
+                let place = Scope { layout: &layout, control: &control };
                 return place
                     .read(&mut |thread, order| self.trace(wires, thread, order), call.param);
             }
@@ -128,7 +128,7 @@ impl Core {
             if call.name == "trace" {
                 let value = if call.param.is_empty() { value } else { call.param };
                 let control = Arc::clone(&self.control);
-                let place = Place { layout: &layout, control: &control };
+                let place = Scope { layout: &layout, control: &control };
                 return place.write(&mut |thread, order| self.trace(wires, thread, order), value);
             }
             return handlers::write_global(&self.control, call.name, value);
@@ -240,7 +240,7 @@ impl Core {
         work: impl FnOnce(&mut Wires, &mut Core) -> T + Send + 'static,
     ) -> Result<T, HandlerError> {
         let (reply, answer) = std::sync::mpsc::channel();
-        let mail: Mail = Box::new(move |wires, core| {
+        let mail: Command = Box::new(move |wires, core| {
             // Whoever asked may have gone.
             let _ = reply.send(work(wires, core));
         });

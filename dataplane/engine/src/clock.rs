@@ -26,7 +26,7 @@ pub enum ClockKind {
 const CLOCK_ROUNDS: u32 = 4;
 
 /// Nanoseconds between two looks while the clock finds its rate.
-pub(crate) const SETTLE_NS: u64 = 10_000_000;
+pub(crate) const STABILISE_NS: u64 = 10_000_000;
 
 /// This machine's clocks.
 #[derive(Debug, Clone, Copy, Default)]
@@ -92,7 +92,7 @@ pub(crate) struct Time {
     clock: Clock,
     rounds: u32,
     /// At which of its changes the clock was when it was told about last.
-    told: Option<u32>,
+    notified: Option<u32>,
 }
 
 impl Time {
@@ -101,7 +101,7 @@ impl Time {
             ClockKind::Tsc => Machine.clock(reference),
             ClockKind::System | ClockKind::Simulated(_) => Clock::system(Why::Chosen),
         };
-        Time { kind, clock, rounds: 0, told: None }
+        Time { kind, clock, rounds: 0, notified: None }
     }
 
     /// The time to begin with.
@@ -134,7 +134,7 @@ impl Time {
         matches!(self.kind, ClockKind::Simulated(_))
     }
 
-    /// Whether the clock wants to be read every [`SETTLE_NS`].
+    /// Whether the clock wants to be read every [`STABILISE_NS`].
     pub fn is_settling(&self) -> bool {
         !self.is_simulated() && self.clock.is_settling()
     }
@@ -143,8 +143,8 @@ impl Time {
     #[inline]
     pub fn publish(&mut self, words: &ClockWords) {
         let changes = self.clock.changes();
-        if self.told != Some(changes) {
-            self.told = Some(changes);
+        if self.notified != Some(changes) {
+            self.notified = Some(changes);
             words.set((self.clock.phase(), self.clock.stats()));
         }
     }
@@ -169,16 +169,16 @@ impl ClockWords {
         ClockWords(std::array::from_fn(|_| Counter::new()))
     }
 
-    fn set(&self, (phase, told): (Phase, ClockStats)) {
+    fn set(&self, (phase, notified): (Phase, ClockStats)) {
         let phase = PHASES.iter().position(|one| *one == phase).unwrap_or(0);
         let words = [
             phase as u64,
-            told.hertz,
-            told.error_ns.cast_unsigned(),
-            told.looks,
-            told.jumps,
-            told.late,
-            told.failures,
+            notified.hertz,
+            notified.error_ns.cast_unsigned(),
+            notified.looks,
+            notified.jumps,
+            notified.late,
+            notified.failures,
         ];
         self.0.iter().zip(words).for_each(|(word, value)| word.set(value));
     }
@@ -201,10 +201,10 @@ mod tests {
         let words = ClockWords::new();
         assert_eq!(words.get(), (Phase::System(Why::Chosen), ClockStats::default()));
         for phase in PHASES {
-            let told =
+            let notified =
                 ClockStats { hertz: 1, error_ns: -2, looks: 3, jumps: 4, late: 5, failures: 6 };
-            words.set((phase, told));
-            assert_eq!(words.get(), (phase, told));
+            words.set((phase, notified));
+            assert_eq!(words.get(), (phase, notified));
         }
     }
 

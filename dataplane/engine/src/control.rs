@@ -19,25 +19,25 @@ use crate::signals::Takers;
 use crate::trace;
 
 /// Work for another thread, done between two of its rounds.
-pub(crate) type Mail = Box<dyn FnOnce(&mut Wires, &mut Core) + Send>;
+pub(crate) type Command = Box<dyn FnOnce(&mut Wires, &mut Core) + Send>;
 
 /// Where the lines go that elements write for the user.
-pub type Chatter = Arc<dyn Fn(&str) + Send + Sync>;
+pub type LogSink = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// What waits in a mailbox.
 #[derive(Default)]
-pub(crate) struct Mails {
+pub(crate) struct CommandQueue {
     /// To be opened between two rounds, when no element runs.
-    pub between: Vec<Mail>,
+    pub between: Vec<Command>,
     /// What elements of other threads wait for: opened also while one of this thread's elements
     /// waits for an answer itself.
-    pub calls: Vec<Mail>,
+    pub calls: Vec<Command>,
 }
 
 /// One thread's mailbox.
 pub(crate) struct Mailbox {
     waiting: AtomicBool,
-    mails: Mutex<Mails>,
+    mails: Mutex<CommandQueue>,
     /// Ends the thread's sleep.
     pub wake: OwnedFd,
     /// Whether the thread has ended: nobody opens the mail.
@@ -89,13 +89,13 @@ pub struct Control {
     /// Traces that run, and how many there were.
     traces: Mutex<Vec<Arc<trace::Shared>>>,
     traces_begun: AtomicU32,
-    chatter: Chatter,
+    log: LogSink,
     /// Who else hears the lines for the user.
-    ears: Mutex<Vec<Chatter>>,
+    ears: Mutex<Vec<LogSink>>,
 }
 
 impl Control {
-    pub(crate) fn new(threads: usize, drain: bool, chatter: Chatter) -> std::io::Result<Control> {
+    pub(crate) fn new(threads: usize, drain: bool, log: LogSink) -> std::io::Result<Control> {
         let boxes: Result<Vec<Mailbox>, rustix::io::Errno> = (0..threads)
             .map(|_| {
                 let wake = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
@@ -133,21 +133,21 @@ impl Control {
             hot_swaps: Mutex::default(),
             traces: Mutex::default(),
             traces_begun: AtomicU32::new(0),
-            chatter,
+            log,
             ears: Mutex::default(),
         })
     }
 
     /// Passes a line for the user on.
-    pub(crate) fn say(&self, line: &str) {
-        (self.chatter)(line);
+    pub(crate) fn log(&self, line: &str) {
+        (self.log)(line);
         for ear in self.ears.lock().unwrap_or_else(|poison| poison.into_inner()).iter() {
             ear(line);
         }
     }
 
     /// Has all lines for the user told to `ear`, too.
-    pub(crate) fn hear(&self, ear: Chatter) {
+    pub(crate) fn hear(&self, ear: LogSink) {
         self.ears.lock().unwrap_or_else(|poison| poison.into_inner()).push(ear);
     }
 
@@ -289,30 +289,30 @@ impl Control {
 
 impl Mailbox {
     /// Leaves work to be done between two rounds.
-    pub fn send(&self, mail: Mail) {
+    pub fn send(&self, mail: Command) {
         self.put(|mails| mails.between.push(mail));
     }
 
     /// Leaves what an element of another thread waits for.
-    pub fn send_call(&self, mail: Mail) {
+    pub fn send_call(&self, mail: Command) {
         self.put(|mails| mails.calls.push(mail));
     }
 
     /// What waits; whole also where a thread died.
-    fn mails(&self) -> MutexGuard<'_, Mails> {
+    fn mails(&self) -> MutexGuard<'_, CommandQueue> {
         self.mails.lock().unwrap_or_else(|poison| poison.into_inner())
     }
 
-    fn put(&self, put: impl FnOnce(&mut Mails)) {
+    fn put(&self, put: impl FnOnce(&mut CommandQueue)) {
         put(&mut self.mails());
         // Release: whoever sees the flag finds the mail.
         self.waiting.store(true, Ordering::Release);
-        self.rouse();
+        self.wake();
     }
 
     /// Wakes the thread, if it sleeps, after something was left for it.
     #[inline]
-    pub fn rouse(&self) {
+    pub fn wake(&self) {
         if self.sleep_state.must_wake() {
             self.ring();
         }
@@ -340,14 +340,14 @@ impl Mailbox {
     }
 
     /// All that waits.
-    pub fn take(&self) -> Mails {
+    pub fn take(&self) -> CommandQueue {
         let mut mails = self.mails();
         self.waiting.store(false, Ordering::Release);
         std::mem::take(&mut *mails)
     }
 
     /// What elements of other threads wait for; the rest goes on waiting.
-    pub fn take_calls(&self) -> Vec<Mail> {
+    pub fn take_calls(&self) -> Vec<Command> {
         let mut mails = self.mails();
         self.waiting.store(!mails.between.is_empty(), Ordering::Release);
         std::mem::take(&mut mails.calls)

@@ -4,8 +4,8 @@ use std::os::fd::{OwnedFd, RawFd};
 use std::sync::Arc;
 
 use thruway_element::{
-    Backlog, Buffer, Cx, Ear, Element, HandlerError, Host, Origin, PullFrom, Remote, Spec, Storage,
-    Visit, Wires,
+    Backlog, Buffer, Cx, Element, HandlerError, Host, LogSink, Origin, PullFrom, Remote, Spec,
+    Storage, Visit, Wires,
 };
 use thruway_packet::{Batch, cycles};
 
@@ -72,7 +72,7 @@ pub struct Core {
     /// Follows packets, where someone traces.
     pub(crate) tracer: Option<Box<Tracer>>,
     /// A copy of the state of a session that has ended, while its function is told.
-    telling: Vec<u8>,
+    ended_state: Vec<u8>,
     /// Pieces of work so far, and for how many the present one counts; 0 when it is not measured.
     works: u32,
     weight: u32,
@@ -122,7 +122,7 @@ impl Core {
             burst,
             meter: Meter { since: 0, node: IDLE },
             tracer: None,
-            telling: Vec::new(),
+            ended_state: Vec::new(),
             works: 0,
             weight: 0,
             called: IDLE,
@@ -176,8 +176,8 @@ impl Core {
 
     /// Tells the functions that had opened them of sessions that have ended.
     #[cold]
-    pub(crate) fn tell_functions(&mut self, wires: &mut Wires) {
-        let mut state = std::mem::take(&mut self.telling);
+    pub(crate) fn notify_functions(&mut self, wires: &mut Wires) {
+        let mut state = std::mem::take(&mut self.ended_state);
         while let Some(ended) = wires.flows.as_ref().and_then(|flows| flows.next_ended()) {
             for nth in 0.. {
                 let flows = wires.flows.as_ref();
@@ -194,7 +194,7 @@ impl Core {
                 flows.release(&ended);
             }
         }
-        self.telling = state;
+        self.ended_state = state;
     }
 
     /// Whether an element of this thread keeps packets for later.
@@ -250,8 +250,8 @@ impl Host for Core {
         });
     }
 
-    fn tell_ended(&mut self, wires: &mut Wires) {
-        self.tell_functions(wires);
+    fn notify_ended(&mut self, wires: &mut Wires) {
+        self.notify_functions(wires);
     }
 
     fn set_timer(&mut self, node: u32, token: u32, at: i64) {
@@ -271,7 +271,7 @@ impl Host for Core {
             "declared"
         );
         let handed = self.handoffs.put(node, thread, batch);
-        self.control.mailbox(thread).rouse();
+        self.control.mailbox(thread).wake();
         handed
     }
 
@@ -286,11 +286,11 @@ impl Host for Core {
     #[inline]
     fn wake_takers(&mut self, node: u32) {
         let takers = self.takers[node as usize].iter();
-        takers.for_each(|thread| self.control.mailbox(*thread).rouse());
+        takers.for_each(|thread| self.control.mailbox(*thread).wake());
     }
 
     fn wake(&mut self, thread: usize) {
-        self.control.mailbox(thread).rouse();
+        self.control.mailbox(thread).wake();
     }
 
     fn watch(&mut self, key: RawFd, fd: Option<OwnedFd>) {
@@ -340,15 +340,15 @@ impl Host for Core {
         self.control.signal(signal)
     }
 
-    fn chatter(&mut self, line: &str) {
-        self.control.say(line);
+    fn log(&mut self, line: &str) {
+        self.control.log(line);
     }
 
     fn report(&mut self, call: String, error: HandlerError) {
-        self.tell_failure(call, error);
+        self.report_failure(call, error);
     }
 
-    fn hear(&mut self, ear: Ear) {
+    fn hear(&mut self, ear: LogSink) {
         self.control.hear(ear);
     }
 

@@ -84,17 +84,17 @@ impl Engine {
         }
         self.go_on();
         // A signal whose first taker asked for the stop is for the others, too.
-        self.open_mail();
+        self.run_commands();
     }
 
     /// Does what came by mail. Says whether there was any.
-    fn open_mail(&mut self) -> bool {
+    fn run_commands(&mut self) -> bool {
         let waits = self.core.control.mailbox(self.core.thread).waiting();
         if waits {
             self.core.called = NOBODY;
             self.core.serve(&mut self.wires);
             self.drain();
-            self.away.did(Piece::Mail, self.core.called);
+            self.away.did(Piece::Command, self.core.called);
         }
         waits
     }
@@ -120,7 +120,7 @@ impl Engine {
     /// One round: mail, timers, tasks. Says whether anything was done.
     fn round(&mut self) -> bool {
         self.tick();
-        let mut worked = self.open_mail();
+        let mut worked = self.run_commands();
         worked |= self.sweep_sessions();
         worked |= self.take_handed();
         worked |= self.run_timers();
@@ -143,7 +143,7 @@ impl Engine {
         flows.sweep(self.wires.now);
         let has_ended = flows.next_ended().is_some();
         if has_ended {
-            self.core.tell_functions(&mut self.wires);
+            self.core.notify_functions(&mut self.wires);
         }
         self.away.did(Piece::Sessions, NOBODY);
         has_ended
@@ -152,7 +152,7 @@ impl Engine {
     /// Ends all sessions.
     pub(crate) fn end_sessions(&mut self) {
         while self.wires.flows.as_mut().is_some_and(|flows| flows.end_some(Ended::Removed)) {
-            self.core.tell_functions(&mut self.wires);
+            self.core.notify_functions(&mut self.wires);
         }
     }
 
@@ -266,7 +266,7 @@ impl Engine {
         for Later { node, call, value, origin } in std::mem::take(&mut self.core.later) {
             let before = std::mem::replace(&mut self.core.origin, origin);
             if let Err(error) = self.core.write_from(&mut self.wires, node, &call, &value) {
-                self.core.tell_failure(format!("{call}:"), error);
+                self.core.report_failure(format!("{call}:"), error);
             }
             self.core.origin = before;
         }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use thruway_element::{Entry, PullFrom, Registry, Slot, Target, Threading};
 use thruway_lang::{Checked, EdgeKind, Graph, Port, Processing};
 
-use crate::traverse::Ways;
+use crate::traverse::Traversal;
 
 /// A checked configuration with its threads assigned. Shared, never changed.
 pub struct Layout {
@@ -98,8 +98,13 @@ impl Layout {
     }
 
     /// The ways that threads take through it.
-    pub(crate) fn ways(&self) -> Ways<'_> {
-        Ways { graph: &self.graph, checked: &self.checked, home: &self.home, passes: self.passes }
+    pub(crate) fn traversal(&self) -> Traversal<'_> {
+        Traversal {
+            graph: &self.graph,
+            checked: &self.checked,
+            home: &self.home,
+            passes: self.passes,
+        }
     }
 
     /// Whether packets pass an element by that would hand them to another thread.

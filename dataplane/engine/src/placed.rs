@@ -5,9 +5,9 @@ use thruway_lang::Graph;
 
 use crate::build::{BuildError, Stage};
 
-/// Where a task is put ([`Purpose::PlaceTasks`]).
+/// Where a task is put ([`Purpose::AssignTasks`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Pinned {
     Thread(usize),
     /// Click's thread -1, which never runs.
     Nowhere,
@@ -17,13 +17,13 @@ pub(crate) enum Place {
 pub(crate) fn placements(
     graph: &Graph,
     threads: usize,
-) -> Result<Vec<Option<Place>>, Vec<BuildError>> {
+) -> Result<Vec<Option<Pinned>>, Vec<BuildError>> {
     let mut placed = vec![None; graph.elements.len()];
     // Length of the name by which an element was placed: its own counts before a compound's.
     let mut by = vec![0; graph.elements.len()];
     let mut errors = Vec::new();
     for (node, scheduler) in graph.elements.iter().enumerate() {
-        if scheduler.spec.purpose != Purpose::PlaceTasks {
+        if scheduler.spec.purpose != Purpose::AssignTasks {
             continue;
         }
         for (arg, text) in scheduler.args.iter().enumerate() {
@@ -56,7 +56,7 @@ fn placement(
     scheduler: &str,
     text: &str,
     threads: usize,
-) -> Result<(String, Place), String> {
+) -> Result<(String, Pinned), String> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let [name, thread] = words[..] else {
         return Err(format!("'{text}' is not a pair; write ELEMENT THREAD"));
@@ -67,9 +67,9 @@ fn placement(
     let full = full.ok_or_else(|| format!("no element named '{name}'"))?;
     let thread: i64 = thread.parse().map_err(|_| format!("'{thread}' is not a thread number"))?;
     match thread {
-        -1 => Ok((full, Place::Nowhere)),
+        -1 => Ok((full, Pinned::Nowhere)),
         // A number too high is taken around: a configuration written for more cores still runs.
-        0.. => Ok((full, Place::Thread((thread % threads as i64) as usize))),
+        0.. => Ok((full, Pinned::Thread((thread % threads as i64) as usize))),
         _ => Err("threads are counted from 0; -1 means that no thread runs the element".to_owned()),
     }
 }

@@ -13,7 +13,7 @@ use thruway_element::{
 use thruway_sync::atomic::{AtomicBool, Ordering};
 
 use crate::calls::Job;
-use crate::control::{Control, Mail};
+use crate::control::{Command, Control};
 use crate::core::Core;
 use crate::handlers::{self, Call};
 use crate::layout::Layout;
@@ -59,7 +59,7 @@ impl Handlers {
         if shares.is_empty() {
             return Err(HandlerError::refused("no thread runs it"));
         }
-        Ok(UnderWay::of(shares, merge, call.write, ready))
+        Ok(InProgress::of(shares, merge, call.write, ready))
     }
 
     /// Refuses a read with effects to those who may only read.
@@ -94,7 +94,7 @@ impl Handlers {
                 false => core.read_from(wires, 0, &format!("{path} {text}")),
             });
             let shares = vec![self.send(0, share, ready)];
-            return Ok(UnderWay::of(shares, Merge::First, write, ready));
+            return Ok(InProgress::of(shares, Merge::First, write, ready));
         }
         let answer = match call.write {
             true => handlers::write_global(&self.control, parsed.name, parsed.param)
@@ -109,7 +109,7 @@ impl Handlers {
         let (reply, answer): (Sender<Reply>, Receiver<Reply>) = channel();
         let taken = Arc::new(AtomicBool::new(false));
         let (theirs, ready) = (Arc::clone(&taken), Arc::clone(ready));
-        let mail: Mail = Box::new(move |wires, core| {
+        let mail: Command = Box::new(move |wires, core| {
             // AcqRel: of the thread and of who calls it off, one is first.
             if !theirs.swap(true, Ordering::AcqRel) {
                 // Whoever asked may have gone.
@@ -151,8 +151,8 @@ impl Remote for Handlers {
         self.control.when_running(ready);
     }
 
-    fn chatter(&self, line: &str) {
-        self.control.say(line);
+    fn log(&self, line: &str) {
+        self.control.log(line);
     }
 
     fn stop(&self) {
@@ -201,7 +201,7 @@ impl Drop for Sent {
 }
 
 /// An answer that threads are to give, in the order of the threads.
-struct UnderWay {
+struct InProgress {
     shares: Vec<Sent>,
     answers: Vec<Reply>,
     merge: Merge,
@@ -209,10 +209,10 @@ struct UnderWay {
     ready: Ready,
 }
 
-impl UnderWay {
+impl InProgress {
     fn of(shares: Vec<Sent>, merge: Merge, write: bool, ready: &Ready) -> Box<dyn Pending> {
         let (answers, ready) = (Vec::new(), Arc::clone(ready));
-        Box::new(UnderWay { shares, answers, merge, write, ready })
+        Box::new(InProgress { shares, answers, merge, write, ready })
     }
 
     /// Takes what a thread answered; of an answer that comes later, the notice when it has come.
@@ -235,7 +235,7 @@ impl UnderWay {
     }
 }
 
-impl Pending for UnderWay {
+impl Pending for InProgress {
     fn poll(&mut self) -> Progress {
         while let Some(next) = self.shares.get(self.answers.len()) {
             match next.poll() {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use thruway_packet::cycles;
 
-use crate::clock::SETTLE_NS;
+use crate::clock::STABILISE_NS;
 use crate::engine::Engine;
 use crate::patience::{Idle, Patience};
 
@@ -126,7 +126,7 @@ impl Engine {
         }
         let longest = match (control.is_stopping(), self.time.is_settling()) {
             (true, _) => SLEEP_STOPPING,
-            (false, true) => Duration::from_nanos(SETTLE_NS),
+            (false, true) => Duration::from_nanos(STABILISE_NS),
             (false, false) => SLEEP_MAX,
         };
         let left = Duration::from_nanos(u64::try_from(left).unwrap_or(0));

@@ -10,20 +10,20 @@ use thruway_lang::{Checked, Graph};
 use crate::assign;
 use crate::build::{self, BuildError, Stage};
 use crate::clock::{ClockKind, Time};
-use crate::control::{Chatter, Control};
+use crate::control::{Control, LogSink};
 use crate::core::Core;
-use crate::crew;
 use crate::engine::Engine;
 use crate::flows::{self, Flows};
 use crate::handlers::{self, Call};
 use crate::handoff;
 use crate::layout::Layout;
+use crate::packet_threads;
 use crate::patience::Idle;
 use crate::remote;
 use crate::spread::{Placement, Spread};
 use crate::streams::{self, Streams};
 use crate::topology::Topology;
-use crate::trace::{Event, Order, Place};
+use crate::trace::{Event, Order, Scope};
 
 /// See [`Options::provide`].
 pub type Provide = Arc<dyn Fn(&Shared) + Send + Sync>;
@@ -50,7 +50,7 @@ pub struct Options {
     /// What threads do that have nothing to do.
     pub idle: Idle,
     /// Where elements' lines for the user go.
-    pub chatter: Chatter,
+    pub log: LogSink,
     /// Puts what the driver gives to its elements among the state that they share, under names
     /// that no element has. Called for each configuration before its elements are built.
     pub provide: Option<Provide>,
@@ -67,7 +67,7 @@ impl Default for Options {
             drain: false,
             clock: ClockKind::System,
             idle: Idle::Sleep,
-            chatter: Arc::new(|line| drop(writeln!(std::io::stderr(), "{line}"))),
+            log: Arc::new(|line| drop(writeln!(std::io::stderr(), "{line}"))),
             provide: None,
         }
     }
@@ -122,13 +122,12 @@ impl Router {
         };
         let assigned = assign::assign(&graph, &checked, &spread, &shares)?;
         let layout = Arc::new(Layout::new(graph, checked, registry, assigned));
-        let control = Control::new(threads, options.drain, Arc::clone(&options.chatter)).map_err(
-            |error| {
+        let control =
+            Control::new(threads, options.drain, Arc::clone(&options.log)).map_err(|error| {
                 let message =
                     format!("cannot make a mailbox: {error}; raise the limit of open files");
                 vec![BuildError::of_run(Stage::Initialize, message)]
-            },
-        )?;
+            })?;
         let control = Arc::new(control);
         let shared = Shared::default();
         if let Some(provide) = &options.provide {
@@ -266,7 +265,7 @@ impl Router {
         let cycles = thruway_packet::cycles();
         self.control.set_running(true);
         let engines = std::mem::take(&mut self.engines);
-        let (engines, errors) = crew::run(engines, &self.control, &self.cores);
+        let (engines, errors) = packet_threads::run(engines, &self.control, &self.cores);
         self.engines = engines;
         self.control.set_running(false);
         let paused = self.control.finish_run();
@@ -297,8 +296,8 @@ impl Router {
         let Some(node) = call.node else {
             if call.name == "trace" {
                 let Router { control, engines, .. } = self;
-                let place = Place { layout: &layout, control };
-                return place.read(&mut |thread, order| obey(engines, thread, order), call.param);
+                let scope = Scope { layout: &layout, control };
+                return scope.read(&mut |thread, order| obey(engines, thread, order), call.param);
             }
             return handlers::read_global(&layout, &self.control, call.name);
         };
@@ -327,8 +326,8 @@ impl Router {
         let Some(node) = call.node else {
             if call.name == "trace" {
                 let Router { control, engines, .. } = self;
-                let place = Place { layout: &layout, control };
-                return place.write(&mut |thread, order| obey(engines, thread, order), value);
+                let scope = Scope { layout: &layout, control };
+                return scope.write(&mut |thread, order| obey(engines, thread, order), value);
             }
             return handlers::write_global(&self.control, call.name, value);
         };

@@ -24,7 +24,7 @@ pub(crate) struct Taker {
 struct Waiting {
     taker: Taker,
     /// It has been told, and not begun: more of the same signal are one with it.
-    told: bool,
+    notified: bool,
     /// It still wants the next one.
     armed: bool,
 }
@@ -49,7 +49,7 @@ impl Takers {
         let mut all = self.all();
         match all.iter_mut().find(|waiting| waiting.taker == taker) {
             Some(waiting) => waiting.armed = true,
-            None => all.push(Waiting { taker, told: false, armed: true }),
+            None => all.push(Waiting { taker, notified: false, armed: true }),
         }
         Ok(())
     }
@@ -61,7 +61,7 @@ impl Takers {
 
     /// The numbers that came and that some element has not begun with, ascending.
     pub fn left(&self) -> Vec<i32> {
-        self.numbers(|waiting| waiting.told)
+        self.numbers(|waiting| waiting.notified)
     }
 
     fn numbers(&self, of: impl Fn(&Waiting) -> bool) -> Vec<i32> {
@@ -81,7 +81,7 @@ impl Takers {
         let mut any = false;
         for waiting in all.iter_mut().filter(|waiting| waiting.taker.signal == signal) {
             any = true;
-            if !std::mem::replace(&mut waiting.told, true) {
+            if !std::mem::replace(&mut waiting.notified, true) {
                 tell(waiting.taker);
             }
         }
@@ -94,7 +94,7 @@ impl Takers {
         let Some(waiting) = all.iter_mut().find(|waiting| waiting.taker == taker) else {
             return false;
         };
-        waiting.told = false;
+        waiting.notified = false;
         std::mem::take(&mut waiting.armed)
     }
 
@@ -114,9 +114,9 @@ mod tests {
     fn a_taker_is_told_once_and_may_ask_again() {
         let takers = Takers::default();
         let came = |signal| {
-            let mut told = Vec::new();
-            let any = takers.came(signal, |taker| told.push(taker));
-            (told, any)
+            let mut notified = Vec::new();
+            let any = takers.came(signal, |taker| notified.push(taker));
+            (notified, any)
         };
         assert_eq!(came(10), (vec![], false));
         takers.take(ON_USR1).unwrap();

@@ -66,7 +66,7 @@ pub(crate) fn plan(
     if !errors.is_empty() {
         return Err(errors);
     }
-    streams.tell(layout, replicas);
+    streams.announce(layout, replicas);
     for (node, _) in roles.iter().enumerate().filter(|(_, role)| role.is_some()) {
         let member = layout.replica(replicas, node).and_then(Replica::stream_member);
         let exceptions = member.map(StreamMember::exceptions).unwrap_or_default();
@@ -124,8 +124,8 @@ impl Walk<'_> {
     fn context(&self, from: usize, layer: Layer) -> Result<StreamPlan, BuildError> {
         let mut plan = StreamPlan { enters: vec![from as u32], ..StreamPlan::default() };
         let mut seen = vec![false; self.roles.len()];
-        let mut ways: Vec<usize> = self.next(from).collect();
-        while let Some(node) = ways.pop() {
+        let mut paths: Vec<usize> = self.next(from).collect();
+        while let Some(node) = paths.pop() {
             if std::mem::replace(&mut seen[node], true) {
                 continue;
             }
@@ -150,7 +150,7 @@ impl Walk<'_> {
                 }
                 _ => {}
             }
-            ways.extend(self.next(node));
+            paths.extend(self.next(node));
         }
         if plan.leaves.is_empty() {
             let message = format!("the context does not end: put {} behind it", self.ender(layer));
@@ -204,7 +204,7 @@ impl Streams {
     }
 
     /// Tells the elements where contexts begin and end.
-    fn tell(&mut self, layout: &Layout, replicas: &mut [Elements]) {
+    fn announce(&mut self, layout: &Layout, replicas: &mut [Elements]) {
         let layers: Vec<(u32, Layer)> = self
             .contexts
             .iter()

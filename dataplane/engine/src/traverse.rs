@@ -8,14 +8,14 @@ use crate::layout::Layout;
 
 /// Times that ways are looked for: once more than switches that number the threads which reach them
 /// ([`ThreadNumber::OfReaching`]) stand behind each other.
-const SETTLED: usize = 8;
+const RESOLVED_AFTER: usize = 8;
 
 /// Per element: whether each thread reaches it.
 pub(crate) type Reached = Vec<Vec<bool>>;
 
 /// The ways that threads can take through a configuration.
 #[derive(Clone, Copy)]
-pub(crate) struct Ways<'a> {
+pub(crate) struct Traversal<'a> {
     pub graph: &'a Graph,
     pub checked: &'a Checked,
     /// Per element: the thread of its task, where that is one.
@@ -32,12 +32,12 @@ enum Leaving {
     Nowhere,
 }
 
-impl Ways<'_> {
+impl Traversal<'_> {
     /// The threads that reach each element from those that tasks run in. Which way a thread goes on
     /// may depend on how many others there are: once all are known the way of each is.
-    pub fn settle(&self, tasks: &Reached) -> Reached {
+    pub fn resolve(&self, tasks: &Reached) -> Reached {
         let mut known: Option<Reached> = None;
-        for _ in 0..SETTLED {
+        for _ in 0..RESOLVED_AFTER {
             let mut reached = tasks.clone();
             self.go_on(known.as_ref(), &mut reached);
             if known.as_ref() == Some(&reached) {
@@ -124,33 +124,33 @@ fn direction(checked: &Checked, edge: &Edge) -> (usize, usize) {
 impl Layout {
     /// The shortest way by which a thread reaches an element: the elements whose code it runs, from
     /// where its task is on.
-    fn way(&self, thread: usize, node: usize) -> Vec<usize> {
+    fn path(&self, thread: usize, node: usize) -> Vec<usize> {
         let nodes = 0..self.graph.elements.len();
         let begins = |at: &usize| self.tasks[*at].contains(&thread);
         // What no task drives is driven by timers and handlers, at home.
         let rests = |at: &usize| self.home[*at] == thread && self.tasks[*at].is_empty();
-        let tasks = self.way_from(thread, nodes.clone().filter(begins).collect(), node);
+        let tasks = self.path_from(thread, nodes.clone().filter(begins).collect(), node);
         tasks
-            .or_else(|| self.way_from(thread, nodes.filter(rests).collect(), node))
+            .or_else(|| self.path_from(thread, nodes.filter(rests).collect(), node))
             .unwrap_or_else(|| vec![node])
     }
 
-    fn way_from(&self, thread: usize, begin: Vec<usize>, node: usize) -> Option<Vec<usize>> {
-        let ways = self.ways();
+    fn path_from(&self, thread: usize, begin: Vec<usize>, node: usize) -> Option<Vec<usize>> {
+        let traversal = self.traversal();
         let mut from: Vec<Option<usize>> = vec![None; self.graph.elements.len()];
         begin.iter().for_each(|at| from[*at] = Some(*at));
         let mut queue = std::collections::VecDeque::from(begin);
         while let Some(at) = queue.pop_front() {
             if at == node {
                 let back = |at: &usize| from[*at].filter(|before| before != at);
-                let mut way: Vec<usize> = std::iter::successors(Some(node), back).collect();
-                way.reverse();
-                return Some(way);
+                let mut path: Vec<usize> = std::iter::successors(Some(node), back).collect();
+                path.reverse();
+                return Some(path);
             }
             let rank = self.threads[at].iter().position(|other| *other == thread);
             for edge in &self.graph.edges {
                 let (runs, called) = direction(&self.checked, edge);
-                if runs == at && from[called].is_none() && ways.goes_by(edge, thread, rank) {
+                if runs == at && from[called].is_none() && traversal.goes_by(edge, thread, rank) {
                     from[called] = Some(at);
                     queue.push_back(called);
                 }
@@ -160,10 +160,10 @@ impl Layout {
     }
 
     /// A way in words: arrows point where packets go.
-    fn tell_way(&self, way: &[usize]) -> String {
+    fn describe_path(&self, path: &[usize]) -> String {
         let name = |node: usize| self.graph.elements[node].name.as_str();
-        let mut text = way.first().map_or("", |first| name(*first)).to_owned();
-        for step in way.windows(2) {
+        let mut text = path.first().map_or("", |first| name(*first)).to_owned();
+        for step in path.windows(2) {
             let pushes = |edge: &&Edge| {
                 (edge.from.element, edge.to.element) == (step[0], step[1])
                     && direction(&self.checked, edge).0 == step[0]
@@ -176,29 +176,29 @@ impl Layout {
 
     /// By which ways threads reach an element: `thread 0 comes from a -> b -> c, threads 1,2 from
     /// d -> c`. An arrow `<-` is a pull.
-    pub fn tell_ways(&self, node: usize) -> String {
+    pub fn describe_paths(&self, node: usize) -> String {
         let mut groups: Vec<(Vec<usize>, Vec<usize>)> = Vec::new();
         for thread in &self.threads[node] {
-            let way = self.way(*thread, node);
-            match groups.iter_mut().find(|(known, _)| *known == way) {
+            let path = self.path(*thread, node);
+            match groups.iter_mut().find(|(known, _)| *known == path) {
                 Some((_, threads)) => threads.push(*thread),
-                None => groups.push((way, vec![*thread])),
+                None => groups.push((path, vec![*thread])),
             }
         }
         let mut texts = Vec::new();
-        for (at, (way, threads)) in groups.iter().enumerate() {
+        for (at, (path, threads)) in groups.iter().enumerate() {
             let numbers = ranges(threads);
             let s = if threads.len() > 1 { "s" } else { "" };
-            let verb = match (at, way.len(), threads.len()) {
+            let verb = match (at, path.len(), threads.len()) {
                 (_, 1, 1) => " runs",
                 (_, 1, _) => " run",
                 (0, _, 1) => " comes from",
                 (0, _, _) => " come from",
                 _ => " from",
             };
-            let what = match way.len() {
+            let what = match path.len() {
                 1 => "it itself".to_owned(),
-                _ => self.tell_way(way),
+                _ => self.describe_path(path),
             };
             texts.push(format!("thread{s} {numbers}{verb} {what}"));
         }
@@ -214,12 +214,12 @@ pub(crate) fn passing(layout: &Layout, node: usize) -> Vec<usize> {
     if edges.peek().is_none() {
         return layout.threads[node].clone();
     }
-    let ways = layout.ways();
+    let traversal = layout.traversal();
     let mut threads = Vec::new();
     for edge in edges {
         let runs = direction(&layout.checked, edge).0;
         let ranked = layout.threads[runs].iter().enumerate();
-        let come = ranked.filter(|(rank, thread)| ways.goes_by(edge, **thread, Some(*rank)));
+        let come = ranked.filter(|(rank, thread)| traversal.goes_by(edge, **thread, Some(*rank)));
         threads.extend(come.map(|(_, thread)| *thread));
     }
     threads.sort_unstable();

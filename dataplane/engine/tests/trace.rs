@@ -55,7 +55,7 @@ fn every_element_is_told_in_order() {
     let text = "s :: Source(8, BURST) -> a :: Record -> x :: Split;
         x[0] -> b :: Record -> k :: Sink; x[1] -> c :: Record -> k2 :: Sink;";
     for burst in ["1", "3", "8"] {
-        let (ways, _) = trace(&text.replace("BURST", burst), "9 - 0/03");
+        let (paths, _) = trace(&text.replace("BURST", burst), "9 - 0/03");
         let expected = [
             "s out 0",
             "a in 0",
@@ -67,7 +67,7 @@ fn every_element_is_told_in_order() {
             "k2 in 0",
             "k2 ended -",
         ];
-        assert_eq!(ways, [expected], "bursts of {burst}");
+        assert_eq!(paths, [expected], "bursts of {burst}");
         // And the others passed as without it.
         let log = LOG.lock().unwrap();
         let bytes = |name: &str| -> Vec<u8> {
@@ -85,8 +85,8 @@ fn outputs_that_lead_to_one_input_are_told_apart() {
         let text = format!(
             "s :: Source(4, {burst}) -> x :: Split; x[0] -> j :: Record -> Sink; x[1] -> j"
         );
-        let (ways, _) = trace(&text, "9 - -");
-        let left: Vec<&str> = ways.iter().map(|way| &way[2][..]).collect();
+        let (paths, _) = trace(&text, "9 - -");
+        let left: Vec<&str> = paths.iter().map(|way| &way[2][..]).collect();
         assert_eq!(left, ["x out 0", "x out 1", "x out 0", "x out 1"]);
         let log: Vec<u8> = LOG.lock().unwrap().iter().map(|(_, byte)| *byte).collect();
         assert_eq!(log, [0, 1, 2, 3], "their order stays");
@@ -97,15 +97,15 @@ fn outputs_that_lead_to_one_input_are_told_apart() {
 fn drops_have_their_reasons() {
     let _turn = TURN.lock();
     let text = "s :: Source(10, 10) -> f :: Refuse -> Sink; f[1] -> h :: Sink;";
-    let (ways, router) = trace(text, "99 - -");
-    assert_eq!(ways[3], ["s out 0", "f in 0", "f dropped low"]);
-    assert_eq!(ways[4][..3], ["s out 0", "f in 0", "f out 0"]);
-    assert_eq!(ways[8][..5], ["s out 0", "f in 0", "f out 1", "f counted high", "h in 0"]);
+    let (paths, router) = trace(text, "99 - -");
+    assert_eq!(paths[3], ["s out 0", "f in 0", "f dropped low"]);
+    assert_eq!(paths[4][..3], ["s out 0", "f in 0", "f out 0"]);
+    assert_eq!(paths[8][..5], ["s out 0", "f in 0", "f out 1", "f counted high", "h in 0"]);
     let node = router.layout().find("f").unwrap();
     assert_eq!(router.stats()[0][node].packets.get(), 10);
     // Without output 1 it is a drop, and so is what leaves by an output that leads nowhere.
-    let (ways, _) = trace("s :: Source(9, 3) -> f :: Refuse -> Sink", "99 - 0/08");
-    assert_eq!(ways, [["s out 0", "f in 0", "f dropped high"]]);
+    let (paths, _) = trace("s :: Source(9, 3) -> f :: Refuse -> Sink", "99 - 0/08");
+    assert_eq!(paths, [["s out 0", "f in 0", "f dropped high"]]);
 }
 
 #[test]
@@ -114,20 +114,20 @@ fn copies_are_branches() {
     let text = "s :: Source(3, 3) -> c :: Copy; c[0] -> a :: Record -> k :: Sink;
         c[1] -> b :: Record -> k2 :: Sink;";
     // Copy sends two copies and frees the packet: the first goes on in its place.
-    let (ways, _) = trace(text, "1 - 0/01");
+    let (paths, _) = trace(text, "1 - 0/01");
     let first = ["s out 0", "c in 0", "c out 0", "a in 0", "a out 0", "k in 0", "k ended -"];
     let copy = ["c out 1", "b in 0", "b out 0", "k2 in 0", "k2 ended -"];
-    assert_eq!(ways, [&first[..], &copy[..]]);
+    assert_eq!(paths, [&first[..], &copy[..]]);
     // More than there are marks: some are not followed, and that is told; all are freed.
     let many = "s :: Source(8, 8) -> m :: Multiply -> r :: Record -> k :: Sink;";
-    let (ways, mut router) = trace(many, "8 - -");
+    let (paths, mut router) = trace(many, "8 - -");
     let [left, chosen, unmarked, copies, lost] = counts(&mut router, "t")[..] else { panic!() };
     assert_eq!((left, chosen, unmarked, lost), (0, 8, 0, 0));
     assert!(copies > 0);
-    assert_eq!(ways.len() as u64 + copies, 8 * 40);
-    assert!(ways.iter().all(|way| way.last().is_some_and(|last| last == "k ended -")));
-    let (ways, _) = trace(text, "9 - -");
-    assert_eq!(ways.len(), 6, "all marks are free again");
+    assert_eq!(paths.len() as u64 + copies, 8 * 40);
+    assert!(paths.iter().all(|way| way.last().is_some_and(|last| last == "k ended -")));
+    let (paths, _) = trace(text, "9 - -");
+    assert_eq!(paths.len(), 6, "all marks are free again");
 }
 
 #[test]
@@ -135,11 +135,11 @@ fn what_is_kept_goes_on() {
     let _turn = TURN.lock();
     let text = "s :: Source(4, 4, STOP false) -> q :: Store -> f :: Refuse -> u :: Puller
         -> k :: Sink; Tick -> Sink;";
-    let (ways, _) = trace(text, "9 - -");
+    let (paths, _) = trace(text, "9 - -");
     let way = ["s out 0", "q in 0", "q kept -", "q out 0", "f in 0", "f perhaps-dropped low"];
-    assert_eq!(ways[2], way);
+    assert_eq!(paths[2], way);
     let text = text.replace("Source(4, 4", "Source(8, 8");
-    let (ways, _) = trace(&text, "9 - 0/06");
+    let (paths, _) = trace(&text, "9 - 0/06");
     let way = [
         "s out 0",
         "q in 0",
@@ -152,19 +152,19 @@ fn what_is_kept_goes_on() {
         "k in 0",
         "k ended -",
     ];
-    assert_eq!(ways, [way]);
+    assert_eq!(paths, [way]);
     // Where it is pushed out of a way that is pulled, too.
     let text = text.replace("Source(8, 8", "Source(9, 9") + "f[1] -> h :: Sink";
-    let (ways, _) = trace(&text, "9 - 0/08");
-    assert_eq!(ways[0][4..], ["f in 0", "f out 1", "h in 0", "h ended -"]);
+    let (paths, _) = trace(&text, "9 - 0/08");
+    assert_eq!(paths[0][4..], ["f in 0", "f out 1", "h in 0", "h ended -"]);
 }
 
 #[test]
 fn packets_can_be_chosen_where_they_come_to_an_element() {
     let _turn = TURN.lock();
     let text = "s :: Source(20, 4) -> x :: Split; x[0] -> a :: Record -> k :: Sink; x[1] -> Sink";
-    let (ways, mut router) = trace(text, "3 a -");
-    assert_eq!(ways, [["a in 0", "a out 0", "k in 0", "k ended -"]; 3]);
+    let (paths, mut router) = trace(text, "3 a -");
+    assert_eq!(paths, [["a in 0", "a out 0", "k in 0", "k ended -"]; 3]);
     assert_eq!(counts(&mut router, "t"), [0, 3, 0, 0, 0]);
 }
 
@@ -210,8 +210,8 @@ fn one_packet_may_be_in_two_traces() {
 #[test]
 fn memory_is_bounded_and_losses_are_counted() {
     let _turn = TURN.lock();
-    let (ways, mut router) = trace("Source(9000, 8) -> Record -> k :: Sink", "100000 - -");
-    let told: usize = ways.iter().map(Vec::len).sum();
+    let (paths, mut router) = trace("Source(9000, 8) -> Record -> k :: Sink", "100000 - -");
+    let told: usize = paths.iter().map(Vec::len).sum();
     let [left, chosen, unmarked, copies, lost] = counts(&mut router, "t")[..] else { panic!() };
     assert_eq!((left, chosen, unmarked, copies), (91_000, 9000, 0, 0));
     assert_eq!(told as u64 + lost, 9000 * 5);

@@ -34,7 +34,7 @@ fn to_port(protocol: u8, port: u16) -> Vec<u8> {
     ipv4(protocol, 0, &[], &[&[0x12, 0x34, high, low][..], &[0; 30]].concat())
 }
 
-fn ways(given: &[Given]) -> Vec<(Way, u32)> {
+fn verdicts(given: &[Given]) -> Vec<(Way, u32)> {
     given.iter().map(|given| (given.way, given.output)).collect()
 }
 
@@ -63,8 +63,8 @@ fn firewall() {
     let packets: Vec<&[u8]> = packets.iter().map(Vec::as_slice).collect();
     let given = trial.exchange(&packets).unwrap();
     let expected = [DROPPED, PASSED, DROPPED, PASSED, PASSED, DROPPED];
-    assert_eq!(ways(&given)[..6], expected);
-    assert!(ways(&given)[6..].iter().all(|way| *way == PASSED));
+    assert_eq!(verdicts(&given)[..6], expected);
+    assert!(verdicts(&given)[6..].iter().all(|way| *way == PASSED));
     for (given, packet) in given.iter().zip(&packets) {
         assert!(given.way == Way::Dropped || given.bytes == *packet);
     }
@@ -117,7 +117,7 @@ fn arp_responder() {
     let packets = [request(9, 1), request(8, 1), request(9, 2), vec![1; 41]];
     let packets: Vec<&[u8]> = packets.iter().map(Vec::as_slice).collect();
     let given = trial.exchange(&packets).unwrap();
-    assert_eq!(ways(&given), [DROPPED, (Way::Emitted, 1), PASSED, PASSED, PASSED]);
+    assert_eq!(verdicts(&given), [DROPPED, (Way::Emitted, 1), PASSED, PASSED, PASSED]);
     let reply = &given[1].bytes;
     let own = [2, 0, 0, 0, 0, 9];
     assert_eq!((&reply[..6], &reply[6..12]), (&[6; 6][..], &own[..]));
@@ -139,8 +139,9 @@ fn bridge_learns_and_floods() {
         frame
     };
     let mark = |input| Mark { input, ..Mark::NONE };
-    let mut sent =
-        |input: u8, frame: &[u8]| ways(&trial.exchange_marked(&[(mark(input), frame)]).unwrap());
+    let mut sent = |input: u8, frame: &[u8]| {
+        verdicts(&trial.exchange_marked(&[(mark(input), frame)]).unwrap())
+    };
     // Unknown: out of the two others. Then learnt.
     assert_eq!(sent(0, &frame(4, 2)), [(Way::Returned, 1), (Way::Emitted, 2)]);
     assert_eq!(sent(1, &frame(2, 4)), [PASSED]);
@@ -200,7 +201,7 @@ fn fragmenter() {
                     assert_eq!(given.len(), 1);
                     continue;
                 }
-                assert_eq!(ways(&given[..1]), [DROPPED]);
+                assert_eq!(verdicts(&given[..1]), [DROPPED]);
                 if field == 0x4000 {
                     assert_eq!(given.len(), 1);
                     continue;
@@ -213,7 +214,7 @@ fn fragmenter() {
         }
         let wrong = ipv4(17, 0, &[], &[0; 1400]);
         let cut_short = &wrong[..600];
-        assert_eq!(ways(&trial.exchange(&[cut_short, &[8; 13]]).unwrap()), [PASSED, PASSED]);
+        assert_eq!(verdicts(&trial.exchange(&[cut_short, &[8; 13]]).unwrap()), [PASSED, PASSED]);
         trial.finish().unwrap();
     }
 }
@@ -242,7 +243,7 @@ fn keep_alive() {
 fn matcher() {
     let mut trial = example!("matcher", 2, &["20000", "attack"]);
     let given = trial.exchange(&[b"an attack", b"no attac", &[0; 1500], b"attackattack"]).unwrap();
-    assert_eq!(ways(&given), [(Way::Returned, 1), PASSED, PASSED, (Way::Returned, 1)]);
+    assert_eq!(verdicts(&given), [(Way::Returned, 1), PASSED, PASSED, (Way::Returned, 1)]);
     assert_eq!(trial.counter("matched"), Some(2));
     assert!(trial.counter("automaton-bytes") > Some(1 << 20));
     trial.finish().unwrap();

@@ -38,7 +38,7 @@ fn example(number: &[u8]) -> Option<(&'static Entry, Graph, usize)> {
 }
 
 fn options() -> Options {
-    Options { chatter: std::sync::Arc::new(|_| ()), ..Options::default() }
+    Options { log: std::sync::Arc::new(|_| ()), ..Options::default() }
 }
 
 /// Puts other arguments, and possibly an alias of its class, in an element's place: it is refused

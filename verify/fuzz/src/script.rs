@@ -37,7 +37,7 @@ fn ran(lines: &str) -> Option<[Result<String, String>; 2]> {
     if found.has_errors() {
         return None;
     }
-    let options = Options { chatter: std::sync::Arc::new(|_| ()), ..Options::default() };
+    let options = Options { log: std::sync::Arc::new(|_| ()), ..Options::default() };
     let mut router = Router::new(graph, checked, &CATALOG, &options).ok()?;
     router.initialize().ok()?;
     let mut run = || router.read("s.run 1 2").map_err(|error| error.to_string());

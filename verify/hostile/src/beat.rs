@@ -129,7 +129,7 @@ impl Pulse {
     }
 
     /// Where in the kernel the thread is, innermost first, if it may be known (root's to see).
-    pub fn place(&self) -> Option<String> {
+    pub fn location(&self) -> Option<String> {
         let thread = self.0.thread.load(Ordering::Relaxed);
         let stack = std::fs::read_to_string(format!("/proc/self/task/{thread}/stack")).ok()?;
         let names = stack.lines().filter_map(|line| line.split([' ', '+']).nth(1));

@@ -40,7 +40,7 @@ const MODES: &[Mode] = &[
     ("long-answers", |host, _| answer(host, &[b'x'; 32 << 10]), Spins),
     ("wrong-answers", |host, dice| reply(host, dice.number(), b"5"), Works),
     ("hellos", |host, _| send(host, Kind::Hello, 0, &[0; 200]), Spins),
-    ("chatter", |host, dice| worker::chatter(host, dice), Spins),
+    ("chatter", |host, dice| worker::send_noise(host, dice), Spins),
     ("empty-messages", |host, dice| send(host, Kind::Reply, dice.number(), &[]), Nothing),
     ("output", output, Spins),
     ("exits", |_, _| std::process::exit(3), Works),

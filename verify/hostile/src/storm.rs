@@ -64,7 +64,7 @@ pub struct Report {
     /// Times that it was started again.
     pub restarts: u64,
     /// Faults as the supervisor counts them, of rings and control socket.
-    pub faults_told: u64,
+    pub faults_reported: u64,
     /// Times that it hung.
     pub hangs: u64,
     /// Times that its link had fewer pages than before.
@@ -83,7 +83,7 @@ impl fmt::Display for Report {
         writeln!(
             f,
             "{} restarts; supervisor: {} faults, {} hangs; faults seen in the rings: {:?}",
-            self.restarts, self.faults_told, self.hangs, self.faults
+            self.restarts, self.faults_reported, self.hangs, self.faults
         )?;
         writeln!(f, "pages of its link taken away: {} times", self.pages_taken)
     }
@@ -111,7 +111,7 @@ impl Lane {
     }
 
     /// Sleeps as a thread of the engine does that has nothing else to do, though not for long.
-    fn doze(&mut self, beat: &mut Beat) {
+    fn sleep_briefly(&mut self, beat: &mut Beat) {
         self.host.wakened.clear();
         if self.master.rest() {
             let end = self.host.wakened.host_end();
@@ -237,9 +237,9 @@ impl Storm {
         }
         self.hostile_round();
         self.neighbour_round(BURST);
-        self.neighbour.doze(&mut self.beat);
+        self.neighbour.sleep_briefly(&mut self.beat);
         if let Some(lane) = &mut self.lane {
-            lane.doze(&mut self.beat);
+            lane.sleep_briefly(&mut self.beat);
         }
     }
 
@@ -356,7 +356,7 @@ impl Storm {
         let status = self.hostile.status();
         let report = &mut self.report;
         (report.restarts, report.hangs) = (status.restarts, status.hangs);
-        report.faults_told = status.faults;
+        report.faults_reported = status.faults;
         assert_eq!(report.put, report.returned + report.dropped + report.reclaimed);
         std::mem::take(report)
     }

@@ -54,7 +54,7 @@ pub struct Watched {
     /// How long a thread worked that shares nothing, in rounds alike.
     pub worked_alone: Times,
     /// Where in the kernel the thread was in long rounds, and how often it was seen there.
-    pub places: BTreeMap<String, u32>,
+    pub locations: BTreeMap<String, u32>,
     /// How long the run took.
     pub time: Duration,
 }
@@ -76,9 +76,12 @@ impl fmt::Display for Watched {
         let Watched { rounds, blocked, worked, worked_alone, time, .. } = self;
         writeln!(f, "{rounds} rounds in {time:.1?}; blocked {:.1?}", &blocked[..4])?;
         writeln!(f, "worked {:.1?}, sharing nothing {:.1?}", &worked[..4], &worked_alone[..4])?;
-        let mut places: Vec<_> = self.places.iter().collect();
-        places.sort_by_key(|(_, times)| std::cmp::Reverse(**times));
-        places.iter().take(6).try_for_each(|(place, times)| writeln!(f, "{times} x in {place}"))
+        let mut locations: Vec<_> = self.locations.iter().collect();
+        locations.sort_by_key(|(_, times)| std::cmp::Reverse(**times));
+        locations
+            .iter()
+            .take(6)
+            .try_for_each(|(location, times)| writeln!(f, "{times} x in {location}"))
     }
 }
 
@@ -111,12 +114,12 @@ pub fn watch(
     let stopped = Arc::clone(&stop);
     let alone = std::thread::spawn(move || rounds_alone(control_beat, &stopped));
     let begin = Instant::now();
-    let places = look_at(&serving, &pulse, shared.as_ref(), &stop, time);
+    let locations = look_at(&serving, &pulse, shared.as_ref(), &stop, time);
     let time = begin.elapsed();
     let report = serving.join().expect("it serves both");
     alone.join().expect("it only sleeps");
     let (rounds, blocked, worked) = (pulse.rounds(), pulse.blocked(), pulse.worked());
-    Ok(Watched { report, rounds, blocked, worked, worked_alone: control.worked(), places, time })
+    Ok(Watched { report, rounds, blocked, worked, worked_alone: control.worked(), locations, time })
 }
 
 /// Looks at the serving thread until it ends, which it is told to after so long.
@@ -128,23 +131,23 @@ fn look_at(
     time: Duration,
 ) -> BTreeMap<String, u32> {
     let begin = Instant::now();
-    let mut places = BTreeMap::new();
+    let mut locations = BTreeMap::new();
     while !serving.is_finished() {
         std::thread::sleep(LOOK);
         let age = pulse.age();
         if age > LATE
-            && let Some(place) = pulse.place()
+            && let Some(location) = pulse.location()
         {
-            *places.entry(place).or_default() += 1;
+            *locations.entry(location).or_default() += 1;
         }
         let is_found = shared.is_some() && (age > HELPED || pulse.blocked()[0] > GAP_MAX);
         stop.fetch_or(begin.elapsed() > time || is_found, Ordering::Relaxed);
         match shared {
             Some(shared) if age > HELPED => shared.help(),
-            _ => assert!(age < STANDSTILL, "the serving thread stands still: {places:#?}"),
+            _ => assert!(age < STANDSTILL, "the serving thread stands still: {locations:#?}"),
         }
     }
-    places
+    locations
 }
 
 /// Rounds with as much work and as many sleeps as the Master's.

@@ -122,7 +122,7 @@ fn attack(host: &mut Attached, dice: &mut Dice) {
         6 => ahead(&memory, dice),
         7 => chain_without_end(&memory, dice),
         8 => flood(&memory, dice),
-        9 => chatter(host, dice),
+        9 => send_noise(host, dice),
         10 if dice.below(8) == 0 => std::thread::sleep(Duration::from_secs(60)),
         11 if dice.below(4) == 0 => std::process::abort(),
         _ => near_misses(&memory, dice),
@@ -227,7 +227,7 @@ pub(crate) fn flood(memory: &Mapped, dice: &mut Dice) {
 }
 
 /// Messages out of turn, of any kind and content, and many.
-pub(crate) fn chatter(host: &Attached, dice: &mut Dice) {
+pub(crate) fn send_noise(host: &Attached, dice: &mut Dice) {
     let kinds = [Kind::Hello, Kind::Welcome, Kind::Ready, Kind::Reply, Kind::Error, Kind::Read];
     for _ in 0..1 + dice.below(50) {
         let head = Head { kind: kinds[dice.below(6) as usize], id: dice.number() };

@@ -115,15 +115,15 @@ pub fn problems(circles: &[Circle], known: &BTreeSet<&str>) -> Vec<Problem> {
 fn described(circle: &Circle, new: &[&Edge]) -> String {
     let mut lines = Vec::new();
     for edge in new {
-        lines.push(format!("    {}", place(edge)));
+        lines.push(format!("    {}", location(edge)));
         lines.extend(
-            path_back(circle, edge).into_iter().map(|edge| format!("      {}", place(edge))),
+            path_back(circle, edge).into_iter().map(|edge| format!("      {}", location(edge))),
         );
     }
     lines.join("\n")
 }
 
-fn place(edge: &Edge) -> String {
+fn location(edge: &Edge) -> String {
     format!("{}:{} needs {} ({})", edge.from, edge.line, edge.to, edge.path)
 }
 
@@ -180,7 +180,7 @@ mod tests {
     fn a_new_circle_is_shown_with_its_imports() {
         let problems = problems(&[edges(&["ab", "bc", "ca"])], &BTreeSet::new());
         assert_eq!(problems.len(), 1);
-        assert_eq!(problems[0].place, "a:7");
+        assert_eq!(problems[0].location, "a:7");
         let way = "    a:7 needs b (super::X)\n      b:7 needs c (super::X)\n      c:7 needs a";
         assert!(problems[0].what.contains(way), "{}", problems[0]);
     }

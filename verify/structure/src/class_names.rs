@@ -106,9 +106,9 @@ impl<'ast> Visit<'ast> for Strings {
 mod tests {
     use super::*;
 
-    fn places(path: &str, text: &str) -> Vec<String> {
+    fn locations(path: &str, text: &str) -> Vec<String> {
         let tree = Tree { files: vec![(path.into(), text.into())] };
-        named(&tree).into_iter().map(|problem| problem.place).collect()
+        named(&tree).into_iter().map(|problem| problem.location).collect()
     }
 
     const ENGINE: &str = "dataplane/engine/src/x.rs";
@@ -118,19 +118,19 @@ mod tests {
         let text = "const A: &str = \"Queue\";\nfn f() { g(\"put\\nTCPOut behind\");\n\
                     panic!(\"{} {}\", 1, h(\"CTXDispatcher@1\")) }\n\
                     #[error(\"no Tee\")]\nstruct E;";
-        assert_eq!(places(ENGINE, text), [1, 2, 3, 4].map(|line| format!("{ENGINE}:{line}")));
+        assert_eq!(locations(ENGINE, text), [1, 2, 3, 4].map(|line| format!("{ENGINE}:{line}")));
     }
 
     #[test]
     fn comments_tests_and_other_sources_may_name_them() {
         let text = "/// As Queue.\nfn f() {} // Tee\nstruct Queue;\nconst A: &str = \"Queues\";\n\
                     #[cfg(test)]\nmod tests { const A: &str = \"Queue\"; }";
-        assert_eq!(places(ENGINE, text), [""; 0]);
+        assert_eq!(locations(ENGINE, text), [""; 0]);
         let text = "const A: &str = \"a Queue\";\nconst B: &str = \"Queue\";";
-        assert_eq!(places("bin/thruway/src/x.rs", text), ["bin/thruway/src/x.rs:2"]);
+        assert_eq!(locations("bin/thruway/src/x.rs", text), ["bin/thruway/src/x.rs:2"]);
         let text = "const A: &str = \"Queue\";";
         for path in ["dataplane/element/src/x.rs", "dataplane/lang/src/tests/x.rs"] {
-            assert_eq!(places(path, text), [""; 0]);
+            assert_eq!(locations(path, text), [""; 0]);
         }
     }
 }

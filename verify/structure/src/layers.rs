@@ -97,7 +97,7 @@ pub fn upward(crates: &[Crate]) -> Vec<Problem> {
 }
 
 /// Crates of [`APART`] that meet.
-pub fn meeting(crates: &[Crate]) -> Vec<Problem> {
+pub fn forbidden_contacts(crates: &[Crate]) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (who, what, why) in APART {
         if reached(crates, who).contains(what) {
@@ -142,7 +142,7 @@ mod tests {
         assert_eq!(upward(&[wire(&[]), packet.clone()]), []);
         let problems = upward(&[wire(&["thruway-packet"]), packet]);
         assert_eq!(problems.len(), 1);
-        assert_eq!(problems[0].place, "base/wire/Cargo.toml");
+        assert_eq!(problems[0].location, "base/wire/Cargo.toml");
     }
 
     #[test]
@@ -154,6 +154,6 @@ mod tests {
     fn crates_that_must_not_meet_are_found_through_others() {
         let lang = krate("dataplane/lang", "thruway-lang", &["thruway-x"]);
         let between = krate("base/x", "thruway-x", &["thruway-elements"]);
-        assert_eq!(meeting(&[lang, between]).len(), 1);
+        assert_eq!(forbidden_contacts(&[lang, between]).len(), 1);
     }
 }

@@ -29,7 +29,7 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// File (with line where there is one), crate or element.
-    pub place: String,
+    pub location: String,
     /// What is wrong.
     pub what: String,
     /// What to do.
@@ -39,16 +39,16 @@ pub struct Problem {
 impl Problem {
     /// A problem.
     pub fn new(
-        place: impl Into<String>,
+        location: impl Into<String>,
         what: impl Into<String>,
         remedy: impl Into<String>,
     ) -> Problem {
-        Problem { place: place.into(), what: what.into(), remedy: remedy.into() }
+        Problem { location: location.into(), what: what.into(), remedy: remedy.into() }
     }
 }
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}\n    {}", self.place, self.what, self.remedy)
+        write!(f, "{}: {}\n    {}", self.location, self.what, self.remedy)
     }
 }

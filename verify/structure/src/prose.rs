@@ -201,7 +201,7 @@ mod tests {
         ];
         let found = long_sentences(&Tree { files });
         assert_eq!(found.len(), 1, "{found:?}");
-        assert_eq!(found[0].place, "docs/b.md:3");
+        assert_eq!(found[0].location, "docs/b.md:3");
     }
 
     /// Decisions of these names, and an index with these rows.

@@ -39,7 +39,7 @@ pub fn unforbidden(tree: &Tree) -> Vec<Problem> {
 
 /// `unsafe` outside [`UNSAFE`], tests and examples included, and inside them where a block lacks
 /// its two comments.
-pub fn unsafe_places(tree: &Tree) -> Vec<Problem> {
+pub fn unsafe_locations(tree: &Tree) -> Vec<Problem> {
     tree.sources().flat_map(|(path, text)| unsafe_in(path, text)).collect()
 }
 
@@ -50,14 +50,14 @@ fn unsafe_in(path: &str, text: &str) -> Vec<Problem> {
     }
     let allowed = within(path, UNSAFE);
     let problem = |line: &usize| {
-        let place = format!("{path}:{line}");
+        let location = format!("{path}:{line}");
         if !allowed {
             let remedy = format!("unsafe code lives in {} only", UNSAFE.join(", "));
-            return Some(Problem::new(place, "unsafe", remedy));
+            return Some(Problem::new(location, "unsafe", remedy));
         }
         let missing = missing_comment(text, *line)?;
         let what = format!("unsafe without a comment {missing}");
-        Some(Problem::new(place, what, "say above it why it is needed and why it is sound"))
+        Some(Problem::new(location, what, "say above it why it is needed and why it is sound"))
     };
     lines.iter().filter_map(problem).collect()
 }
@@ -186,14 +186,14 @@ mod tests {
     use super::*;
 
     const BARE: &str = "fn f() {\n    // A word about unsafe.\n    unsafe { g() }\n}\n";
-    const TOLD: &str = "fn f() {\n    // JUSTIFICATION: a.\n    // SAFETY: b.\n    let x =\n        unsafe { g() };\n}\n";
+    const COMMENTED: &str = "fn f() {\n    // JUSTIFICATION: a.\n    // SAFETY: b.\n    let x =\n        unsafe { g() };\n}\n";
 
     #[test]
     fn unsafe_is_found_outside_its_rooms_and_without_comments() {
-        assert_eq!(unsafe_in("base/wire/src/lib.rs", TOLD).len(), 1);
-        assert_eq!(unsafe_in("base/region/src/lib.rs", TOLD), []);
+        assert_eq!(unsafe_in("base/wire/src/lib.rs", COMMENTED).len(), 1);
+        assert_eq!(unsafe_in("base/region/src/lib.rs", COMMENTED), []);
         let problems = unsafe_in("base/region/src/lib.rs", BARE);
-        assert_eq!(problems[0].place, "base/region/src/lib.rs:3");
+        assert_eq!(problems[0].location, "base/region/src/lib.rs:3");
         assert_eq!(unsafe_in("base/wire/src/lib.rs", "// unsafe\nconst S: &str = \"unsafe\";"), []);
     }
 
@@ -221,6 +221,6 @@ mod tests {
         ];
         let problems = unforbidden(&Tree { files });
         assert_eq!(problems.len(), 1);
-        assert_eq!(problems[0].place, "base/wire/src/lib.rs");
+        assert_eq!(problems[0].location, "base/wire/src/lib.rs");
     }
 }

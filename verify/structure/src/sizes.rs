@@ -105,9 +105,9 @@ fn wide_in(path: &str, text: &str) -> Vec<Problem> {
     }
     for (at, line) in text.lines().enumerate() {
         if is_wide(line) && !strings.contains(&(at + 1)) && !is_unbreakable(line) {
-            let place = format!("{path}:{}", at + 1);
+            let location = format!("{path}:{}", at + 1);
             let what = format!("{} columns", line.chars().count());
-            problems.push(Problem::new(place, what, format!("break the line at {COLUMNS}")));
+            problems.push(Problem::new(location, what, format!("break the line at {COLUMNS}")));
         }
     }
     problems

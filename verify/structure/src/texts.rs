@@ -38,9 +38,9 @@ fn hosts_in(path: &str, text: &str) -> Vec<Problem> {
             let scheme = SCHEMES.iter().any(|scheme| before.ends_with(scheme));
             let host = after.starts_with(|c: char| c.is_ascii_alphabetic());
             if scheme && host && !NAMES.iter().any(|name| after.starts_with(name)) {
-                let place = format!("{path}:{}", at + 1);
+                let location = format!("{path}:{}", at + 1);
                 let remedy = "name the document or package, not the place: RFC 1812, section 5";
-                problems.push(Problem::new(place, "names a network host", remedy));
+                problems.push(Problem::new(location, "names a network host", remedy));
             }
         }
     }

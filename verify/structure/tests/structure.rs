@@ -34,7 +34,7 @@ fn what_must_not_meet_does_not() {
     for (who, _, _) in layers::APART {
         assert!(crates.iter().any(|one| one.name == *who), "no crate {who}: correct APART");
     }
-    none(layers::meeting(&crates));
+    none(layers::forbidden_contacts(&crates));
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn crate_roots_forbid_unsafe_code() {
 
 #[test]
 fn unsafe_code_keeps_to_its_rooms_and_is_justified() {
-    none(rooms::unsafe_places(&TREE));
+    none(rooms::unsafe_locations(&TREE));
 }
 
 #[test]

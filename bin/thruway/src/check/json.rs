@@ -47,7 +47,7 @@ fn element(layout: &Layout, node: usize, paths: bool) -> Value {
         "threads": layout.threads[node], "has_task_in_none": layout.parked[node],
     });
     if paths {
-        told["paths"] = layout.tell_ways(node).into();
+        told["paths"] = layout.describe_paths(node).into();
         if layout.threads[node].len() > 1 {
             told["replicas"] = decl.spec.replicas.to_string().into();
         }

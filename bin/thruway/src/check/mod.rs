@@ -8,7 +8,7 @@ use thruway_engine::{Layout, Options, Router};
 use thruway_lang::{Port, Processing};
 
 use crate::cli::CheckArgs;
-use crate::config_args::{libraries, tell};
+use crate::config_args::{libraries, report};
 use crate::load;
 use crate::table::Table;
 
@@ -25,14 +25,14 @@ pub fn main(args: &CheckArgs) -> anyhow::Result<ExitCode> {
     let (router, warnings) = match load::build(source, &variables, &libraries(), &options) {
         Ok(built) => built,
         Err(failure) => {
-            tell(&failure.pretty);
+            report(&failure.pretty);
             let n = failure.pretty.errors();
             errln!("{name}: {n} error{}", if n == 1 { "" } else { "s" });
             return Ok(ExitCode::FAILURE);
         }
     };
     let layout = router.layout();
-    tell(&warnings);
+    report(&warnings);
     if args.json {
         let more = json::More { paths: args.paths, explain: args.explain };
         outln!("{:#}", json::all(&router, &more));
@@ -47,7 +47,7 @@ pub fn main(args: &CheckArgs) -> anyhow::Result<ExitCode> {
     if args.paths {
         outln!("\nBy which ways threads reach elements (<- is a pull)\n");
         for (node, decl) in layout.graph.elements.iter().enumerate() {
-            outln!("  {}: {}", decl.name, layout.tell_ways(node));
+            outln!("  {}: {}", decl.name, layout.describe_paths(node));
             if layout.threads[node].len() > 1 {
                 outln!("    {}", decl.spec.replicas);
             }

@@ -10,7 +10,7 @@ use thruway_engine::Router;
 use thruway_lang::{Diagnostics, Source};
 
 use crate::load::{self, Failure, Libraries, Origin};
-use crate::log::{Level, LogArgs};
+use crate::log::{LogArgs, LogLevel};
 use crate::signals::Receiver;
 use crate::swap::{Build, Swap, finish, reason};
 use options::{Command, Settings};
@@ -75,10 +75,10 @@ fn drive(settings: &Arc<Settings>) -> ExitCode {
     }
     let name = source.name.clone();
     let libraries = Libraries::new(&settings.path);
-    LogArgs { log_level: Level::Warn, ..LogArgs::default() }.begin();
+    LogArgs { log_level: LogLevel::Warn, ..LogArgs::default() }.begin();
     let mut router = match load::build(source, &settings.variables, &libraries, &settings.engine) {
         Ok((router, warnings)) => {
-            tell(&warnings, settings.warnings);
+            report(&warnings, settings.warnings);
             router
         }
         Err(failure) => return refuse(&failure, settings.warnings),
@@ -143,7 +143,7 @@ fn run(router: &mut Router, swap: &Swap, signals: &Receiver) -> bool {
             follow(router);
             continue;
         }
-        crate::swap::say(router, &outcome.errors);
+        crate::swap::report(router, &outcome.errors);
         return finish(router) && outcome.errors.is_empty();
     }
 }
@@ -169,7 +169,7 @@ fn bind(first: usize, threads: usize) -> std::io::Result<()> {
     Ok(rustix::thread::sched_setaffinity(None, &set)?)
 }
 
-fn tell(warnings: &Diagnostics, wanted: bool) {
+fn report(warnings: &Diagnostics, wanted: bool) {
     if wanted {
         err!("{}", warnings.click());
     }

@@ -4,7 +4,7 @@ use super::finding::Finding;
 use super::host::Host;
 
 /// Where distributions keep shared libraries.
-const PLACES: &[&str] = &[
+const LIBRARY_DIRECTORIES: &[&str] = &[
     "usr/lib/x86_64-linux-gnu",
     "usr/lib/aarch64-linux-gnu",
     "usr/lib64",
@@ -18,7 +18,7 @@ const DRIVERS: &[&str] = &["vfio-pci", "uio_pci_generic", "igb_uio"];
 
 /// Its library, and devices that it may have.
 pub fn findings(host: &Host) -> Vec<Finding> {
-    let libraries = PLACES.iter().flat_map(|place| host.list(place));
+    let libraries = LIBRARY_DIRECTORIES.iter().flat_map(|place| host.list(place));
     let library = libraries.into_iter().find(|name| name.starts_with("librte_eal.so"));
     let bound: Vec<String> = DRIVERS
         .iter()

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 /// How it stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum State {
+pub enum Rating {
     /// Something does not work without it.
     Missing,
     /// It could be faster.
@@ -15,14 +15,14 @@ pub enum State {
     Good,
 }
 
-impl State {
+impl Rating {
     /// One word.
     pub fn name(self) -> &'static str {
         match self {
-            State::Missing => "missing",
-            State::Better => "better",
-            State::Unknown => "unknown",
-            State::Good => "good",
+            Rating::Missing => "missing",
+            Rating::Better => "better",
+            Rating::Unknown => "unknown",
+            Rating::Good => "good",
         }
     }
 }
@@ -32,36 +32,36 @@ impl State {
 pub struct Finding {
     /// What was looked at.
     pub what: String,
-    pub state: State,
+    pub state: Rating,
     /// How it is.
-    pub told: String,
+    pub status: String,
     /// What to do.
     pub remedy: Option<String>,
 }
 
 impl Finding {
-    fn new(state: State, what: &str, told: impl Into<String>) -> Finding {
-        Finding { what: what.to_owned(), state, told: told.into(), remedy: None }
+    fn new(state: Rating, what: &str, status: impl Into<String>) -> Finding {
+        Finding { what: what.to_owned(), state, status: status.into(), remedy: None }
     }
 
     /// There is nothing to do.
-    pub fn good(what: &str, told: impl Into<String>) -> Finding {
-        Finding::new(State::Good, what, told)
+    pub fn good(what: &str, status: impl Into<String>) -> Finding {
+        Finding::new(Rating::Good, what, status)
     }
 
     /// Nobody tells.
-    pub fn unknown(what: &str, told: impl Into<String>) -> Finding {
-        Finding::new(State::Unknown, what, told)
+    pub fn unknown(what: &str, status: impl Into<String>) -> Finding {
+        Finding::new(Rating::Unknown, what, status)
     }
 
     /// It could be faster if one did this.
-    pub fn better(what: &str, told: impl Into<String>, remedy: impl Into<String>) -> Finding {
-        Finding { remedy: Some(remedy.into()), ..Finding::new(State::Better, what, told) }
+    pub fn better(what: &str, status: impl Into<String>, remedy: impl Into<String>) -> Finding {
+        Finding { remedy: Some(remedy.into()), ..Finding::new(Rating::Better, what, status) }
     }
 
     /// Something works only if one does this.
-    pub fn missing(what: &str, told: impl Into<String>, remedy: impl Into<String>) -> Finding {
-        Finding { remedy: Some(remedy.into()), ..Finding::new(State::Missing, what, told) }
+    pub fn missing(what: &str, status: impl Into<String>, remedy: impl Into<String>) -> Finding {
+        Finding { remedy: Some(remedy.into()), ..Finding::new(Rating::Missing, what, status) }
     }
 
     /// As JSON.
@@ -69,7 +69,7 @@ impl Finding {
         json!({
             "what": self.what,
             "state": self.state.name(),
-            "told": self.told,
+            "told": self.status,
             "remedy": self.remedy,
         })
     }

@@ -24,7 +24,7 @@ pub fn findings(host: &Host) -> Vec<Finding> {
 
 /// What is known of one.
 struct Facts {
-    told: Vec<String>,
+    status: Vec<String>,
     remedies: Vec<String>,
     has_hardware: bool,
     /// Why AF_XDP would not be taken.
@@ -35,23 +35,27 @@ fn one(host: &Host, name: &str) -> Finding {
     let place = format!("sys/class/net/{name}");
     let driver = host.link(&format!("{place}/device/driver"));
     let mut facts = Facts {
-        told: Vec::new(),
+        status: Vec::new(),
         remedies: Vec::new(),
         has_hardware: driver.is_some(),
         against: None,
     };
     let state = host.line(&format!("{place}/operstate")).unwrap_or_default();
     if state != "up" && state != "unknown" {
-        facts.told.push(if state.is_empty() { "state not told".to_owned() } else { state.clone() });
+        facts.status.push(if state.is_empty() {
+            "state not told".to_owned()
+        } else {
+            state.clone()
+        });
     }
     if let Some(driver) = driver {
-        facts.told.push(format!("driver {driver}"));
+        facts.status.push(format!("driver {driver}"));
     }
     queues(host, &place, name, &mut facts);
     mtu(host, &place, name, &mut facts);
     if let Some(node) = host.number(&format!("{place}/device/numa_node")).filter(|node| *node >= 0)
     {
-        facts.told.push(format!("NUMA node {node}"));
+        facts.status.push(format!("NUMA node {node}"));
     }
     if !lacks_for_xdp(host).is_empty() {
         facts.against.get_or_insert_with(|| "AF_XDP is not allowed".to_owned());
@@ -59,18 +63,18 @@ fn one(host: &Host, name: &str) -> Finding {
     if host.is_here() {
         mode(name, &mut facts);
     } else {
-        facts.told.push("modes of AF_XDP not told".to_owned());
+        facts.status.push("modes of AF_XDP not told".to_owned());
     }
     let what = format!("interface {name}");
     match &facts.against {
-        Some(why) => facts.told.push(format!("FromDevice takes AF_PACKET: {why}")),
-        None if host.is_here() => facts.told.push("FromDevice takes AF_XDP".to_owned()),
+        Some(why) => facts.status.push(format!("FromDevice takes AF_PACKET: {why}")),
+        None if host.is_here() => facts.status.push("FromDevice takes AF_XDP".to_owned()),
         None => {}
     }
-    let told = facts.told.join(", ");
+    let status = facts.status.join(", ");
     match facts.remedies.is_empty() {
-        true => Finding::good(&what, told),
-        false => Finding::better(&what, told, facts.remedies.join("; ")),
+        true => Finding::good(&what, status),
+        false => Finding::better(&what, status, facts.remedies.join("; ")),
     }
 }
 
@@ -78,7 +82,7 @@ fn queues(host: &Host, place: &str, name: &str, facts: &mut Facts) {
     let queues = host.list(&format!("{place}/queues"));
     let count = |way: &str| queues.iter().filter(|queue| queue.starts_with(way)).count();
     let (rx, tx) = (count("rx-"), count("tx-"));
-    facts.told.push(format!("{rx} rx and {tx} tx queues"));
+    facts.status.push(format!("{rx} rx and {tx} tx queues"));
     if rx == 1 && facts.has_hardware {
         facts.remedies.push(format!(
             "for several threads: more queues, where the driver has them (ethtool -L {name} combined N)"
@@ -88,7 +92,7 @@ fn queues(host: &Host, place: &str, name: &str, facts: &mut Facts) {
 
 fn mtu(host: &Host, place: &str, name: &str, facts: &mut Facts) {
     let Some(mtu) = host.number(&format!("{place}/mtu")) else { return };
-    facts.told.push(format!("MTU {mtu}"));
+    facts.status.push(format!("MTU {mtu}"));
     if mtu > MTU_MAX {
         facts.against = Some(format!("frames of MTU {mtu} do not fit AF_XDP's"));
         facts.remedies.push(format!("for AF_XDP: ip link set {name} mtu {MTU_MAX} or less"));
@@ -98,7 +102,7 @@ fn mtu(host: &Host, place: &str, name: &str, facts: &mut Facts) {
 /// What only the running kernel tells.
 fn mode(name: &str, facts: &mut Facts) {
     let features = interface::index(name).and_then(af_xdp::features);
-    let (told, native) = match features {
+    let (status, native) = match features {
         None => ("AF_XDP mode not told", None),
         Some(features) if features.zero_copy => {
             ("AF_XDP native, zero copy (wants run --huge-pages)", Some(true))
@@ -106,7 +110,7 @@ fn mode(name: &str, facts: &mut Facts) {
         Some(features) if features.native => ("AF_XDP native, with a copy", Some(true)),
         Some(_) => ("AF_XDP generic only", Some(false)),
     };
-    facts.told.push(told.to_owned());
+    facts.status.push(status.to_owned());
     if native == Some(false) {
         facts.against.get_or_insert_with(|| "its driver has no XDP".to_owned());
     }
@@ -117,7 +121,7 @@ fn mode(name: &str, facts: &mut Facts) {
         );
     }
     if interface::strips_tags(name) {
-        facts.told.push("VLAN tags taken out by hardware".to_owned());
+        facts.status.push("VLAN tags taken out by hardware".to_owned());
         facts.remedies.push(format!("for VLANs by AF_XDP: ethtool -K {name} rxvlan off"));
     }
     if interface::is_tap(name) {

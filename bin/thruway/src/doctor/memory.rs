@@ -34,7 +34,7 @@ fn huge_pages(host: &Host) -> Finding {
         return Finding::unknown(what, "this kernel has none");
     }
     let count = |place: &str, file: &str| host.number(&format!("{place}/{file}")).unwrap_or(0);
-    let told: Vec<String> = sizes
+    let status: Vec<String> = sizes
         .iter()
         .map(|(size, name)| {
             let place = format!("{PAGES}/{name}");
@@ -43,10 +43,10 @@ fn huge_pages(host: &Host) -> Finding {
         })
         .collect();
     let free = |name: &str| count(&format!("{PAGES}/{name}"), "free_hugepages");
-    let told = told.join("; ");
+    let status = status.join("; ");
     let small = sizes.iter().find(|(size, _)| *size == 2048);
     if sizes.iter().any(|(_, name)| free(name) > 0) {
-        return Finding::good(what, told);
+        return Finding::good(what, status);
     }
     let pages = PACKET_MEMORY.div_ceil(2 << 20);
     let remedy = match small {
@@ -57,7 +57,7 @@ fn huge_pages(host: &Host) -> Finding {
         ),
         None => "reserve some at boot: hugepagesz=2M hugepages=128".to_owned(),
     };
-    Finding::better(what, told, remedy)
+    Finding::better(what, status, remedy)
 }
 
 fn by_node(host: &Host, name: &str) -> String {

@@ -20,7 +20,7 @@ use clap::Args;
 use serde_json::json;
 
 use crate::table::wrap;
-use finding::{Finding, State};
+use finding::{Finding, Rating};
 use host::Host;
 
 /// Arguments of `thruway doctor`.
@@ -71,10 +71,10 @@ const WIDTH: usize = 24;
 fn report(found: &[Finding]) -> String {
     let mut text = String::new();
     for (state, title) in [
-        (State::Missing, "Missing"),
-        (State::Better, "Could be better, most useful first"),
-        (State::Unknown, "Unknown"),
-        (State::Good, "OK"),
+        (Rating::Missing, "Missing"),
+        (Rating::Better, "Could be better, most useful first"),
+        (Rating::Unknown, "Unknown"),
+        (Rating::Good, "OK"),
     ] {
         let of_it: Vec<&Finding> = found.iter().filter(|finding| finding.state == state).collect();
         if of_it.is_empty() {
@@ -83,7 +83,7 @@ fn report(found: &[Finding]) -> String {
         let gap = if text.is_empty() { "" } else { "\n" };
         let _ = writeln!(text, "{gap}{title}");
         for finding in of_it {
-            let _ = writeln!(text, "  {:<WIDTH$} {}", finding.what, indented(&finding.told, ""));
+            let _ = writeln!(text, "  {:<WIDTH$} {}", finding.what, indented(&finding.status, ""));
             if let Some(remedy) = &finding.remedy {
                 let _ = writeln!(text, "  {:<WIDTH$} -> {}", "", indented(remedy, "   "));
             }

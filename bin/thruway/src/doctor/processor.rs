@@ -104,7 +104,7 @@ fn siblings(host: &Host, online: &[usize]) -> Option<Finding> {
 fn nodes(host: &Host) -> Option<Finding> {
     let nodes = "sys/devices/system/node";
     let numbers = host.processors(&format!("{nodes}/online"))?;
-    let told: Vec<String> = numbers
+    let status: Vec<String> = numbers
         .iter()
         .map(|node| {
             let cpus = host.line(&format!("{nodes}/node{node}/cpulist")).unwrap_or_default();
@@ -116,7 +116,7 @@ fn nodes(host: &Host) -> Option<Finding> {
         0 | 1 => Finding::good(what, "1: all memory is equally near"),
         count => Finding::better(
             what,
-            format!("{count}: {}", told.join("; ")),
+            format!("{count}: {}", status.join("; ")),
             "keep a thread, its interface and its memory on one node: taskset to the interface's \
              node, numactl --membind for the memory",
         ),
@@ -147,8 +147,9 @@ fn frequency(host: &Host) -> Finding {
 fn boost(host: &Host) -> Option<Finding> {
     let intel = host.number(&format!("{CPU}/intel_pstate/no_turbo")).map(|no| no == 0);
     let on = intel.or_else(|| host.number(&format!("{CPU}/cpufreq/boost")).map(|on| on == 1))?;
-    let told = if on { "on: fast, and measurements vary with temperature" } else { "off: steady" };
-    Some(Finding::good("boost", told))
+    let status =
+        if on { "on: fast, and measurements vary with temperature" } else { "off: steady" };
+    Some(Finding::good("boost", status))
 }
 
 /// The cycle counter, by which time is told on the packet path.

@@ -109,11 +109,11 @@ fn compiler(host: &Host) -> Option<Finding> {
 
 /// BPF for processes without rights does not matter to Thruway, and is better off.
 fn unprivileged(host: &Host) -> Option<Finding> {
-    let told = match host.number("proc/sys/kernel/unprivileged_bpf_disabled")? {
+    let status = match host.number("proc/sys/kernel/unprivileged_bpf_disabled")? {
         0 => "allowed; XDP programs need CAP_BPF and CAP_NET_ADMIN all the same",
         _ => "not allowed, as is usual; XDP programs need CAP_BPF and CAP_NET_ADMIN",
     };
-    Some(Finding::good("unprivileged BPF", told))
+    Some(Finding::good("unprivileged BPF", status))
 }
 
 fn tap(host: &Host) -> Finding {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::finding::State;
+use super::finding::Rating;
 use super::{examine, report};
 
 /// Writes files below a root; a target that begins with `->` is a link.
@@ -20,12 +20,12 @@ fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
 }
 
 #[track_caller]
-fn is(root: &Path, what: &str, state: State, told: &str) {
+fn is(root: &Path, what: &str, state: Rating, status: &str) {
     let found = examine(root);
     let finding = found.iter().find(|finding| finding.what == what);
     let finding = finding.unwrap_or_else(|| panic!("nothing about '{what}'"));
-    assert!(finding.state == state && finding.told.contains(told), "{finding:?}");
-    let needs = matches!(state, State::Missing | State::Better);
+    assert!(finding.state == state && finding.status.contains(status), "{finding:?}");
+    let needs = matches!(state, Rating::Missing | Rating::Better);
     assert_eq!(finding.remedy.is_some(), needs, "{finding:?}");
 }
 
@@ -81,7 +81,7 @@ const SERVER: &[(&str, &str)] = &[
 fn a_server_with_everything_is_well() {
     let tree = tree(SERVER);
     let root = tree.path();
-    for (what, told) in [
+    for (what, status) in [
         ("network interfaces", "AF_PACKET"),
         ("AF_XDP", "allowed"),
         ("kernel", "6.12.1"),
@@ -106,9 +106,9 @@ fn a_server_with_everything_is_well() {
         ("devices of DPDK", "0000:01:00.0 (vfio-pci)"),
         ("interface eth0", "driver ice, 2 rx and 1 tx queues, MTU 1500, NUMA node 1"),
     ] {
-        is(root, what, State::Good, told);
+        is(root, what, Rating::Good, status);
     }
-    is(root, "NUMA nodes", State::Better, "2: node 0: processors 0-3; node 1: processors 4-7");
+    is(root, "NUMA nodes", Rating::Better, "2: node 0: processors 0-3; node 1: processors 4-7");
 }
 
 #[test]
@@ -139,29 +139,29 @@ fn what_is_wrong_is_told_with_its_remedy() {
     ];
     let tree = tree(changed);
     let root = tree.path();
-    for (what, state, told) in [
-        ("network interfaces", State::Missing, "no CAP_NET_RAW"),
-        ("AF_XDP", State::Missing, "no CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF"),
-        ("TAP devices", State::Missing, "no /dev/net/tun"),
-        ("locked memory", State::Missing, "64 kB at most"),
-        ("user namespaces", State::Missing, "none may be made"),
-        ("seccomp", State::Missing, "no filters"),
-        ("kernel", State::Better, "without busy polling"),
-        ("BPF compiler", State::Better, "interpreted"),
-        ("processors", State::Better, "1 of 2"),
-        ("isolated processors", State::Better, "none"),
-        ("threads per core", State::Better, "0-1 are one core"),
-        ("frequency", State::Better, "governor powersave"),
-        ("cycle counter", State::Better, "not steady"),
-        ("huge pages", State::Better, "0 of 0 free of 2 MB"),
-        ("transparent huge pages", State::Better, "never"),
-        ("open files", State::Better, "256 at most"),
-        ("memory", State::Better, "1000 kB available"),
-        ("Landlock", State::Better, "in force: apparmor"),
-        ("control groups", State::Better, "without memory"),
-        ("interface eth0", State::Better, "down, 0 rx and 0 tx queues, MTU 9000"),
+    for (what, state, status) in [
+        ("network interfaces", Rating::Missing, "no CAP_NET_RAW"),
+        ("AF_XDP", Rating::Missing, "no CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF"),
+        ("TAP devices", Rating::Missing, "no /dev/net/tun"),
+        ("locked memory", Rating::Missing, "64 kB at most"),
+        ("user namespaces", Rating::Missing, "none may be made"),
+        ("seccomp", Rating::Missing, "no filters"),
+        ("kernel", Rating::Better, "without busy polling"),
+        ("BPF compiler", Rating::Better, "interpreted"),
+        ("processors", Rating::Better, "1 of 2"),
+        ("isolated processors", Rating::Better, "none"),
+        ("threads per core", Rating::Better, "0-1 are one core"),
+        ("frequency", Rating::Better, "governor powersave"),
+        ("cycle counter", Rating::Better, "not steady"),
+        ("huge pages", Rating::Better, "0 of 0 free of 2 MB"),
+        ("transparent huge pages", Rating::Better, "never"),
+        ("open files", Rating::Better, "256 at most"),
+        ("memory", Rating::Better, "1000 kB available"),
+        ("Landlock", Rating::Better, "in force: apparmor"),
+        ("control groups", Rating::Better, "without memory"),
+        ("interface eth0", Rating::Better, "down, 0 rx and 0 tx queues, MTU 9000"),
     ] {
-        is(root, what, state, told);
+        is(root, what, state, status);
     }
     let text = report(&examine(root));
     let at = |word: &str| text.find(word).unwrap_or_else(|| panic!("no '{word}' in {text}"));
@@ -172,7 +172,7 @@ fn what_is_wrong_is_told_with_its_remedy() {
 #[test]
 fn nothing_and_nonsense_do_not_panic() {
     let empty = tree(&[]);
-    assert!(examine(empty.path()).iter().all(|finding| !finding.told.is_empty()));
+    assert!(examine(empty.path()).iter().all(|finding| !finding.status.is_empty()));
     for nonsense in
         ["", "\n", "-1", "99999999999999999999", "0-99999999", "[", "\u{1b}[2J:\t:::", "max"]
     {

@@ -13,8 +13,8 @@ use thruway_model::plan::Chain;
 use thruway_model::rehearsal::{Captures, Counts, Rehearsal, RehearsalError, Trace};
 use thruway_model::traffic::Description;
 
-use super::{EstimateArgs, live, told};
-use crate::config_args::{libraries, tell};
+use super::{EstimateArgs, answer, live};
+use crate::config_args::{libraries, report};
 use crate::{calibrate, load};
 
 /// Runs of `--verify`, and how long each is.
@@ -23,7 +23,7 @@ const RUNS: (usize, Duration) = (7, Duration::from_millis(80));
 const SIZES: [u32; 6] = [64, 128, 256, 512, 1024, 1514];
 
 /// All that is to be told.
-pub struct Told {
+pub struct Answer {
     /// The host.
     pub hardware: Hardware,
     /// What the configuration comes to.
@@ -50,11 +50,11 @@ pub fn main(args: &EstimateArgs) -> anyhow::Result<ExitCode> {
     let (graph, warnings) = match load::graph(source, &variables, &libraries()) {
         Ok(read) => read,
         Err(failure) => {
-            tell(&failure.pretty);
+            report(&failure.pretty);
             return Ok(ExitCode::FAILURE);
         }
     };
-    tell(&warnings);
+    report(&warnings);
     let (captures, assumed) = traffic(args)?;
     let options = Options {
         threads: usize::from(args.threads),
@@ -65,24 +65,24 @@ pub fn main(args: &EstimateArgs) -> anyhow::Result<ExitCode> {
     let mut rehearsal = match Rehearsal::new(graph, &CATALOG, &captures, &options) {
         Ok(rehearsal) => rehearsal,
         Err(RehearsalError::Ports(found)) => {
-            tell(&found);
+            report(&found);
             return Ok(ExitCode::FAILURE);
         }
         Err(RehearsalError::Build(graph, errors)) => {
             let none = Diagnostics::about(&graph.sources);
-            tell(&load::explain(&graph, &errors, none).pretty);
+            report(&load::explain(&graph, &errors, none).pretty);
             return Ok(ExitCode::FAILURE);
         }
         Err(other) => return Err(other.into()),
     };
     let all = all(args, hardware, &mut rehearsal, &assumed)?;
     if args.json {
-        outln!("{:#}", told::json(&all));
+        outln!("{:#}", answer::json(&all));
     } else {
-        out!("{}", told::text(&all));
+        out!("{}", answer::text(&all));
     }
     if let Some(file) = &args.report {
-        std::fs::write(file, told::page(&all))
+        std::fs::write(file, answer::page(&all))
             .map_err(|error| anyhow::anyhow!("{}: {}", file.display(), load::plain(&error)))?;
         outln!("report: {}", file.display());
     }
@@ -100,8 +100,8 @@ pub fn of_plan(chain: &Chain, hardware: &Hardware) -> anyhow::Result<Estimate> {
     for (name, value) in &chain.variables {
         variables.set(name, value);
     }
-    let told = |failure: load::Failure| anyhow::anyhow!("{}", failure.pretty.render(false));
-    let (graph, _) = load::graph(source, &variables, &libraries()).map_err(told)?;
+    let answer = |failure: load::Failure| anyhow::anyhow!("{}", failure.pretty.render(false));
+    let (graph, _) = load::graph(source, &variables, &libraries()).map_err(answer)?;
     let trace = chain.traffic.as_deref().map(trace).transpose()?;
     let captures = Captures { all: trace.map(|(trace, _)| trace), ..Captures::default() };
     let options = Options { burst: usize::from(chain.burst), ..Options::default() };
@@ -127,7 +127,7 @@ fn all(
     hardware: Hardware,
     rehearsal: &mut Rehearsal,
     assumed: &Assumed,
-) -> anyhow::Result<Told> {
+) -> anyhow::Result<Answer> {
     let link = args.link.as_deref().map(bits).transpose()?;
     let counts = rehearsal.watch();
     let as_written = !args.verify;
@@ -147,7 +147,7 @@ fn all(
     };
     let sizes = sizes.iter().map(of).collect::<Result<_, RehearsalError>>()?;
     let unvisited = unvisited(rehearsal, &counts);
-    Ok(Told { hardware, estimate, truth, sizes, link, unvisited })
+    Ok(Answer { hardware, estimate, truth, sizes, link, unvisited })
 }
 
 /// Elements with inputs that no packet came to.

@@ -39,9 +39,9 @@ pub fn view(
     let before = Sample::take(&mut client)?;
     std::thread::sleep(Duration::from_secs_f64(seconds));
     let after = Sample::take(&mut client)?;
-    let told = |failure: load::Failure| anyhow::anyhow!("{}", failure.pretty.render(false));
-    let (graph, _) =
-        load::graph(Source::new("config", text), &Variables::new(), &NoLibraries).map_err(told)?;
+    let answer = |failure: load::Failure| anyhow::anyhow!("{}", failure.pretty.render(false));
+    let (graph, _) = load::graph(Source::new("config", text), &Variables::new(), &NoLibraries)
+        .map_err(answer)?;
     let nothing = Trace::Lines(NO_PACKETS.to_owned());
     let captures = Captures { all: Some(nothing), ..Captures::default() };
     let rehearsal = Rehearsal::new(graph, &CATALOG, &captures, &Options::default())?;

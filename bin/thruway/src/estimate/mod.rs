@@ -1,10 +1,10 @@
 //! `thruway estimate`: how fast something will be, and what limits it, before it runs.
 
+mod answer;
 mod config;
 mod live;
 mod paper;
 mod report;
-mod told;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

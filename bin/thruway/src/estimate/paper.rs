@@ -99,13 +99,13 @@ fn operations(host: &Host, flow: &Flow, frame: u32) -> String {
     }
     row("sum".into(), flow.cost(&host.mapping, frame), "");
     let printed = flow.printed.as_ref().filter(|it| it.hardware == host.hardware.name);
-    let told = printed.filter(|it| it.frame == frame);
-    if let Some((cycles, accesses)) = told.and_then(|it| it.cycles.zip(it.accesses)) {
+    let answer = printed.filter(|it| it.frame == frame);
+    if let Some((cycles, accesses)) = answer.and_then(|it| it.cycles.zip(it.accesses)) {
         row("paper".into(), Cost { cycles, accesses }, "");
     }
     let share = number(100.0 * flow.share);
     let name = &flow.name;
-    let differences = told.map(differences).unwrap_or_default();
+    let differences = answer.map(differences).unwrap_or_default();
     format!(
         "\n{name}, {share} % of packets, frames of {frame} bytes\n\n{}{differences}",
         table.render()

@@ -75,10 +75,10 @@ fn figure(host: &Host, model: &Model) -> String {
         let name = "printed by the paper".to_owned();
         curves.push(Curve { name, points: printed, marks: Marks::Circles });
     }
-    let told = model.printed_for(&host.hardware).map_or("", |printed| printed.figure.as_str());
-    let title = match told {
+    let answer = model.printed_for(&host.hardware).map_or("", |printed| printed.figure.as_str());
+    let title = match answer {
         "" => format!("{}: rates by size of frame", model.name),
-        told => format!("{}: rates by size of frame, as in {told} of the paper", model.name),
+        answer => format!("{}: rates by size of frame, as in {answer} of the paper", model.name),
     };
     let (across, up) = ("bytes of a frame", "Mpps");
     Lines { title: &title, across, up, curves: &curves }.svg()

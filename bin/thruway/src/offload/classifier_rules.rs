@@ -10,7 +10,7 @@ use thruway_flow::tags::CLASSES;
 use thruway_offload::{Protocol, Table, Wanted, table};
 
 use super::args::RulesArgs;
-use crate::config_args::{libraries, tell};
+use crate::config_args::{libraries, report};
 use crate::load;
 
 /// The rules of a classifier.
@@ -29,10 +29,10 @@ impl ClassifierRules {
         let name = source.name.clone();
         let (router, warnings) = load::build(source, &variables, &libraries(), &Options::default())
             .map_err(|failure| {
-                tell(&failure.pretty);
+                report(&failure.pretty);
                 anyhow!("{name}: errors in the configuration, so no rules were made")
             })?;
-        tell(&warnings);
+        report(&warnings);
         let flows = router.flows();
         let (plan, chain) = (Arc::clone(&flows.plan), &flows.chain);
         let node = classifier(chain, args.element.as_deref())?;

@@ -129,7 +129,7 @@ impl View<'_> {
             });
             table.row(vec![
                 format!("{} ({})", now.name, now.what),
-                now.way.into(),
+                now.direction.into(),
                 self.rate_of(before.and_then(|port| port.packets), now.packets),
                 megabits,
                 now.packets.map_or("-".into(), thousands),

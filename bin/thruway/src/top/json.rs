@@ -30,7 +30,7 @@ impl Sample {
         });
         let ports = self.ports.iter().map(|port| {
             json!({
-                "element": port.name, "port": port.what, "direction": port.way,
+                "element": port.name, "port": port.what, "direction": port.direction,
                 "packets": port.packets, "bytes": port.bytes,
             })
         });

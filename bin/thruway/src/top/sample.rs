@@ -69,7 +69,7 @@ pub struct Element {
 pub struct Port {
     pub name: String,
     pub what: String,
-    pub way: &'static str,
+    pub direction: &'static str,
     pub packets: Option<u64>,
     pub bytes: Option<u64>,
 }
@@ -191,7 +191,7 @@ fn number(client: &mut Client, element: &str, handler: &str) -> Option<u64> {
 
 fn port(client: &mut Client, name: String, entry: &Entry) -> Port {
     // Outputs that may be left out are for what could not be sent.
-    let way = match entry.spec.ports.split_once('/') {
+    let direction = match entry.spec.ports.split_once('/') {
         Some(("0", _)) => "in",
         Some((inputs, outputs)) if outputs.starts_with('0') && inputs.starts_with('1') => "out",
         _ => "both",
@@ -199,7 +199,7 @@ fn port(client: &mut Client, name: String, entry: &Entry) -> Port {
     let what = word(client, &name, "config").unwrap_or_default();
     Port {
         what: what.split(',').next().unwrap_or_default().to_owned(),
-        way,
+        direction,
         packets: number(client, &name, "count"),
         bytes: number(client, &name, "byte_count"),
         name,
@@ -207,8 +207,8 @@ fn port(client: &mut Client, name: String, entry: &Entry) -> Port {
 }
 
 fn function(client: &mut Client, name: String) -> Function {
-    let mut say = |handler: &str| word(client, &name, handler).unwrap_or_else(|| "-".into());
-    let (state, pid, restarts) = (say("state"), say("pid"), say("restarts"));
+    let mut report = |handler: &str| word(client, &name, handler).unwrap_or_else(|| "-".into());
+    let (state, pid, restarts) = (report("state"), report("pid"), report("restarts"));
     Function {
         state,
         pid,
@@ -256,8 +256,8 @@ mod tests {
         for wrong in
             ["time\t1", "drop\tc\tbad\t2", "drop", "element\tc", "thread\t0\t1\t2\t3\tx\t5"]
         {
-            let told = Sample::parse(wrong).unwrap_err().to_string();
-            assert_eq!(told, format!("its statistics have a line '{wrong}'"));
+            let phrases = Sample::parse(wrong).unwrap_err().to_string();
+            assert_eq!(phrases, format!("its statistics have a line '{wrong}'"));
         }
     }
 }

@@ -6,7 +6,7 @@
 use thruway_client::trace::Shot;
 use thruway_port::capture::{CaptureWriter, FileFormat, LinkType, WriterOptions};
 
-use super::journey::Way;
+use super::journey::PacketPath;
 use super::text::{At, Clock, line};
 
 /// EtherTypes (IEEE 802 numbers); the last is for local experiments.
@@ -15,20 +15,20 @@ const IPV6: [u8; 2] = [0x86, 0xdd];
 const UNKNOWN: [u8; 2] = [0x88, 0xb5];
 
 /// Writes a file; `-` is standard output.
-pub fn write(path: &str, ways: &[Way], clock: &Clock) -> anyhow::Result<()> {
+pub fn write(path: &str, paths: &[PacketPath], clock: &Clock) -> anyhow::Result<()> {
     let options =
         WriterOptions { format: FileFormat::Pcapng, link: LinkType::Ethernet, snaplen: 0 };
     let mut writer = CaptureWriter::create(path, &options)?;
     let mut frames = Vec::new();
-    for way in ways {
+    for path in paths {
         let mut shot: Option<&Shot> = None;
-        for at in At::all(ways, way) {
+        for at in At::all(paths, path) {
             let hop = at.hop;
             shot = hop.after.as_ref().or(hop.before.as_ref()).or(shot);
             let Some(shot) = shot else { continue };
             let text = line(&at, clock);
             let (head, remark) = header(shot);
-            let comment = format!("packet {}: {text}{remark}", way.name);
+            let comment = format!("packet {}: {text}{remark}", path.name);
             let bytes = [&head, &shot.bytes[..]].concat();
             let len = (head.len() + shot.len) as u32;
             frames.push((clock.at(at.begin()), bytes, len, comment));

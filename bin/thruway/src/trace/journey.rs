@@ -39,7 +39,7 @@ pub struct Hop {
 
 /// The way of one packet, or of a copy.
 #[derive(Debug, Clone)]
-pub struct Way {
+pub struct PacketPath {
     /// `1`, or `1.2` for the second copy of packet 1.
     pub name: String,
     /// The packet that it is a copy of.
@@ -47,7 +47,7 @@ pub struct Way {
     pub hops: Vec<Hop>,
 }
 
-impl Way {
+impl PacketPath {
     /// Whether nothing more will be seen of it.
     pub fn is_over(&self) -> bool {
         let last = self.hops.last().map(|hop| &hop.outcome);
@@ -59,25 +59,25 @@ impl Way {
 }
 
 /// Puts events in order and takes them apart by packet.
-pub fn ways(records: &[Record]) -> Vec<Way> {
+pub fn paths(records: &[Record]) -> Vec<PacketPath> {
     let mut sorted: Vec<&Record> = records.iter().collect();
     sorted.sort_by_key(|record| record.cycles);
     let mut names = Names::default();
-    let mut ways: BTreeMap<u64, Way> = BTreeMap::new();
+    let mut paths: BTreeMap<u64, PacketPath> = BTreeMap::new();
     for record in sorted {
-        let way = ways.entry(record.packet).or_insert_with(|| {
+        let path = paths.entry(record.packet).or_insert_with(|| {
             let (name, copy_of) = names.name(record.packet, record.parent);
-            Way { name, copy_of, hops: Vec::new() }
+            PacketPath { name, copy_of, hops: Vec::new() }
         });
-        add(&mut way.hops, record);
+        add(&mut path.hops, record);
     }
-    let mut ways: Vec<Way> = ways.into_values().collect();
-    ways.sort_by_cached_key(|way| place(&way.name));
-    ways
+    let mut paths: Vec<PacketPath> = paths.into_values().collect();
+    paths.sort_by_cached_key(|path| sort_key(&path.name));
+    paths
 }
 
 /// `1.10` comes after `1.9`.
-fn place(name: &str) -> Vec<u64> {
+fn sort_key(name: &str) -> Vec<u64> {
     name.split('.').map(|number| number.parse().unwrap_or(0)).collect()
 }
 
@@ -195,20 +195,20 @@ mod tests {
             record(81, 8, 0, "f", What::Out(1)),
             record(82, 8, 0, "f", What::Counted("odd".into())),
         ];
-        let ways = ways(&events);
-        let names: Vec<&str> = ways.iter().map(|way| &way.name[..]).collect();
+        let paths = paths(&events);
+        let names: Vec<&str> = paths.iter().map(|path| &path.name[..]).collect();
         assert_eq!(names, ["1", "1.1", "2"]);
-        let of = |way: &Way| -> Vec<(String, Outcome)> {
-            way.hops.iter().map(|hop| (hop.element.clone(), hop.outcome.clone())).collect()
+        let of = |path: &PacketPath| -> Vec<(String, Outcome)> {
+            path.hops.iter().map(|hop| (hop.element.clone(), hop.outcome.clone())).collect()
         };
         let left = |element: &str, port| (element.to_owned(), Outcome::Left(port));
         assert_eq!(
-            of(&ways[0]),
+            of(&paths[0]),
             [left("in", 0), left("tee", 1), ("q".into(), Outcome::Kept), left("q", 0)]
         );
-        assert_eq!(of(&ways[1]), [left("tee", 0), ("x".into(), Outcome::Dropped("bad".into()))]);
-        assert!(ways[1].is_over() && !ways[0].is_over());
-        assert_eq!(ways[1].copy_of.as_deref(), Some("1"));
-        assert_eq!(ways[2].hops[1].counted, ["odd"]);
+        assert_eq!(of(&paths[1]), [left("tee", 0), ("x".into(), Outcome::Dropped("bad".into()))]);
+        assert!(paths[1].is_over() && !paths[0].is_over());
+        assert_eq!(paths[1].copy_of.as_deref(), Some("1"));
+        assert_eq!(paths[2].hops[1].counted, ["odd"]);
     }
 }

@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 use thruway_client::trace::{self, Counts, Shot};
 
-use super::journey::{Outcome, Way};
+use super::journey::{Outcome, PacketPath};
 use super::text::{At, Clock};
 
 /// All ways, and what is missing.
-pub fn value(ways: &[Way], clock: &Clock, counts: &Counts) -> Value {
-    let packets: Vec<Value> = ways.iter().map(|way| packet(ways, way, clock)).collect();
+pub fn value(paths: &[PacketPath], clock: &Clock, counts: &Counts) -> Value {
+    let packets: Vec<Value> = paths.iter().map(|path| packet(paths, path, clock)).collect();
     json!({
         "packets": packets,
         "chosen": counts.chosen,
@@ -18,9 +18,9 @@ pub fn value(ways: &[Way], clock: &Clock, counts: &Counts) -> Value {
     })
 }
 
-fn packet(ways: &[Way], way: &Way, clock: &Clock) -> Value {
-    let hops: Vec<Value> = At::all(ways, way).map(|at| hop(&at, clock)).collect();
-    json!({ "name": way.name, "copy_of": way.copy_of, "is_over": way.is_over(), "hops": hops })
+fn packet(paths: &[PacketPath], path: &PacketPath, clock: &Clock) -> Value {
+    let hops: Vec<Value> = At::all(paths, path).map(|at| hop(&at, clock)).collect();
+    json!({ "name": path.name, "copy_of": path.copy_of, "is_over": path.is_over(), "hops": hops })
 }
 
 fn hop(at: &At<'_>, clock: &Clock) -> Value {
@@ -46,7 +46,7 @@ fn hop(at: &At<'_>, clock: &Clock) -> Value {
         "time_ns": clock.at(from),
         "after_ns": at.earlier().map(|earlier| clock.ns(earlier, from)),
         "took_ns": hop.came.map(|came| clock.ns(came, hop.left)),
-        "changes": at.told(),
+        "changes": at.phrases(),
         "before": hop.before.as_ref().map(shot),
         "after": hop.after.as_ref().map(shot),
     })

@@ -119,16 +119,16 @@ pub fn main(args: &TraceArgs) -> anyhow::Result<ExitCode> {
         let over = end_flag()?;
         live::follow(address, &wanted, &over, &mut collected)?
     };
-    let ways = journey::ways(&collected.records);
+    let paths = journey::paths(&collected.records);
     let clock = collected.clock();
     if args.json {
-        let json = json::value(&ways, &clock, &collected.counts).to_string();
+        let json = json::value(&paths, &clock, &collected.counts).to_string();
         outln!("{}", shown_json(&json));
     } else if args.pcapng.as_deref() != Some("-") {
-        out!("{}", shown(&text::text(&ways, &clock)));
+        out!("{}", shown(&text::text(&paths, &clock)));
     }
     if let Some(path) = &args.pcapng {
-        capture::write(path, &ways, &clock)?;
+        capture::write(path, &paths, &clock)?;
     }
     collected.notes(filter).iter().for_each(|note| errln!("thruway trace: {}", shown(note)));
     match ended {

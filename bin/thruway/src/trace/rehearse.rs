@@ -9,7 +9,7 @@ use thruway_sync::atomic::{AtomicBool, Ordering};
 
 use super::collect::Collected;
 use super::{TraceArgs, Wanted, name};
-use crate::config_args::{ConfigArgs, libraries, tell};
+use crate::config_args::{ConfigArgs, libraries, report};
 use crate::load;
 use crate::signals::Receiver;
 
@@ -39,11 +39,11 @@ pub fn run(
     };
     let mut router = match load::build(source, &variables, &libraries(), &options) {
         Ok((router, warnings)) => {
-            tell(&warnings);
+            report(&warnings);
             router
         }
         Err(failure) => {
-            tell(&failure.pretty);
+            report(&failure.pretty);
             return Ok(None);
         }
     };
@@ -51,7 +51,7 @@ pub fn run(
     router.write("trace", &wanted.start(&name)).map_err(anyhow::Error::new)?;
     let signals = Receiver::new()?;
     if let Err(failure) = load::initialize(&mut router) {
-        tell(&failure.pretty);
+        report(&failure.pretty);
         return Ok(None);
     }
     signals.follow(router.control())?;
@@ -78,7 +78,7 @@ pub fn run(
         collected.take(&router.read(&ask)?)?;
     }
     let graph = &router.layout().graph;
-    tell(&load::explain(graph, &outcome.errors, Diagnostics::about(&graph.sources)).pretty);
+    report(&load::explain(graph, &outcome.errors, Diagnostics::about(&graph.sources)).pretty);
     let failed = !outcome.errors.is_empty();
     Ok(Some(failed.then(|| "the configuration could not finish".to_owned())))
 }

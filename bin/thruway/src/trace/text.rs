@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use thruway_client::trace;
 
-use super::journey::{Hop, Outcome, Way};
+use super::journey::{Hop, Outcome, PacketPath};
 
 /// How long a cycle takes.
 #[derive(Debug, Clone, Copy)]
@@ -48,21 +48,21 @@ pub fn span(ns: u64) -> String {
 /// A hop of one of the ways.
 #[derive(Clone, Copy)]
 pub struct At<'a> {
-    pub ways: &'a [Way],
-    pub way: &'a Way,
+    pub paths: &'a [PacketPath],
+    pub path: &'a PacketPath,
     pub number: usize,
     pub hop: &'a Hop,
 }
 
 impl<'a> At<'a> {
     /// All hops of a way.
-    pub fn all(ways: &'a [Way], way: &'a Way) -> impl Iterator<Item = At<'a>> {
-        let hops = way.hops.iter().enumerate();
-        hops.map(move |(number, hop)| At { ways, way, number, hop })
+    pub fn all(paths: &'a [PacketPath], path: &'a PacketPath) -> impl Iterator<Item = At<'a>> {
+        let hops = path.hops.iter().enumerate();
+        hops.map(move |(number, hop)| At { paths, path, number, hop })
     }
 
     fn previous(&self) -> Option<&'a Hop> {
-        self.way.hops.get(self.number.checked_sub(1)?)
+        self.path.hops.get(self.number.checked_sub(1)?)
     }
 
     /// When it came, or did something where that was not seen.
@@ -76,8 +76,8 @@ impl<'a> At<'a> {
         if self.number > 0 {
             return self.previous().map(|hop| hop.left);
         }
-        let mut others = self.ways.iter();
-        let parent = others.find(|other| Some(&other.name) == self.way.copy_of.as_ref())?;
+        let mut others = self.paths.iter();
+        let parent = others.find(|other| Some(&other.name) == self.path.copy_of.as_ref())?;
         let mut came = parent.hops.iter().rev().filter_map(|hop| hop.came);
         came.find(|came| *came <= self.hop.left)
     }
@@ -89,36 +89,36 @@ impl<'a> At<'a> {
     }
 
     /// What happened to the packet, a phrase each.
-    pub fn told(&self) -> Vec<String> {
+    pub fn phrases(&self) -> Vec<String> {
         let hop = self.hop;
-        let mut told: Vec<String> =
+        let mut phrases: Vec<String> =
             hop.counted.iter().map(|reason| format!("counted as {reason}")).collect();
         // An element that kept it had it as it was when it came.
         let kept = || self.previous().filter(|_| hop.input.is_none());
         let before = hop.before.as_ref().or_else(|| kept()?.before.as_ref());
         if let (Some(before), Some(after)) = (before, &hop.after) {
-            told.extend(trace::changes(before, after));
+            phrases.extend(trace::changes(before, after));
         }
         if hop.others > 0 {
-            told.push(format!("{} more sent because of it", hop.others));
+            phrases.push(format!("{} more sent because of it", hop.others));
         }
-        told
+        phrases
     }
 }
 
 /// All ways.
-pub fn text(ways: &[Way], clock: &Clock) -> String {
+pub fn text(paths: &[PacketPath], clock: &Clock) -> String {
     let mut text = String::new();
-    for way in ways {
-        let first = way.hops.first();
+    for path in paths {
+        let first = path.hops.first();
         let shot = first.and_then(|hop| hop.before.as_ref().or(hop.after.as_ref()));
         let what = shot.map_or("not seen".to_owned(), trace::describe);
-        let copy = way.copy_of.as_ref().map_or(String::new(), |of| format!(", a copy of {of}"));
-        let _ = writeln!(text, "packet {}: {what}{copy}", way.name);
-        for at in At::all(ways, way) {
+        let copy = path.copy_of.as_ref().map_or(String::new(), |of| format!(", a copy of {of}"));
+        let _ = writeln!(text, "packet {}: {what}{copy}", path.name);
+        for at in At::all(paths, path) {
             let _ = writeln!(text, "  {}", line(&at, clock));
         }
-        if !way.is_over() {
+        if !path.is_over() {
             text += "  (no more was seen)\n";
         }
         text.push('\n');
@@ -153,9 +153,9 @@ pub fn line(at: &At<'_>, clock: &Clock) -> String {
         let comma = if earlier.is_some() { "," } else { "" };
         let _ = write!(text, "{comma} took {}", span(clock.ns(came, hop.left)));
     }
-    let told = at.told();
-    if !told.is_empty() {
-        let _ = write!(text, ": {}", told.join(", "));
+    let phrases = at.phrases();
+    if !phrases.is_empty() {
+        let _ = write!(text, ": {}", phrases.join(", "));
     }
     text
 }

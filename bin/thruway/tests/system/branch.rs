@@ -2,15 +2,15 @@
 
 use std::path::Path;
 
-use crate::network::{Namespace, Network, Site};
+use crate::network::{HostConfig, Namespace, Network};
 use crate::process::{Running, need, privileged, root, run, wait_for};
 use crate::traffic::fetch;
 
 /// A host that knows nothing.
-const LAN: Site = Site { addresses: &[], routers: &[] };
+const LAN: HostConfig = HostConfig { addresses: &[], routers: &[] };
 /// The provider: a router, a DHCP server, a resolver. It knows no way to the LAN's IPv4 network.
-const WAN: Site =
-    Site { addresses: &["192.0.2.1/24", "2001:db8:2::1/64"], routers: &["2001:db8:2::2"] };
+const WAN: HostConfig =
+    HostConfig { addresses: &["192.0.2.1/24", "2001:db8:2::1/64"], routers: &["2001:db8:2::2"] };
 
 /// The addresses that the provider gives: one.
 const GIVEN: &str = "192.0.2.50";
@@ -92,7 +92,7 @@ impl Branch {
     }
 
     /// What the DHCP client was told.
-    fn told(&self) -> String {
+    fn dhcp_log(&self) -> String {
         std::fs::read_to_string(self.dir.path().join("host")).expect("what it was told")
     }
 
@@ -114,7 +114,7 @@ fn a_branch_plugs_in_and_works() {
     }
     let branch = Branch::new(&[]);
     let (lan, wan) = (&branch.network.lan, &branch.network.wan);
-    assert_eq!(branch.told(), "192.168.1.100 24 192.168.1.1 192.168.1.1 3600\n");
+    assert_eq!(branch.dhcp_log(), "192.168.1.100 24 192.168.1.1 192.168.1.1 3600\n");
     let six = branch.address6();
     assert!(six.starts_with("fd00:1::"), "{six}");
     let route = lan.succeed("ip -6 route show default");
@@ -181,7 +181,7 @@ fn a_branch_renews_its_lease_and_its_threads_share_it() {
         return;
     }
     let mut branch = Branch::new(&["-j", "2", "LEASE=20s"]);
-    assert_eq!(branch.told(), "192.168.1.100 24 192.168.1.1 192.168.1.1 20\n");
+    assert_eq!(branch.dhcp_log(), "192.168.1.100 24 192.168.1.1 192.168.1.1 20\n");
     let acks = || branch.provider.stderr().matches("DHCPACK(eth0)").count();
     let begun = std::time::Instant::now();
     while acks() < 2 {

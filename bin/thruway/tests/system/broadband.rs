@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::control::Client;
 use crate::frames::read_capture;
 use crate::gateway::difference;
-use crate::network::{Network, Site};
+use crate::network::{HostConfig, Network};
 use crate::process::{need, privileged, root, run, thruway};
 use crate::router::hops;
 use crate::traffic::{fetch, iperf};
@@ -85,8 +85,9 @@ fn labels_over_the_bundled_captures() {
     assert_eq!(came.len(), 3 * 2_482, "the others ended there");
 }
 
-const SUBSCRIBER: Site = Site { addresses: &["10.0.0.7/24"], routers: &["10.0.0.1"] };
-const SERVER: Site = Site { addresses: &["198.51.100.2/24"], routers: &["198.51.100.1"] };
+const SUBSCRIBER: HostConfig = HostConfig { addresses: &["10.0.0.7/24"], routers: &["10.0.0.1"] };
+const SERVER: HostConfig =
+    HostConfig { addresses: &["198.51.100.2/24"], routers: &["198.51.100.1"] };
 
 #[test]
 fn a_subscriber_reaches_a_server() {
@@ -138,8 +139,8 @@ fn a_subscriber_reaches_a_server() {
     network.stop().expect(0);
 }
 
-const ONE: Site = Site { addresses: &["10.9.0.1/24"], routers: &[] };
-const OTHER: Site = Site { addresses: &["10.9.0.2/24"], routers: &[] };
+const ONE: HostConfig = HostConfig { addresses: &["10.9.0.1/24"], routers: &[] };
+const OTHER: HostConfig = HostConfig { addresses: &["10.9.0.2/24"], routers: &[] };
 
 /// Two hosts at a switch with two threads; a third port has another VLAN.
 #[test]

@@ -5,7 +5,7 @@ use std::process::Command;
 use crate::control::Client;
 use crate::network::Namespace;
 use crate::process::{Done, LIMIT, Running, click, need, privileged, root, run, thruway, wait_for};
-use crate::traffic::{fetch, iperf_both_ways};
+use crate::traffic::{fetch, iperf_both_directions};
 
 /// Packets that the test's capture has.
 const PACKETS: u64 = 10_182;
@@ -226,7 +226,7 @@ fn real_traffic_passes_tap_devices() {
     let pings = lan.succeed("ping -n -c 20 -i 0.02 -W 10 -s 1400 10.3.0.2");
     assert!(pings.contains("20 received"), "{pings}");
     fetch(&lan, &wan, "10.3.0.2", 5 << 20);
-    iperf_both_ways(&lan, &wan, "10.3.0.2");
+    iperf_both_directions(&lan, &wan, "10.3.0.2");
     running.interrupt().expect(0).says(&["net_tap"]);
     // The devices went with the program.
     assert!(!lan.run("ip link").stdout.contains("eth0"));

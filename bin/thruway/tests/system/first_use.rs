@@ -221,7 +221,7 @@ fn lost_diverted_and_consumed_packets_are_told_apart() {
 }
 
 /// What `check --explain` and `--paths` print besides.
-fn check_tells_json(parsed: &impl Fn(crate::process::Done) -> serde_json::Value) {
+fn check_prints_json(parsed: &impl Fn(crate::process::Done) -> serde_json::Value) {
     let text = "Idle -> FlowClassifier -> web :: FlowDispatcher(tcp port 80, -) -> TCPIn
                 -> words :: WordMatcher(secret, MODE CLOSE) -> TCPOut -> Discard; web[1] -> Discard";
     let words = ["check", "--json", "--explain", "--paths", "-e", text];
@@ -250,7 +250,7 @@ fn tables_are_to_be_had_as_json() {
     assert_eq!(checked["connections"], 3, "{checked}");
     assert_eq!(checked["elements"][1]["element"], "q", "{checked}");
     assert_eq!(checked["elements"][1]["outputs"], serde_json::json!(["pull"]), "{checked}");
-    check_tells_json(&parsed);
+    check_prints_json(&parsed);
     let page = parsed(run(thruway().args(["elements", "--json", "Queue"])).expect(0));
     assert_eq!(page["arguments"][0]["name"], "CAPACITY", "{page}");
     let all = parsed(run(thruway().args(["elements", "--json"])).expect(0));

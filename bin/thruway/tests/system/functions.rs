@@ -1,6 +1,6 @@
 //! Isolated functions as processes: what goes in comes out, whatever becomes of the function.
 
-mod both_ways;
+mod both_modes;
 mod neighbour;
 pub mod parts;
 mod sessions;
@@ -187,7 +187,7 @@ impl Watched {
 
     /// Stops the source, and checks that every packet is accounted for. Gives how many were dropped
     /// because the function failed; on a busy machine its ring may be full as well.
-    fn settle(mut self) -> u64 {
+    fn stop_and_count(mut self) -> u64 {
         let client = &mut self.client;
         assert_eq!(client.ask("WRITE s.active false").0, 200);
         wait_for("the ring to be empty", || (client.number("nf.occupancy") == 0).then_some(()));
@@ -225,7 +225,7 @@ fn a_killed_function_comes_back_and_all_is_counted() {
         watched.wait_above("d.count", left + 1000);
         watched.wait_above("nd.count", neighbour + 200);
         assert!(watched.client.read("nf.last_error").contains("signal 9"), "it is told why");
-        let lost = watched.settle();
+        let lost = watched.stop_and_count();
         assert_eq!(is_lossless, lost == 0 && policy == "open", "{policy} lost {lost}");
     }
 }
@@ -276,7 +276,7 @@ fn hanging_dying_and_lying_functions_are_started_again() {
         watched.wait_above("nf.restarts", 0);
         let neighbour = watched.client.number("nd.count");
         watched.wait_above("nd.count", neighbour + 200);
-        watched.settle();
+        watched.stop_and_count();
     }
 }
 

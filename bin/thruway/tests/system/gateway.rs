@@ -4,17 +4,17 @@ use std::collections::HashMap;
 
 use crate::control::Client;
 use crate::frames::read_capture;
-use crate::network::{Network, Site};
+use crate::network::{HostConfig, Network};
 use crate::process::{need, privileged, root, run, thruway};
 use crate::router::hops;
 use crate::traffic::{fetch, iperf};
 
-const LAN: Site = Site {
+const LAN: HostConfig = HostConfig {
     addresses: &["192.168.1.2/24", "fd00:1::10/64"],
     routers: &["192.168.1.1", "fd00:1::1"],
 };
 /// The provider's router, which is a server too.
-const WAN: Site = Site {
+const WAN: HostConfig = HostConfig {
     addresses: &["192.0.2.1/24", "2001:db8:2::1/64"],
     routers: &["192.0.2.2", "2001:db8:2::2"],
 };

@@ -237,7 +237,7 @@ struct Placed {
 }
 
 /// Writes a tree as configuration text; returns its root's name.
-fn place(node: &Node, text: &mut String, placed: &mut Vec<Placed>) -> String {
+fn write_tree(node: &Node, text: &mut String, placed: &mut Vec<Placed>) -> String {
     let name = format!("n{}", placed.len());
     placed.push(Placed { name: name.clone(), config: node.config, law: node.law, next: vec![] });
     let at = placed.len() - 1;
@@ -257,7 +257,7 @@ fn place(node: &Node, text: &mut String, placed: &mut Vec<Placed>) -> String {
             Law::Port(port) => port,
             _ => 0,
         };
-        let behind = place(next, text, placed);
+        let behind = write_tree(next, text, placed);
         *text += &format!("{name}[{output}] -> [{port}]{behind};\n");
         placed[at].next.push(behind);
     }
@@ -312,7 +312,7 @@ fn check(element: &Placed, said: &HashMap<&str, &str>) -> Result<(), String> {
 /// comes after it is not read.
 fn run_over(captures: &[PathBuf], burst: u32) {
     let (mut text, mut placed) = (String::new(), Vec::new());
-    let first = place(&everything(), &mut text, &mut placed);
+    let first = write_tree(&everything(), &mut text, &mut placed);
     for (at, file) in captures.iter().enumerate() {
         let file = file.display();
         text += &format!("in{at} :: FromDump(\"{file}\", STOP true, BURST {burst}) -> {first};\n");

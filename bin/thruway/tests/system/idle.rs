@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::network::{Network, Site};
+use crate::network::{HostConfig, Network};
 use crate::process::{need, privileged};
 
-const LAN: Site = Site { addresses: &["10.5.0.1/24"], routers: &[] };
-const WAN: Site = Site { addresses: &["10.5.0.2/24"], routers: &[] };
+const LAN: HostConfig = HostConfig { addresses: &["10.5.0.1/24"], routers: &[] };
+const WAN: HostConfig = HostConfig { addresses: &["10.5.0.2/24"], routers: &[] };
 
 /// A wire whose packets change threads in its queues, if there are two threads.
 const WIRE: &str = "from_lan :: FromDevice(lan0) -> Queue -> to_wan :: ToDevice(wan0);

@@ -1,13 +1,13 @@
 //! What may become of an interface while it is used: it goes down, loses its carrier, goes and
 //! comes again, gets another MTU; under load, by each kind of port.
 
-use crate::network::{Network, Site};
+use crate::network::{HostConfig, Network};
 use crate::process::{Running, need, privileged, wait_for};
 use crate::traffic::fetch;
 
 /// Two hosts of one network, for something that passes frames between them.
-const LAN: Site = Site { addresses: &["10.3.0.1/24", "fd03::1/64"], routers: &[] };
-const WAN: Site = Site { addresses: &["10.3.0.2/24", "fd03::2/64"], routers: &[] };
+const LAN: HostConfig = HostConfig { addresses: &["10.3.0.1/24", "fd03::1/64"], routers: &[] };
+const WAN: HostConfig = HostConfig { addresses: &["10.3.0.2/24", "fd03::2/64"], routers: &[] };
 
 /// The ways to use an interface, and what is said of each.
 const METHODS: [(&str, &str); 2] = [("XDP", "AF_XDP, native mode"), ("LINUX", "AF_PACKET")];
@@ -48,9 +48,9 @@ impl Loaded {
     /// Waits until something was said so many times; it must not be said more often.
     #[track_caller]
     fn wait_for_line(&self, line: &str, count: usize) {
-        let said = || self.network.said().lines().filter(|said| *said == line).count();
+        let said = || self.network.router_log().lines().filter(|said| *said == line).count();
         wait_for(line, || (said() >= count).then_some(()));
-        assert_eq!(said(), count, "{}", self.network.said());
+        assert_eq!(said(), count, "{}", self.network.router_log());
     }
 }
 

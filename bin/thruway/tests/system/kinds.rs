@@ -1,20 +1,20 @@
 //! Real traffic through each kind of port: ping, streams and datagrams both ways, files with their
 //! hashes, IPv4 and IPv6.
 
-use crate::network::{Namespace, Network, Site};
+use crate::network::{HostConfig, Namespace, Network};
 use crate::process::{LIMIT, Running, need, privileged, run, wait_for};
-use crate::traffic::{fetch, iperf_both_ways};
+use crate::traffic::{fetch, iperf_both_directions};
 
 /// Two hosts of one network, for something that passes frames between them.
-const LAN: Site = Site { addresses: &["10.3.0.1/24", "fd03::1/64"], routers: &[] };
-const WAN: Site = Site { addresses: &["10.3.0.2/24", "fd03::2/64"], routers: &[] };
+const LAN: HostConfig = HostConfig { addresses: &["10.3.0.1/24", "fd03::1/64"], routers: &[] };
+const WAN: HostConfig = HostConfig { addresses: &["10.3.0.2/24", "fd03::2/64"], routers: &[] };
 
 /// What hosts do with each other; `near` has the addresses that end with 1.
 fn carry(near: &Namespace, far: &Namespace) {
     for address in ["10.3.0.2", "fd03::2"] {
         let pings = near.succeed(&format!("ping -n -c 5 -i 0.05 -W 10 -s 1400 {address}"));
         assert!(pings.contains("5 received"), "{pings}");
-        iperf_both_ways(near, far, address);
+        iperf_both_directions(near, far, address);
     }
     datagrams_that_are_cut(near, far, "10.3.0.2");
     datagrams_that_are_cut(far, near, "fd03::1");

@@ -5,12 +5,12 @@ use std::time::Instant;
 
 use rustix::process::Signal;
 
-use crate::network::{Namespace, Network, Site};
+use crate::network::{HostConfig, Namespace, Network};
 use crate::process::{LIMIT, Running, need, privileged, run, wait_for};
 
 /// Two hosts of one network, for something that passes frames between them.
-const LAN: Site = Site { addresses: &["10.3.0.1/24", "fd03::1/64"], routers: &[] };
-const WAN: Site = Site { addresses: &["10.3.0.2/24", "fd03::2/64"], routers: &[] };
+const LAN: HostConfig = HostConfig { addresses: &["10.3.0.1/24", "fd03::1/64"], routers: &[] };
+const WAN: HostConfig = HostConfig { addresses: &["10.3.0.2/24", "fd03::2/64"], routers: &[] };
 
 /// A wire between the hosts, whose ports have these arguments.
 fn wire(arguments: &str) -> String {
@@ -73,7 +73,7 @@ fn wait_for_settings(network: &Network, before: &[String]) {
 }
 
 /// The ways to use an interface: arguments of its ports, and what `ip -d link` shows meanwhile.
-const WAYS: [(&str, &str); 4] = [
+const METHODS: [(&str, &str); 4] = [
     ("METHOD XDP, PROMISC true", "promiscuity 1"),
     ("METHOD XDP, XDP_MODE GENERIC", "xdpgeneric"),
     ("METHOD LINUX, PROMISC true", "promiscuity 1"),
@@ -99,7 +99,7 @@ fn a_killed_process_leaves_the_machine_as_it_was() {
     need("tc", "iproute2");
     let network = Network::new(&LAN, &WAN);
     let before = settled(&network);
-    for (arguments, meanwhile) in WAYS {
+    for (arguments, meanwhile) in METHODS {
         let running = carrying(&network, &mut thruway(&network, &wire(arguments)));
         let links = network.middle.succeed("ip -d link show lan0");
         assert!(links.contains(meanwhile), "{arguments}: {links}");
@@ -117,7 +117,7 @@ fn a_process_that_ends_leaves_the_machine_as_it_was() {
     need("ethtool", "ethtool");
     let network = Network::new(&LAN, &WAN);
     let before = settled(&network);
-    for (arguments, _) in WAYS {
+    for (arguments, _) in METHODS {
         let running = carrying(&network, &mut thruway(&network, &wire(arguments)));
         running.interrupt().expect(0);
         wait_for_settings(&network, &before);

@@ -2,11 +2,11 @@
 //! sum.
 
 use crate::control::Client;
-use crate::network::{Namespace, Network, Site};
+use crate::network::{HostConfig, Namespace, Network};
 use crate::process::{Running, privileged, run, wait_for};
 
 /// Hosts that send nothing of their own.
-const SITE: Site = Site { addresses: &[], routers: &[] };
+const SITE: HostConfig = HostConfig { addresses: &[], routers: &[] };
 /// More frames than any ring has slots.
 const COUNT: u64 = 30_000;
 
@@ -23,7 +23,7 @@ fn send(host: &Namespace) {
 }
 
 /// Frames that a veth interface lost on the way to the other end, whose queue was full.
-fn lost_on_the_way(host: &Namespace) -> u64 {
+fn lost_on_path(host: &Namespace) -> u64 {
     let path = "/sys/class/net/eth0/statistics/tx_dropped";
     host.succeed(&format!("cat {path}")).trim().parse().expect("a number")
 }
@@ -50,12 +50,12 @@ fn what_comes_too_fast_is_counted() {
             socket.exists().then_some(())
         });
         let mut client = Client::unix(&socket);
-        let lost_before = lost_on_the_way(&network.lan);
+        let lost_before = lost_on_path(&network.lan);
         send(&network.lan);
         assert_eq!(client.number("from.count"), 0);
         assert_eq!(client.write_data("from.active", "true").0, 200);
         let mut sum = || {
-            let lost = lost_on_the_way(&network.lan) - lost_before;
+            let lost = lost_on_path(&network.lan) - lost_before;
             (client.number("from.count"), client.number("from.kernel_drops"), lost)
         };
         let mut last = (0, 0, 0);

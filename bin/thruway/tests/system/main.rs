@@ -23,7 +23,7 @@ mod footprint;
 mod frames;
 mod functions;
 mod gateway;
-mod handover;
+mod handoff;
 mod hostile;
 mod idle;
 mod instances;

@@ -75,7 +75,7 @@ fn succeeded<T>(result: anyhow::Result<T>) -> T {
 }
 
 /// Where a host stands.
-pub struct Site {
+pub struct HostConfig {
     /// Its own addresses, with their prefixes.
     pub addresses: &'static [&'static str],
     /// Its routers.
@@ -93,12 +93,12 @@ pub struct Network {
 
 impl Network {
     /// Cables and addresses; the router does not run yet.
-    pub fn new(lan_site: &Site, wan_site: &Site) -> Network {
+    pub fn new(lan_site: &HostConfig, wan_site: &HostConfig) -> Network {
         Network::with_queues(lan_site, wan_site, 1)
     }
 
     /// The same, with so many queues each way at every interface.
-    pub fn with_queues(lan_site: &Site, wan_site: &Site, count: u32) -> Network {
+    pub fn with_queues(lan_site: &HostConfig, wan_site: &HostConfig, count: u32) -> Network {
         let queues = format!("numrxqueues {count} numtxqueues {count}");
         let (lan, middle, wan) =
             (Namespace::new("lan"), Namespace::new("router"), Namespace::new("wan"));
@@ -109,11 +109,11 @@ impl Network {
     }
 
     /// Another cable to host `wan`, in the place of one that was taken off.
-    pub fn cable_wan(&self, site: &Site) {
+    pub fn cable_wan(&self, site: &HostConfig) {
         self.cable("wan0", &self.wan, site, "");
     }
 
-    fn cable(&self, port: &str, host: &Namespace, site: &Site, queues: &str) {
+    fn cable(&self, port: &str, host: &Namespace, site: &HostConfig, queues: &str) {
         // The kernel of the router's namespace keeps out of it: no address, no forwarding.
         self.middle.cable(port, (host, "eth0"), queues);
         for address in site.addresses {
@@ -138,7 +138,7 @@ impl Network {
     }
 
     /// What the router said on standard error so far.
-    pub fn said(&self) -> String {
+    pub fn router_log(&self) -> String {
         self.router.as_ref().expect("the router was started").stderr()
     }
 

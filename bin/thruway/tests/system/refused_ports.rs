@@ -2,11 +2,11 @@
 
 use std::process::Command;
 
-use crate::network::{Namespace, Network, Site};
+use crate::network::{HostConfig, Namespace, Network};
 use crate::process::{Done, need, privileged, run};
 
 /// Hosts that nobody connects here.
-const SITE: Site = Site { addresses: &[], routers: &[] };
+const SITE: HostConfig = HostConfig { addresses: &[], routers: &[] };
 
 fn thruway(network: &Network, text: &str) -> Command {
     let mut command = network.middle.thruway();
@@ -44,7 +44,7 @@ fn refused(network: &Network, command: &mut Command, error: &str) -> Done {
 
 /// Runs for a moment; the first line must be this one.
 #[track_caller]
-fn told(network: &Network, text: &str, line: &str) {
+fn expect_line(network: &Network, text: &str, line: &str) {
     let text = format!("{text}; Script(wait 100ms, stop)");
     let done = run(&mut thruway(network, &text)).expect(0);
     assert_eq!(done.stderr.lines().next(), Some(line), "{done:#?}");
@@ -139,15 +139,15 @@ fn numbers_of_queues_that_a_driver_refuses() {
     let text = "FromDevice(lan0, XDP_MODE NATIVE) -> Discard";
     refused(&network, &mut thruway(&network, text), &format!("interface 'lan0': {why}"));
     let line = format!("from: interface 'lan0': AF_PACKET (no AF_XDP: interface 'lan0': {why})");
-    told(&network, "from :: FromDevice(lan0) -> Discard", &line);
+    expect_line(&network, "from :: FromDevice(lan0) -> Discard", &line);
     let line =
         format!("from: interface 'lan0': AF_XDP, generic mode ({why}), the kernel copies, 1 queue");
-    told(&network, "from :: FromDevice(lan0, METHOD XDP) -> Discard", &line);
+    expect_line(&network, "from :: FromDevice(lan0, METHOD XDP) -> Discard", &line);
     // The remedy helps.
     need("ethtool", "ethtool");
     peer.succeed("ethtool -L eth0 tx 1");
     let line = "from: interface 'lan0': AF_XDP, native mode, the kernel copies, 1 queue";
-    told(&network, "from :: FromDevice(lan0) -> Discard", line);
+    expect_line(&network, "from :: FromDevice(lan0) -> Discard", line);
 }
 
 #[test]
@@ -166,13 +166,13 @@ fn interfaces_without_a_driver_for_it() {
     let error = "interface 'tun0': AF_XDP needs an Ethernet interface";
     let text = "FromDevice(tun0, METHOD XDP) -> Discard";
     refused(&network, &mut thruway(&network, text), error);
-    told(
+    expect_line(
         &network,
         "from :: FromDevice(ifb9, METHOD XDP) -> Discard",
         "from: interface 'ifb9': AF_XDP, generic mode (its driver has no native mode of XDP), the \
          kernel copies, 1 queue",
     );
-    told(
+    expect_line(
         &network,
         "from :: FromDevice(ifb9) -> Discard",
         "from: interface 'ifb9': AF_PACKET (no AF_XDP: interface 'ifb9': its driver has no native mode \
@@ -192,12 +192,12 @@ fn mtus_that_are_longer_than_a_frame() {
     let text = "FromDevice(lan0, METHOD XDP) -> Discard";
     refused(&network, &mut thruway(&network, text), &format!("interface 'lan0': {why}"));
     let line = format!("from: interface 'lan0': AF_PACKET (no AF_XDP: interface 'lan0': {why})");
-    told(&network, "from :: FromDevice(lan0) -> Discard", &line);
+    expect_line(&network, "from :: FromDevice(lan0) -> Discard", &line);
     // The remedy helps.
     network.middle.ip("link set lan0 mtu 1706");
     network.lan.ip("link set eth0 up");
     let line = "from: interface 'lan0': AF_XDP, native mode, the kernel copies, 1 queue";
-    told(&network, "from :: FromDevice(lan0) -> Discard", line);
+    expect_line(&network, "from :: FromDevice(lan0) -> Discard", line);
 }
 
 #[test]

@@ -2,15 +2,15 @@
 
 use std::fs;
 
-use crate::network::{Network, Site};
+use crate::network::{HostConfig, Network};
 use crate::process::{Running, need, privileged, root, run};
 use crate::router::hops;
 use crate::traffic::{fetch, listening, random_bytes};
 use crate::web::{Files, fetch_many, get};
 
-const LAN: Site = Site { addresses: &["192.168.1.2/24"], routers: &["192.168.1.1"] };
+const LAN: HostConfig = HostConfig { addresses: &["192.168.1.2/24"], routers: &["192.168.1.1"] };
 /// It knows no way to the hosts behind the gateway.
-const WAN: Site = Site { addresses: &["192.0.2.1/24"], routers: &[] };
+const WAN: HostConfig = HostConfig { addresses: &["192.0.2.1/24"], routers: &[] };
 
 fn gateway() -> Network {
     need("ping", "iputils-ping");

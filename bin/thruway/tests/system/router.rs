@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use crate::network::{Network, Site};
+use crate::network::{HostConfig, Network};
 use crate::process::{need, privileged, wait_for};
 use crate::traffic::{fetch, iperf};
 
-const LAN: Site =
-    Site { addresses: &["10.1.0.2/24", "fd01::2/64"], routers: &["10.1.0.1", "fd01::1"] };
-const WAN: Site =
-    Site { addresses: &["10.2.0.2/24", "fd02::2/64"], routers: &["10.2.0.1", "fd02::1"] };
+const LAN: HostConfig =
+    HostConfig { addresses: &["10.1.0.2/24", "fd01::2/64"], routers: &["10.1.0.1", "fd01::1"] };
+const WAN: HostConfig =
+    HostConfig { addresses: &["10.2.0.2/24", "fd02::2/64"], routers: &["10.2.0.1", "fd02::1"] };
 
 /// The router runs by AF_XDP, and host `lan` has reached `far`.
 fn routed(far: &str) -> Network {

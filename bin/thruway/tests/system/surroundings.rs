@@ -62,7 +62,7 @@ fn an_interface_with_a_smaller_mtu_is_noticed_and_answered_for() {
         let ping = network.lan.run("ping -n -c 1 -W 1 -M do -s 1400 192.0.2.1");
         ping.stdout.contains("mtu = 1400").then_some(())
     });
-    let said = network.said();
+    let said = network.router_log();
     for word in ["interface 'wan0' has an MTU of 1400, less than 1500", "ip link set wan0 mtu 1500"]
     {
         assert!(said.contains(word), "no '{word}' in {said}");
@@ -80,7 +80,7 @@ fn an_address_of_the_host_on_an_interface_is_a_warning() {
         return;
     }
     let network = gateway(&[]);
-    assert!(!network.said().contains("warning"), "{}", network.said());
+    assert!(!network.router_log().contains("warning"), "{}", network.router_log());
     let middle = &network.middle;
     middle.ip("link add left type veth peer name right");
     middle.ip("link set left up");

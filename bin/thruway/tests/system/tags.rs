@@ -4,11 +4,11 @@
 use std::path::Path;
 
 use crate::frames::{read_capture, write_capture};
-use crate::network::{Namespace, Network, Site};
+use crate::network::{HostConfig, Namespace, Network};
 use crate::process::{LIMIT, Running, need, privileged, run, wait_for};
 
 /// Hosts that send nothing of their own.
-const SITE: Site = Site { addresses: &[], routers: &[] };
+const SITE: HostConfig = HostConfig { addresses: &[], routers: &[] };
 
 /// Frames without a tag, with one, and with two, of a made-up type, with a number in them; sorted.
 fn frames() -> Vec<Vec<u8>> {

@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 use thruway_sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::control::Client;
-use crate::network::{Network, Site};
+use crate::network::{HostConfig, Network};
 use crate::process::{Done, LIMIT, Running, need, privileged, root, run, thruway, wait_for};
 use crate::traffic::fetch;
 
 /// Two hosts of one network, for something that passes frames between them.
-const LAN: Site = Site { addresses: &["10.3.0.1/24"], routers: &[] };
-const WAN: Site = Site { addresses: &["10.3.0.2/24"], routers: &[] };
+const LAN: HostConfig = HostConfig { addresses: &["10.3.0.1/24"], routers: &[] };
+const WAN: HostConfig = HostConfig { addresses: &["10.3.0.2/24"], routers: &[] };
 
 /// Flows of the load, its port, datagrams of each flow that are sent at once, and those that are to
 /// arrive: more are sent for as long as they have not.

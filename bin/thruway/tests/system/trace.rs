@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::control::Client;
-use crate::network::{Network, Site};
+use crate::network::{HostConfig, Network};
 use crate::process::{Done, LIMIT, Running, need, privileged, root, run, thruway, wait_for};
 
-const LAN: Site = Site { addresses: &["192.168.1.2/24"], routers: &["192.168.1.1"] };
-const WAN: Site = Site { addresses: &["192.0.2.1/24"], routers: &["192.0.2.2"] };
+const LAN: HostConfig = HostConfig { addresses: &["192.168.1.2/24"], routers: &["192.168.1.1"] };
+const WAN: HostConfig = HostConfig { addresses: &["192.0.2.1/24"], routers: &["192.0.2.2"] };
 
 /// The gateway over its captures, followed by a filter.
 fn gateway(dir: &Path, filter: &str, options: &[&str]) -> Done {
@@ -30,7 +30,7 @@ fn masked(text: &str) -> String {
     times.replace_all(text, "T").into_owned()
 }
 
-const WAY: &str = "\
+const PATH: &str = "\
 packet 1: 60 bytes, TCP 16.0.0.229:1030 > 48.0.9.26:80
   1 lan/in :: FromDevice -> [0]
   2 lan/for_us :: HostEtherFilter [0] -> [0] after T, took T
@@ -67,7 +67,7 @@ fn the_way_through_the_gateway() {
     let file = file.to_str().expect("plain text");
     let options = ["--count", "1", "--pcapng", file];
     let done = gateway(dir.path(), "src host 16.0.0.229 and tcp dst port 80", &options);
-    assert_eq!(masked(&done.stdout), WAY);
+    assert_eq!(masked(&done.stdout), PATH);
     assert_eq!(done.stderr, "");
     let mut tcpdump = Command::new("/bin/sh");
     let line = format!("PATH=$PATH:/usr/sbin:/sbin tcpdump -n -e -r {file}");

@@ -72,7 +72,7 @@ pub fn iperf(client: &Namespace, server: &Namespace, address: &str) {
 
 /// Some megabytes by TCP and by UDP, each way, on connections of the client.
 #[track_caller]
-pub fn iperf_both_ways(client: &Namespace, server: &Namespace, address: &str) {
+pub fn iperf_both_directions(client: &Namespace, server: &Namespace, address: &str) {
     let _server = iperf_server(server, address);
     for way in ["", "-R"] {
         stream(client, &format!("-n 20M {way} -c {address}"));

@@ -200,7 +200,7 @@ pub fn load(client: &Namespace, url: &str, close: bool) {
 
 /// Waits until curl's connection to `url` is refused or gets no answer.
 #[track_caller]
-pub fn no_way(client: &Namespace, url: &str) {
+pub fn expect_unreachable(client: &Namespace, url: &str) {
     let done = client.run(&format!("curl -sS --connect-timeout 0.5 {url}"));
     assert!([7, 28].contains(&done.code()), "{url}: {done:#?}");
 }

@@ -3,13 +3,13 @@
 
 use std::process::Command;
 
-use crate::network::{Network, Site};
+use crate::network::{HostConfig, Network};
 use crate::process::{Done, LIMIT, Running, need, privileged, run, skip, wait_for};
 use crate::traffic::{fetch, listening};
 
 /// Two hosts of one network, for something that passes frames between them.
-const LAN: Site = Site { addresses: &["10.3.0.1/24", "fd03::1/64"], routers: &[] };
-const WAN: Site = Site { addresses: &["10.3.0.2/24", "fd03::2/64"], routers: &[] };
+const LAN: HostConfig = HostConfig { addresses: &["10.3.0.1/24", "fd03::1/64"], routers: &[] };
+const WAN: HostConfig = HostConfig { addresses: &["10.3.0.2/24", "fd03::2/64"], routers: &[] };
 
 /// A wire between `lan0` and `wan0`, whose ports have these arguments.
 fn wire(input: &str, output: &str) -> String {
@@ -85,7 +85,7 @@ while c.recv(65536): pass";
     let sender = Running::start(network.lan.command("bash").args(["-c", script]));
     let words =
         "FromDevice@1: interface 'lan0': packets longer than its MTU come, and AF_XDP drops";
-    wait_for("a word about it", || network.said().contains(words).then_some(()));
+    wait_for("a word about it", || network.router_log().contains(words).then_some(()));
     drop((sender, sink));
     let done = network.stop().expect(0).says(&["AF_XDP, generic mode"]);
     assert_eq!(done.stderr.matches("packets longer than its MTU").count(), 1, "{done:#?}");
@@ -106,11 +106,11 @@ fn busy_polling_passes_frames_and_works_or_says_that_it_does_not() {
     assert!(pings.contains("20 received"), "{pings}");
     fetch(&network.lan, &network.wan, "10.3.0.2", 5 << 20);
     let is_told =
-        || network.said().contains("FromDevice@1: interface 'lan0': BUSY_POLL has no effect");
+        || network.router_log().contains("FromDevice@1: interface 'lan0': BUSY_POLL has no effect");
     wait_for("packets by busy polling, or that it does not work", || {
         (is_told() || busy_polled(&network) > 0).then_some(())
     });
-    assert_ne!(is_told(), busy_polled(&network) > 0, "{}", network.said());
+    assert_ne!(is_told(), busy_polled(&network) > 0, "{}", network.router_log());
     let done = network.stop().expect(0);
     assert!(done.stderr.matches("'lan0': BUSY_POLL").count() < 2, "{done:#?}");
 }

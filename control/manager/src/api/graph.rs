@@ -66,7 +66,7 @@ pub(super) async fn read(context: &Context, name: &ChainName) -> Result<Arc<Seen
         return known.clone();
     }
     // Never closed, so there is one in time.
-    let place = Arc::clone(&context.graphs.places).acquire_owned().await;
+    let place = Arc::clone(&context.graphs.permits).acquire_owned().await;
     let chain = name.clone();
     let found = context.call(move |manager| {
         // Goes with the call, not with the reader, who may be gone before it is done.

@@ -65,7 +65,7 @@ impl NetworkListener {
 /// end.
 pub async fn serve_network(listener: NetworkListener, router: Router, context: Context) {
     let NetworkListener { listener, acceptor } = listener;
-    let places = Arc::new(Semaphore::new(REMOTE_CONNECTIONS_MAX));
+    let permits = Arc::new(Semaphore::new(REMOTE_CONNECTIONS_MAX));
     let mut ending = context.ending.clone();
     let mut connections = JoinSet::new();
     loop {
@@ -80,7 +80,7 @@ pub async fn serve_network(listener: NetworkListener, router: Router, context: C
         };
         // To say why would cost a handshake; so the connection is closed.
         let Some(peer_place) = context.rates.open(from.ip()) else { continue };
-        let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
+        let Ok(place) = Arc::clone(&permits).try_acquire_owned() else { continue };
         let (router, acceptor, ending) = (router.clone(), acceptor.clone(), ending.clone());
         connections.spawn(async move {
             let _places = (place, peer_place);

@@ -64,7 +64,7 @@ impl Rates {
 
     /// Begins a connection, which counts as a call; `None` if it may not be. Its end is that of
     /// what is returned.
-    pub fn open(self: &Arc<Self>, peer: IpAddr) -> Option<PeerPlace> {
+    pub fn open(self: &Arc<Self>, peer: IpAddr) -> Option<PeerConnection> {
         let key = self.with(peer, |key, bucket| {
             let may = bucket.connections < PEER_CONNECTIONS_MAX && bucket.left >= 1.0;
             may.then(|| {
@@ -73,7 +73,7 @@ impl Rates {
                 key
             })
         })?;
-        Some(PeerPlace { rates: Arc::clone(self), key })
+        Some(PeerConnection { rates: Arc::clone(self), key })
     }
 
     fn with<T>(&self, peer: IpAddr, change: impl FnOnce(IpAddr, &mut Bucket) -> T) -> T {
@@ -99,12 +99,12 @@ impl Rates {
 
 /// A connection of a peer.
 #[derive(Debug)]
-pub struct PeerPlace {
+pub struct PeerConnection {
     rates: Arc<Rates>,
     key: IpAddr,
 }
 
-impl Drop for PeerPlace {
+impl Drop for PeerConnection {
     fn drop(&mut self) {
         if let Some(bucket) = self.rates.lock().get_mut(&self.key) {
             bucket.connections = bucket.connections.saturating_sub(1);
@@ -151,7 +151,7 @@ mod tests {
     async fn many_peers_take_bounded_memory_and_connections_are_counted() {
         let rates = Arc::<Rates>::default();
         let open = |_| rates.open(PEER).expect("a place");
-        let mut places: Vec<PeerPlace> = (0..PEER_CONNECTIONS_MAX).map(open).collect();
+        let mut permits: Vec<PeerConnection> = (0..PEER_CONNECTIONS_MAX).map(open).collect();
         assert!(rates.open(PEER).is_none());
         for host in 0..100_000u32 {
             rates.take(IpAddr::V4(host.into()));
@@ -159,8 +159,8 @@ mod tests {
         assert!(rates.lock().len() <= PEERS_MAX + 1);
         tokio::time::advance(Duration::from_secs(60)).await;
         rates.take(IpAddr::V4(1.into()));
-        places.pop();
-        places.push(rates.open(PEER).expect("a place"));
+        permits.pop();
+        permits.push(rates.open(PEER).expect("a place"));
         assert!(rates.open(PEER).is_none(), "it was not forgotten");
     }
 }

@@ -38,11 +38,11 @@ pub(super) fn answer(
     caller: Caller,
     source: impl Source,
 ) -> Result<Response, Problem> {
-    let places = match caller {
+    let permits = match caller {
         Caller::Local { .. } => &context.streams,
         Caller::Remote(_) => &context.remote_streams,
     };
-    let permit = Arc::clone(places).try_acquire_owned().map_err(|_| {
+    let permit = Arc::clone(permits).try_acquire_owned().map_err(|_| {
         let detail = format!("{STREAMS_MAX} streams of events or logs are open; end one");
         Problem::new(Kind::Busy, detail)
     })?;

@@ -31,12 +31,12 @@ const READS_MAX: usize = 4;
 pub struct Recent {
     chains: Mutex<BTreeMap<String, Arc<AsyncMutex<Last>>>>,
     /// One permit for each data plane that may be asked.
-    pub(super) places: Arc<Semaphore>,
+    pub(super) permits: Arc<Semaphore>,
 }
 
 impl Default for Recent {
     fn default() -> Recent {
-        Recent { chains: Mutex::default(), places: Arc::new(Semaphore::new(READS_MAX)) }
+        Recent { chains: Mutex::default(), permits: Arc::new(Semaphore::new(READS_MAX)) }
     }
 }
 

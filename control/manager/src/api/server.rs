@@ -43,7 +43,7 @@ pub(super) const REST: Duration = Duration::from_millis(100);
 
 /// Serves until `ending` becomes true, then lets requests that are under way come to their end.
 pub async fn serve(listener: Listener, router: Router, mut ending: watch::Receiver<bool>) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let refusals = Arc::new(Semaphore::new(REFUSALS_MAX));
     let mut connections = JoinSet::new();
     loop {
@@ -56,7 +56,7 @@ pub async fn serve(listener: Listener, router: Router, mut ending: watch::Receiv
             tokio::time::sleep(REST).await;
             continue;
         };
-        let admitted = match (admit(&stream), Arc::clone(&places).try_acquire_owned()) {
+        let admitted = match (admit(&stream), Arc::clone(&permits).try_acquire_owned()) {
             (Ok(peer), Ok(place)) => Ok((peer, place)),
             (Err(problem), _) => Err(problem),
             (_, Err(_)) => {

@@ -49,7 +49,7 @@ pub async fn events(
         manager: Arc::clone(&context.manager),
         seen,
         // A new reader does not expect what was before it came.
-        tell_gaps: resumed,
+        report_gaps: resumed,
         chain: params.chain,
         follow: params.follow.unwrap_or(true),
     };
@@ -61,7 +61,7 @@ struct Events {
     manager: Arc<Manager>,
     changes: watch::Receiver<u64>,
     seen: EventId,
-    tell_gaps: bool,
+    report_gaps: bool,
     chain: Option<String>,
     follow: bool,
 }
@@ -73,11 +73,11 @@ impl Source for Events {
         self.changes.borrow_and_update();
         let following = self.manager.events().following(self.seen);
         let mut ready = Vec::new();
-        if following.missed && self.tell_gaps {
+        if following.missed && self.report_gaps {
             ready.push(Sent::default().event("gap").data("{}"));
         }
         // From now on it reads what comes, and notices what it is too slow for.
-        self.tell_gaps = true;
+        self.report_gaps = true;
         self.seen = following.last;
         for (id, event) in following.events {
             if self.chain.as_ref().is_none_or(|chain| *chain == event.chain) {

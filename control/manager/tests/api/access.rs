@@ -116,7 +116,7 @@ async fn a_token_is_shown_once_and_kept_as_a_hash() {
 }
 
 #[tokio::test]
-async fn wrong_tokens_are_told_apart_where_it_tells_no_secret() {
+async fn wrong_tokens_are_distinguished_where_no_secret_leaks() {
     let network = start_network().await;
     let token = network.token("ci", "view").await;
     let refused = async |token: &str| {

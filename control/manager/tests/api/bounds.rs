@@ -66,7 +66,7 @@ async fn what_is_no_http_ends_the_connection() {
 }
 
 #[tokio::test]
-async fn connections_are_bounded_and_places_become_free() {
+async fn connections_are_bounded_and_become_free() {
     let served = start();
     let mut open = Vec::new();
     for _ in 0..CONNECTIONS_MAX {

@@ -148,7 +148,7 @@ async fn what_is_wrong_with_a_function_is_refused_by_its_field() {
 }
 
 #[tokio::test]
-async fn a_changed_executable_is_told_by_conditions() {
+async fn a_changed_executable_is_reported_by_conditions() {
     let served = start();
     let path = executable(&served, "one");
     assert_eq!(served.put(IDS, &spec(&path, ONE)).await.0, 201);
@@ -219,7 +219,7 @@ async fn a_group_names_functions_that_stay_for_as_long() {
 }
 
 #[tokio::test]
-async fn the_host_is_told_and_cannot_be_changed() {
+async fn the_host_is_reported_and_cannot_be_changed() {
     let served = start();
     let kernel = fs::read_to_string("/proc/sys/kernel/hostname").expect("a name");
     let name = kernel.trim();

@@ -194,7 +194,7 @@ async fn old_and_wrong_tls_is_refused() {
 }
 
 #[tokio::test]
-async fn plain_http_is_told_to_use_tls_and_nothing_else() {
+async fn plain_http_is_asked_to_use_tls_and_nothing_else() {
     let network = start_network().await;
     let token = network.token("ci", "administer").await;
     let request = format!("GET /v1/chains HTTP/1.1\r\nAuthorization: Bearer {token}\r\n\r\n");
@@ -251,7 +251,7 @@ async fn a_peer_has_so_many_connections_and_leaves_the_socket_to_others() {
 }
 
 #[tokio::test]
-async fn who_calls_too_often_is_told_to_wait() {
+async fn a_client_that_calls_too_often_must_wait() {
     let network = start_network().await;
     let token = network.token("ci", "view").await;
     let bearer = format!("Authorization: Bearer {token}");

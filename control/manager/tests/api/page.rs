@@ -45,7 +45,7 @@ async fn files_are_for_everybody_and_data_is_not() {
 }
 
 #[tokio::test]
-async fn who_calls_too_often_gets_no_files_either() {
+async fn a_client_that_calls_too_often_gets_no_files_either() {
     let network = start_network().await;
     // One connection, many requests.
     let (printed, _) = network.curl(&[], "/page/icon.svg?[1-2000]").await;

@@ -81,7 +81,7 @@ async fn a_stream_is_taken_up_where_it_broke_off() {
 }
 
 #[tokio::test]
-async fn a_reader_that_missed_events_is_told() {
+async fn a_reader_that_missed_events_gets_a_notice() {
     let served = start();
     served.events.emit(event("web", "First"));
     let mut stream = Stream::open(&served, "/v1/events", None).await;

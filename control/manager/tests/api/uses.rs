@@ -164,7 +164,7 @@ async fn a_copy_goes_when_nothing_runs_it_any_more() {
 }
 
 #[tokio::test]
-async fn a_state_that_cannot_have_copies_is_told() {
+async fn a_state_that_cannot_have_copies_is_reported() {
     let served = start();
     let path = executable(&served, "one");
     let dir = served.dir.path().join("functions");

@@ -283,7 +283,7 @@ pub(crate) fn open(
     options: &Options,
 ) -> Result<Router, RehearsalError> {
     let copy = graph.clone();
-    let options = Options { chatter: Arc::new(|_| ()), ..options.clone() };
+    let options = Options { log: Arc::new(|_| ()), ..options.clone() };
     let mut router = Router::new(graph, checked, registry, &options)
         .map_err(|errors| RehearsalError::Build(Box::new(copy.clone()), errors))?;
     router.initialize().map_err(|errors| RehearsalError::Build(Box::new(copy), errors))?;

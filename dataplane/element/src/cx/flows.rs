@@ -46,7 +46,7 @@ impl Cx<'_> {
         let ended = flows.next_ended().is_some();
         self.wires.flows = Some(flows);
         if ended {
-            self.host.tell_ended(self.wires);
+            self.host.notify_ended(self.wires);
         }
     }
 

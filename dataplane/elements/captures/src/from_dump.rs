@@ -213,7 +213,7 @@ impl FromDump {
                 Taken::NoMemory => cx.count_drops(thruway_element::Reason::NO_MEMORY, 1),
                 Taken::Damage(line) => {
                     cx.count_drops(Lost::Damaged, 1);
-                    cx.chatter(&line);
+                    cx.log(&line);
                     return None;
                 }
                 Taken::End => return None,

@@ -134,7 +134,7 @@ impl Store {
     }
 
     /// Moves the packets so that lines of the block are lines of memory, once all are there.
-    fn settle(&mut self) {
+    fn apply(&mut self) {
         let mut block: Vec<u8> = Vec::with_capacity(self.block.len() + ALIGN);
         self.base = block.as_ptr().align_offset(ALIGN).min(ALIGN);
         block.resize(self.base, 0);
@@ -281,12 +281,12 @@ impl ReplayUnqueue {
         };
         if full {
             let told = self.store.heads.len();
-            cx.chatter(&format!("the trace exceeds 4 GB: its first {told} packets are replayed"));
+            cx.log(&format!("the trace exceeds 4 GB: its first {told} packets are replayed"));
         }
-        self.store.settle();
+        self.store.apply();
         (self.cursor, self.began) = (0, None);
         if self.verbose {
-            cx.chatter(&format!("{} packets loaded", self.store.heads.len()));
+            cx.log(&format!("{} packets loaded", self.store.heads.len()));
         }
     }
 
@@ -362,7 +362,7 @@ impl ReplayUnqueue {
             self.active = false;
             cx.stop();
         } else if self.verbose {
-            cx.chatter(&format!("{} packets replayed; from the start", self.count));
+            cx.log(&format!("{} packets replayed; from the start", self.count));
         }
     }
 }
@@ -421,7 +421,7 @@ mod tests {
         for len in [60, 1514, 65, 0] {
             assert!(store.add(&Packet::new(&vec![0; len]).expect("memory"), 0));
         }
-        store.settle();
+        store.apply();
         let load =
             |packet_bytes| Load { packet_bytes, payload_bytes: 0.0, sessions: 1.0, opening: 0.0 };
         let cost = store.cost(&load(1639.0 / 4.0));

@@ -224,18 +224,18 @@ impl TextDump {
             let place = || format!("{}:{}", self.source.name(), self.lines.number);
             match what {
                 Line::Nothing => {}
-                Line::Told(what) => cx.chatter(&format!("{}: {what}", place())),
+                Line::Told(what) => cx.log(&format!("{}: {what}", place())),
                 Line::Packet(packet, others) => return Some(self.made(cx, packet, others)),
                 Line::Malformed(why) => {
                     cx.count_drops(Lost::Malformed, 1);
                     if !self.complained {
-                        cx.chatter(&format!("{}: {why}", place()));
+                        cx.log(&format!("{}: {why}", place()));
                         self.complained = true;
                     }
                     return Some(None);
                 }
                 Line::End(why) => {
-                    cx.chatter(&format!("{}: {why}", place()));
+                    cx.log(&format!("{}: {why}", place()));
                     self.lines.input = None;
                     self.failure = Some(why);
                 }
@@ -244,7 +244,7 @@ impl TextDump {
     }
 
     fn fail(&mut self, cx: &mut Cx<'_>, failure: String) {
-        cx.chatter(&failure);
+        cx.log(&failure);
         self.failure = Some(failure);
     }
 

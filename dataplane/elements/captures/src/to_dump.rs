@@ -138,7 +138,7 @@ impl ToDump {
             cx.count_drops(NotWritten::Failed, batch.len() - written.packets);
         }
         if let Some(error) = written.error {
-            cx.chatter(&error);
+            cx.log(&error);
         }
         if !self.flushing {
             self.flushing = true;
@@ -177,7 +177,7 @@ impl Element for ToDump {
     fn timer(&mut self, cx: &mut Cx<'_>, _token: u32) {
         self.flushing = false;
         if let Err(error) = self.out.flush() {
-            cx.chatter(&error);
+            cx.log(&error);
         }
     }
 

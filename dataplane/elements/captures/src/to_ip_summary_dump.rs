@@ -266,7 +266,7 @@ impl ToIpSummaryDump {
         if let Err(error) = result
             && !std::mem::replace(&mut self.complained, true)
         {
-            cx.chatter(&error);
+            cx.log(&error);
         }
     }
 }

@@ -220,9 +220,9 @@ impl Door {
     pub(super) fn retry(&mut self, desk: &Desk) {
         if self.next_try.is_some_and(|at| at <= desk.now) {
             match self.open(desk.now) {
-                Ok(warning) => warning.iter().for_each(|line| desk.remote.chatter(line)),
+                Ok(warning) => warning.iter().for_each(|line| desk.remote.log(line)),
                 Err(error) => {
-                    desk.remote.chatter(&format!("{}{error}", self.label));
+                    desk.remote.log(&format!("{}{error}", self.label));
                     desk.remote.stop();
                 }
             }
@@ -267,7 +267,7 @@ impl Door {
                 Ok(Visitor { connection, from, peer, trusted })
             }),
             Err(error) => {
-                desk.remote.chatter(&format!("{}accept: {error}", self.label));
+                desk.remote.log(&format!("{}accept: {error}", self.label));
                 self.closed_until = Some(desk.now + RETRY_PAUSE);
                 None
             }

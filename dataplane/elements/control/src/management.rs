@@ -78,7 +78,7 @@ impl<S: Service> Post<S> {
     pub(super) fn begin(&mut self, cx: &mut Cx<'_>, mut service: Box<S>) -> Result<(), String> {
         service.door().belongs_to(cx);
         let warning = service.door().open(Instant::now())?;
-        warning.iter().for_each(|line| cx.chatter(line));
+        warning.iter().for_each(|line| cx.log(line));
         let node = cx.node();
         self.remote = cx.host().remote(node);
         self.start(service)

@@ -45,7 +45,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
 
 impl Element for Message {
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        cx.chatter(&self.text);
+        cx.log(&self.text);
         Ok(())
     }
 }

@@ -20,7 +20,7 @@ pub static ENTRY: Entry = Entry::new(
         processing: "a/a",
         args: &[Arg::rest("PLACE", Ty::Rule("ELEMENT THREAD"), "which element in which thread")],
         cost: NOTHING_MORE,
-        purpose: Purpose::PlaceTasks,
+        purpose: Purpose::AssignTasks,
         replicas: Replicas::Single,
         ..Spec::DEFAULT
     },

@@ -103,7 +103,7 @@ impl CheckNumberPacket {
 impl Element for CheckNumberPacket {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         let (place, seen) = (self.place, &mut self.seen);
-        cx.sift(batch, |packet| {
+        cx.filter(batch, |packet| {
             let Some(number) = place.read(packet.data()) else {
                 return Verdict::reject(1, Unexpected::TooShort);
             };

@@ -36,7 +36,7 @@ impl Lines {
 
     pub(super) fn show(&mut self, cx: &mut Cx<'_>, line: &str) {
         match &mut self.file {
-            None => cx.chatter(line),
+            None => cx.log(line),
             Some(file) => {
                 if let Err(error) = writeln!(file, "{line}") {
                     self.failed.get_or_insert(error.to_string());

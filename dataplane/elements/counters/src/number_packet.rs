@@ -112,7 +112,7 @@ impl Element for NumberPacket {
         // Relaxed: only that numbers differ matters, nothing else is told by them.
         let mut number = self.next.fetch_add(batch.len() as u64, Ordering::Relaxed);
         let (place, end) = (self.place, self.place.offset + SIZE);
-        cx.sift(batch, |packet| {
+        cx.filter(batch, |packet| {
             if packet.len() < end && !lengthen(packet, end) {
                 return Verdict::drop(Reason::NO_MEMORY);
             }

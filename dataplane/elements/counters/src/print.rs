@@ -110,7 +110,7 @@ impl Element for Print {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         if self.active {
             for packet in batch.iter() {
-                cx.chatter(&self.line(packet));
+                cx.log(&self.line(packet));
             }
         }
     }

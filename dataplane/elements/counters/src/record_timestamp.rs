@@ -138,7 +138,7 @@ impl Element for RecordTimestamp {
             (first..).zip(batch.iter()).for_each(|(number, _)| record.put(number, now));
             return;
         };
-        cx.sift(batch, |packet| match place.read(packet.data()) {
+        cx.filter(batch, |packet| match place.read(packet.data()) {
             Some(number) => {
                 record.put(number, now);
                 Verdict::Pass

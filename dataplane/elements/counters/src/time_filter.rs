@@ -125,9 +125,9 @@ struct TimeFilter {
 type Way<'a> = (&'a str, fn(i64) -> Bound);
 
 /// The one of these arguments that is given.
-fn bound(args: &Args<'_>, ways: &[Way<'_>]) -> Result<Option<Bound>, ArgErrors> {
+fn bound(args: &Args<'_>, paths: &[Way<'_>]) -> Result<Option<Bound>, ArgErrors> {
     let mut found = None;
-    for (name, make) in ways {
+    for (name, make) in paths {
         let Some(Nanos(ns)) = args.opt(name)? else { continue };
         if let Some((other, _)) = found.replace((name, make(ns))) {
             return Err(args.error(name, format!("cannot be given with {other}")).into());
@@ -194,7 +194,7 @@ impl TimeFilter {
         true
     }
 
-    fn settle(&mut self, cx: &mut Cx<'_>, packet: Packet) {
+    fn apply(&mut self, cx: &mut Cx<'_>, packet: Packet) {
         if !self.held.is_empty() {
             self.held.push(packet);
             return;
@@ -206,7 +206,7 @@ impl TimeFilter {
             return;
         }
         let verdict = self.span(time).judge(time);
-        cx.settle(packet, verdict);
+        cx.apply(packet, verdict);
     }
 }
 
@@ -226,18 +226,18 @@ impl Element for TimeFilter {
                 }
             }
             let Some(span) = self.span else { return };
-            cx.sift(batch, |packet| span.judge(packet.timestamp()));
+            cx.filter(batch, |packet| span.judge(packet.timestamp()));
             return;
         }
         for packet in batch.drain() {
-            self.settle(cx, packet);
+            self.apply(cx, packet);
         }
     }
 
     fn timer(&mut self, cx: &mut Cx<'_>, _token: u32) {
         let mut held = std::mem::replace(&mut self.held, Batch::new());
         for packet in held.drain() {
-            self.settle(cx, packet);
+            self.apply(cx, packet);
         }
     }
 }

@@ -180,7 +180,7 @@ impl Element for TimestampDiff {
         let (now, place, n, max) = (cx.now(), self.place, self.n, self.max);
         let Some(record) = self.records.first() else { return };
         let (delays, mut late) = (&mut self.delays, None);
-        cx.sift(batch, |packet| {
+        cx.filter(batch, |packet| {
             let Some(number) = place.read(packet.data()) else {
                 return Verdict::reject(1, Unknown::TooShort);
             };
@@ -197,7 +197,7 @@ impl Element for TimestampDiff {
         });
         if let (Some((number, delay)), true) = (late, self.verbose) {
             let (delay, max) = (delay / 1_000_000, max / 1_000_000);
-            cx.chatter(&format!("Packet {number} experienced delay {delay} ms > {max} ms"));
+            cx.log(&format!("Packet {number} experienced delay {delay} ms > {max} ms"));
         }
     }
 }

@@ -291,7 +291,7 @@ impl FromDevice {
         let Some(next) = self.team.follow(self.rank, index, &self.how(&name)) else { return };
         live.unwatch(cx);
         if let Err(error) = next.watch(cx) {
-            cx.chatter(&error);
+            cx.log(&error);
         }
         if self.rank == 0 {
             tell(cx, &next);
@@ -311,7 +311,7 @@ impl FromDevice {
                 Ok(Source::Capture(capture))
             }
             PortSpec::Interface(name) => {
-                self.wish = self.ports.settle(name, &self.wish);
+                self.wish = self.ports.apply(name, &self.wish);
                 let live = self.team.take(self.rank, &self.how(name))?;
                 live.watch(cx)?;
                 if self.rank == 0 {

@@ -98,7 +98,7 @@ impl Turn {
                 Taken::NoMemory => cx.count_drops(Reason::NO_MEMORY, 1),
                 Taken::Damage(line) => {
                     cx.count_drops(Lost::Damaged, 1);
-                    cx.chatter(&line);
+                    cx.log(&line);
                     self.leave();
                     return Filled::End;
                 }

@@ -129,7 +129,7 @@ impl Ports {
 
     /// How an input uses an interface: where several read all of it each is to see every packet,
     /// which packet sockets do.
-    pub(super) fn settle(&self, interface: &str, own: &Wish) -> Wish {
+    pub(super) fn apply(&self, interface: &str, own: &Wish) -> Wish {
         let all = self.interfaces.lock().unwrap_or_else(|poison| poison.into_inner());
         let whole = |reader: &&Reader| reader.interface == interface && reader.wish.queue.is_none();
         let mut wish = own.clone();
@@ -148,7 +148,7 @@ impl Ports {
                 .find(|reader| reader.interface == interface)
                 .map(|reader| reader.wish.clone())
         };
-        let input = input.map(|wish| self.settle(interface, &wish));
+        let input = input.map(|wish| self.apply(interface, &wish));
         match (&own.method, input) {
             (Method::Packet(_), _) | (_, None) => own.clone(),
             (Method::Xdp, Some(input)) if matches!(input.method, Method::Packet(_)) => own.clone(),
@@ -232,16 +232,16 @@ mod tests {
         // Replicas of an element are one; two elements are each to see every packet.
         ports.receives("a", "eth1", &best);
         ports.receives("a", "eth1", &best);
-        assert_eq!(ports.settle("eth1", &best), best);
+        assert_eq!(ports.apply("eth1", &best), best);
         ports.receives("b", "eth1", &best);
-        assert!(matches!(ports.settle("eth1", &best).method, Method::Packet(_)));
-        assert_eq!(ports.settle("eth1", &xdp), xdp);
+        assert!(matches!(ports.apply("eth1", &best).method, Method::Packet(_)));
+        assert_eq!(ports.apply("eth1", &xdp), xdp);
         assert!(matches!(ports.wish_of("eth1", &best).method, Method::Packet(_)));
         // Each with a queue of its own they do not meet.
         let one = wish(Method::Best, Some(0));
         ports.receives("c", "eth2", &one);
         ports.receives("d", "eth2", &wish(Method::Best, Some(1)));
-        assert_eq!(ports.settle("eth2", &one), one);
+        assert_eq!(ports.apply("eth2", &one), one);
     }
 
     #[test]

@@ -22,5 +22,5 @@ pub(super) fn say(cx: &mut Cx<'_>, interface: &str, way: &str) {
 pub(super) fn complain(cx: &mut Cx<'_>, what: &str) {
     let node = cx.node();
     let name = cx.host().describe(node).map_or(String::new(), |(name, _)| name.to_owned());
-    cx.chatter(&format!("{name}: {what}"));
+    cx.log(&format!("{name}: {what}"));
 }

@@ -95,7 +95,7 @@ impl Element for Classifier {
         let mut last = usual;
         // PERF: packets of the usual output stay where they are and go on as a batch: no packet is
         // moved when all are alike.
-        cx.sift(batch, |packet| {
+        cx.filter(batch, |packet| {
             let output = program.classify(packet.data());
             if output == usual {
                 return Verdict::Pass;

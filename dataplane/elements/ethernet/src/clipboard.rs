@@ -105,7 +105,7 @@ impl Clipboard {
 impl Element for Clipboard {
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
         let end = self.end;
-        cx.sift(batch, |packet| match packet.len() >= end {
+        cx.filter(batch, |packet| match packet.len() >= end {
             true => Verdict::Pass,
             false => Verdict::drop(Short::TooShort),
         });

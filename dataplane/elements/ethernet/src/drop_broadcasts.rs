@@ -51,7 +51,7 @@ fn build(_args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
 
 impl Element for DropBroadcasts {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
-        cx.sift(batch, |packet| {
+        cx.filter(batch, |packet| {
             let reason = match packet.kind() {
                 PacketKind::Broadcast => ToMany::Broadcast,
                 PacketKind::Multicast => ToMany::Multicast,

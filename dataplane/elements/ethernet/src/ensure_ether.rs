@@ -81,6 +81,6 @@ impl EnsureEther {
 
 impl Element for EnsureEther {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
-        cx.sift(batch, |packet| self.ensure(packet));
+        cx.filter(batch, |packet| self.ensure(packet));
     }
 }

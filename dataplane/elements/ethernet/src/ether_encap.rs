@@ -72,7 +72,7 @@ impl EtherEncap {
 
 impl Element for EtherEncap {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
-        cx.sift(batch, |packet| self.encap(packet));
+        cx.filter(batch, |packet| self.encap(packet));
     }
 }
 

@@ -45,6 +45,6 @@ fn mirror(packet: &mut Packet) -> Verdict {
 
 impl Element for EtherMirror {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
-        cx.sift(batch, mirror);
+        cx.filter(batch, mirror);
     }
 }

@@ -97,7 +97,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
 
 impl Element for EtherRewrite {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
-        cx.sift(batch, |packet| self.rewrite(packet));
+        cx.filter(batch, |packet| self.rewrite(packet));
     }
 }
 

@@ -92,7 +92,7 @@ impl EtherVlanEncap {
 
 impl Element for EtherVlanEncap {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
-        cx.sift(batch, |packet| self.encap(packet));
+        cx.filter(batch, |packet| self.encap(packet));
     }
 }
 

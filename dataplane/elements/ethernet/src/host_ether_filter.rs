@@ -90,6 +90,6 @@ fn kind_of(destination: MacAddr, host: MacAddr) -> PacketKind {
 
 impl Element for HostEtherFilter {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
-        cx.sift(batch, |packet| self.judge(packet));
+        cx.filter(batch, |packet| self.judge(packet));
     }
 }

@@ -68,7 +68,7 @@ impl MarkMacHeader {
 
 impl Element for MarkMacHeader {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
-        cx.sift(batch, |packet| self.mark(packet));
+        cx.filter(batch, |packet| self.mark(packet));
     }
 }
 

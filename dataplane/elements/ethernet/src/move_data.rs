@@ -69,7 +69,7 @@ impl MoveData {
 
 impl Element for MoveData {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
-        cx.sift(batch, |packet| self.copy(packet));
+        cx.filter(batch, |packet| self.copy(packet));
     }
 }
 

@@ -59,6 +59,6 @@ impl Pad {
 
 impl Element for Pad {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
-        cx.sift(batch, |packet| self.pad(packet));
+        cx.filter(batch, |packet| self.pad(packet));
     }
 }

@@ -89,7 +89,7 @@ impl Resize {
 
 impl Element for Resize {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
-        cx.sift(batch, |packet| self.resize(packet));
+        cx.filter(batch, |packet| self.resize(packet));
     }
 }
 

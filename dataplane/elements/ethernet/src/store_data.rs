@@ -82,7 +82,7 @@ impl StoreData {
 
 impl Element for StoreData {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
-        cx.sift(batch, |packet| self.store(packet));
+        cx.filter(batch, |packet| self.store(packet));
     }
 }
 

@@ -78,6 +78,6 @@ impl StoreEtherAddress {
 
 impl Element for StoreEtherAddress {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
-        cx.sift(batch, |packet| self.store(packet));
+        cx.filter(batch, |packet| self.store(packet));
     }
 }

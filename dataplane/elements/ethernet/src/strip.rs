@@ -40,7 +40,7 @@ struct Strip {
 
 impl Element for Strip {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
-        cx.sift(batch, |packet| match packet.pull(self.length) {
+        cx.filter(batch, |packet| match packet.pull(self.length) {
             true => Verdict::Pass,
             false => Verdict::drop(Short::TooShort),
         });

@@ -63,7 +63,7 @@ fn strip(packet: &mut Packet, native: Option<u16>) -> Result<(), Bad> {
 
 impl Element for StripEtherVlanHeader {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
-        cx.sift(batch, |packet| match strip(packet, self.native) {
+        cx.filter(batch, |packet| match strip(packet, self.native) {
             Ok(()) => Verdict::Pass,
             Err(bad) => Verdict::reject(1, bad),
         });

@@ -96,7 +96,7 @@ fn strip(packet: &mut Packet, goal: Goal) -> Verdict {
 
 impl Element for StripToNetworkHeader {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
-        cx.sift(batch, |packet| strip(packet, self.goal));
+        cx.filter(batch, |packet| strip(packet, self.goal));
     }
 }
 

@@ -104,8 +104,8 @@ impl Element for StripTransportHeader {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         let tcp = self.tcp;
         match self.give_back {
-            true => cx.sift(batch, unstrip),
-            false => cx.sift(batch, |packet| strip(packet, tcp)),
+            true => cx.filter(batch, unstrip),
+            false => cx.filter(batch, |packet| strip(packet, tcp)),
         }
     }
 }

@@ -41,7 +41,7 @@ fn push_zeros(packet: &mut Packet, length: usize) -> Verdict {
 
 impl Element for Unstrip {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
-        cx.sift(batch, |packet| match packet.unpull(self.length) {
+        cx.filter(batch, |packet| match packet.unpull(self.length) {
             true => Verdict::Pass,
             false => push_zeros(packet, self.length),
         });

@@ -74,7 +74,7 @@ fn tagged(packet: &mut Packet, ethertype: u16, tci: u16) -> Verdict {
 
 impl Element for VlanEncap {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
-        cx.sift(batch, |packet| match self.tag.of(packet) {
+        cx.filter(batch, |packet| match self.tag.of(packet) {
             Some(tci) => tagged(packet, self.ethertype, tci),
             None => Verdict::Pass,
         });

@@ -125,7 +125,7 @@ impl Element for Loss {
         if !self.fault.dice.see(batch.len()) {
             return;
         }
-        cx.sift(batch, |_| match self.loses() {
+        cx.filter(batch, |_| match self.loses() {
             true => Verdict::reject(1, Lost::Lost),
             false => Verdict::Pass,
         });

@@ -87,6 +87,6 @@ impl AggregateIp {
 
 impl Element for AggregateIp {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
-        cx.sift(batch, |packet| self.set(packet));
+        cx.filter(batch, |packet| self.set(packet));
     }
 }

@@ -127,7 +127,7 @@ fn mark(packet: &mut Packet, marks: Marks) -> Verdict {
 fn send(cx: &mut Cx<'_>, mut packet: Packet, marks: Marks) {
     match mark(&mut packet, marks) {
         Verdict::Pass => cx.emit(0, packet),
-        other => cx.settle(packet, other),
+        other => cx.apply(packet, other),
     }
 }
 
@@ -194,7 +194,7 @@ impl Element for AggregateIpFlows {
             }
             return;
         }
-        cx.sift(batch, |packet| {
+        cx.filter(batch, |packet| {
             let marks = self.flows.find(packet.network(), time_of(packet, now));
             mark(packet, marks)
         });

@@ -181,7 +181,7 @@ impl ArpQuerier {
             .describe(node)
             .map_or(String::new(), |(name, class)| format!("{name} :: {class}: "));
         let what = "would query for 0.0.0.0; missing dest IP addr annotation?";
-        cx.chatter(&format!("{name}{what}"));
+        cx.log(&format!("{name}{what}"));
     }
 
     fn send_queries(&mut self, cx: &mut Cx<'_>) {

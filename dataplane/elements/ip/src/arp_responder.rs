@@ -208,7 +208,7 @@ impl ArpResponder {
         let name = cx.host().describe(node).map_or("", |(name, _)| name).to_owned();
         for prefix in std::mem::take(&mut self.repeated) {
             let what = show(&prefix);
-            cx.chatter(&format!(
+            cx.log(&format!(
                 "While configuring '{name} :: ARPResponder':\n  warning: multiple entries for {what}"
             ));
         }

@@ -265,7 +265,7 @@ impl Element for Bng {
         let gateway = &mut self.gateway;
         let Ok(tables) = &*self.tables else { return };
         let (now, punt) = (cx.now(), gateway.settings.punt);
-        cx.sift(batch, |packet| {
+        cx.filter(batch, |packet| {
             let done = if port < gateway.settings.access {
                 gateway.upstream(tables, packet, port, now)
             } else {

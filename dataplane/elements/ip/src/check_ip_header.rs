@@ -258,14 +258,14 @@ impl CheckIpHeader {
         let node = cx.node();
         let name = cx.host().describe(node).map_or(String::new(), |(name, _)| name.to_owned());
         for bad in self.complaints.drain(..) {
-            cx.chatter(&format!("{name}: IP header check failed: {}", TEXTS[bad as usize]));
+            cx.log(&format!("{name}: IP header check failed: {}", TEXTS[bad as usize]));
         }
     }
 }
 
 impl Element for CheckIpHeader {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
-        cx.sift(batch, |packet| match self.check.check(packet) {
+        cx.filter(batch, |packet| match self.check.check(packet) {
             Ok(()) => Verdict::Pass,
             Err(bad) => self.note(bad),
         });

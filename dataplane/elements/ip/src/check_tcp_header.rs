@@ -175,14 +175,14 @@ impl CheckTransportHeader {
         let sort = self.sort;
         for bad in self.complaints.drain(..) {
             let line = format!("{} header check failed: {}", sort.name(), sort.text(bad));
-            cx.chatter(&line);
+            cx.log(&line);
         }
     }
 }
 
 impl Element for CheckTransportHeader {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
-        cx.sift(batch, |packet| match check(packet, self.sort) {
+        cx.filter(batch, |packet| match check(packet, self.sort) {
             Ok(()) => Verdict::Pass,
             Err(bad) => self.note(bad),
         });

@@ -77,7 +77,7 @@ impl Element for DecIpTtl {
             return;
         }
         let before = batch.len();
-        cx.sift(batch, |packet| match decrement(packet, self.multicast) {
+        cx.filter(batch, |packet| match decrement(packet, self.multicast) {
             Ok(()) => Verdict::Pass,
             Err(dead) => Verdict::reject(1, dead),
         });

@@ -80,7 +80,7 @@ fn address(packet: &Packet, from: Source) -> Option<[u8; 4]> {
 
 impl Element for GetIpAddress {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
-        cx.sift(batch, |packet| match address(packet, self.from) {
+        cx.filter(batch, |packet| match address(packet, self.from) {
             Some(address) => {
                 // As an array: a slice of a length not known here would be copied by a call.
                 if let Some(anno) = packet.anno_mut(self.anno).first_chunk_mut() {

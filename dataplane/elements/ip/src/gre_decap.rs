@@ -71,7 +71,7 @@ impl GreDecap {
 
 impl Element for GreDecap {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
-        cx.sift(batch, |packet| match self.decap(packet) {
+        cx.filter(batch, |packet| match self.decap(packet) {
             Ok(()) => Verdict::Pass,
             Err(bad) => Verdict::reject(1, bad),
         });

@@ -99,7 +99,7 @@ impl GreEncap {
 
 impl Element for GreEncap {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
-        cx.sift(batch, |packet| self.encap(packet));
+        cx.filter(batch, |packet| self.encap(packet));
     }
 }
 

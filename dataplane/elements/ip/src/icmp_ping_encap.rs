@@ -86,7 +86,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
 
 impl Element for IcmpPingEncap {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
-        cx.sift(batch, |packet| self.maker.encap(packet));
+        cx.filter(batch, |packet| self.maker.encap(packet));
     }
 }
 

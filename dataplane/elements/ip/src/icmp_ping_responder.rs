@@ -49,7 +49,7 @@ pub(crate) struct Responder<Other>(pub fn(&mut Packet) -> Result<(), Other>);
 impl<Other: Into<Reason> + 'static> Element for Responder<Other> {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         let now = cx.now();
-        cx.sift(batch, |packet| match (self.0)(packet) {
+        cx.filter(batch, |packet| match (self.0)(packet) {
             Ok(()) => {
                 packet.set_timestamp(now);
                 Verdict::Pass

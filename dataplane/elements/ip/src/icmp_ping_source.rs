@@ -192,7 +192,7 @@ impl IcmpPingSource {
         match self.maker.encap(&mut packet) {
             Verdict::Pass => {}
             other => {
-                cx.settle(packet, other);
+                cx.apply(packet, other);
                 return None;
             }
         }
@@ -238,7 +238,7 @@ impl IcmpPingSource {
 fn tell(cx: &mut Cx<'_>, what: &str) {
     let node = cx.node();
     let name = cx.host().describe(node).map_or(String::new(), |(name, _)| name.to_owned());
-    cx.chatter(&format!("{name}: {what}"));
+    cx.log(&format!("{name}: {what}"));
 }
 
 /// Nanoseconds as seconds.

@@ -105,7 +105,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
 
 impl Element for IpEncap {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
-        cx.sift(batch, |packet| self.outer.encap(packet));
+        cx.filter(batch, |packet| self.outer.encap(packet));
     }
 }
 

@@ -208,7 +208,7 @@ impl IpFilter {
 impl Element for IpFilter {
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         for warning in &self.compiled.warnings {
-            cx.chatter(warning);
+            cx.log(warning);
         }
         Ok(())
     }
@@ -217,8 +217,8 @@ impl Element for IpFilter {
         let program = &self.compiled.program;
         let count = batch.len();
         if count > MAX_BATCH {
-            let settle = |packet: &mut Packet| port_of(program.classify(&view(packet)));
-            let ports: Vec<u32> = batch.iter_mut().map(settle).collect();
+            let apply = |packet: &mut Packet| port_of(program.classify(&view(packet)));
+            let ports: Vec<u32> = batch.iter_mut().map(apply).collect();
             return self.sorter.send(cx, batch, &ports, false);
         }
         let verdicts = &mut self.verdicts[..count];

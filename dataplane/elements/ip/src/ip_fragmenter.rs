@@ -257,7 +257,7 @@ impl IpFragmenter {
         if let Ok((header, _)) = Ipv4Header::view(packet.network()) {
             let (src, dst) = (header.src_addr(), header.dst_addr());
             let (mtu, len) = (self.limit(), packet.len());
-            cx.chatter(&format!("IPFragmenter({mtu}) DF {src} {dst} len={len}"));
+            cx.log(&format!("IPFragmenter({mtu}) DF {src} {dst} len={len}"));
         }
     }
 }

@@ -75,7 +75,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
 impl Element for IpInputCombo {
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
         let color = u32::from(self.color);
-        cx.sift(batch, |packet| {
+        cx.filter(batch, |packet| {
             packet.set_anno_number(Anno::PAINT, color);
             match packet.pull(EthernetHeader::LEN) {
                 true => Verdict::Pass,

@@ -149,7 +149,7 @@ impl IpLookup {
             if self.hops[at] == Hop::NONE && self.complaints < COMPLAINTS {
                 self.complaints += 1;
                 let addr = Ipv4Addr::from(self.keys[at]);
-                cx.chatter(&format!("IPRouteTable: no route for {addr}"));
+                cx.log(&format!("IPRouteTable: no route for {addr}"));
             }
         }
     }
@@ -158,7 +158,7 @@ impl IpLookup {
     #[cold]
     fn one_by_one(&mut self, cx: &mut Cx<'_>, batch: &mut Batch) {
         let Ok(table) = &*self.table else { return };
-        cx.sift(batch, |packet| match table.fib().lookup_route(key(packet)) {
+        cx.filter(batch, |packet| match table.fib().lookup_route(key(packet)) {
             Some(route) => {
                 forward(packet, Hop::new(route));
                 Verdict::To(route.port as usize)
@@ -172,7 +172,7 @@ impl Element for IpLookup {
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         let Ok(table) = &*self.table else { return Ok(()) };
         if let Some(warning) = table.warning() {
-            cx.chatter(&warning);
+            cx.log(&warning);
         }
         self.file.as_deref().map_or(Ok(()), |file| table.load(file))
     }

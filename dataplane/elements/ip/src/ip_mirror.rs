@@ -61,7 +61,7 @@ fn mirror(packet: &mut Packet) -> Verdict {
 
 impl Element for IpMirror {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
-        cx.sift(batch, mirror);
+        cx.filter(batch, mirror);
     }
 }
 

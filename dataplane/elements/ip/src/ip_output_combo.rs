@@ -99,7 +99,7 @@ impl Element for IpOutputCombo {
                 cx.emit(1, copy);
             }
             let verdict = self.judge(&mut packet, now);
-            cx.settle(packet, verdict);
+            cx.apply(packet, verdict);
         }
     }
 }

@@ -289,7 +289,7 @@ impl Element for IpReassembler {
             |packet, verdict| match verdict {
                 Verdict::To(HELD) => drop(packet),
                 Verdict::To(other) if other >= OTHER => cx.stage(other - OTHER, packet),
-                other => cx.settle(packet, other),
+                other => cx.apply(packet, other),
             },
         );
         if self.joined > 0 {

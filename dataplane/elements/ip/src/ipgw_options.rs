@@ -203,7 +203,7 @@ impl IpGwOptions {
 impl Element for IpGwOptions {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         let now = cx.now();
-        cx.sift(batch, |packet| self.judge(packet, now));
+        cx.filter(batch, |packet| self.judge(packet, now));
     }
 }
 

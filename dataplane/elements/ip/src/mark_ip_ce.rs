@@ -64,7 +64,7 @@ fn mark(packet: &mut Packet, force: bool) -> Verdict {
 impl Element for MarkIpCe {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         let before = batch.len();
-        cx.sift(batch, |packet| mark(packet, self.force));
+        cx.filter(batch, |packet| mark(packet, self.force));
         self.drops += (before - batch.len()) as u64;
     }
 }

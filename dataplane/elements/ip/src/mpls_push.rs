@@ -228,7 +228,7 @@ impl MplsPush {
 impl Element for MplsPush {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         let two = cx.outputs() > 1;
-        cx.sift(batch, |packet| match self.apply(packet) {
+        cx.filter(batch, |packet| match self.apply(packet) {
             Verdict::To(_) if !two => Verdict::Pass,
             verdict => verdict,
         });

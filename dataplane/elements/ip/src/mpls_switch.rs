@@ -290,7 +290,7 @@ fn table(table: &Table) -> Result<&Labels, HandlerError> {
 impl Element for MplsSwitch {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         let Ok(labels) = &*self.labels else { return };
-        cx.sift(batch, |packet| outcome(self.switch(labels, packet), self.punt));
+        cx.filter(batch, |packet| outcome(self.switch(labels, packet), self.punt));
     }
 }
 

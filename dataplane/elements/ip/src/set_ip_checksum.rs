@@ -62,13 +62,13 @@ fn set(packet: &mut Packet) -> bool {
 impl Element for SetIpChecksum {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         let before = batch.len();
-        cx.sift(batch, |packet| match set(packet) {
+        cx.filter(batch, |packet| match set(packet) {
             true => Verdict::Pass,
             false => Verdict::drop(Bad::Length),
         });
         let bad = (before - batch.len()) as u64;
         if self.drops == 0 && bad > 0 {
-            cx.chatter("SetIPChecksum: bad input packet");
+            cx.log("SetIPChecksum: bad input packet");
         }
         self.drops += bad;
     }

@@ -77,7 +77,7 @@ impl SetIpDscp {
 
 impl Element for SetIpDscp {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
-        cx.sift(batch, |packet| set_tos(packet, 3, self.dscp << 2));
+        cx.filter(batch, |packet| set_tos(packet, 3, self.dscp << 2));
     }
 }
 

@@ -65,6 +65,6 @@ impl SetIpEcn {
 
 impl Element for SetIpEcn {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
-        cx.sift(batch, |packet| set_tos(packet, 0xfc, self.ecn));
+        cx.filter(batch, |packet| set_tos(packet, 0xfc, self.ecn));
     }
 }

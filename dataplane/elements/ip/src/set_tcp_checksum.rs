@@ -100,14 +100,14 @@ fn pseudo(ip: &Ipv4Header, protocol: u8, len: usize) -> thruway_wire::checksum::
 impl Element for SetTransportChecksum {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         let before = batch.len();
-        cx.sift(batch, |packet| match set(packet, self.udp, self.fix_offset) {
+        cx.filter(batch, |packet| match set(packet, self.udp, self.fix_offset) {
             Ok(()) => Verdict::Pass,
             Err(bad) => Verdict::drop(bad),
         });
         if batch.len() < before && !self.told {
             self.told = true;
             let name = if self.udp { "SetUDPChecksum" } else { "SetTCPChecksum" };
-            cx.chatter(&format!("{name}: bad lengths"));
+            cx.log(&format!("{name}: bad lengths"));
         }
     }
 }

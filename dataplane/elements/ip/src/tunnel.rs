@@ -98,8 +98,8 @@ impl End {
 impl Element for End {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         match self.entry {
-            true => cx.sift(batch, |packet| self.encap(packet)),
-            false => cx.sift(batch, |packet| self.decap(packet)),
+            true => cx.filter(batch, |packet| self.encap(packet)),
+            false => cx.filter(batch, |packet| self.decap(packet)),
         }
     }
 }

@@ -91,7 +91,7 @@ impl UdpIpEncap {
 
 impl Element for UdpIpEncap {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
-        cx.sift(batch, |packet| self.encap(packet));
+        cx.filter(batch, |packet| self.encap(packet));
     }
 }
 

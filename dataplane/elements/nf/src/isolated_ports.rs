@@ -244,7 +244,7 @@ impl IsolatedPorts {
         let watched =
             watched.and_then(|()| attached.eventfd.iter().try_for_each(|fd| cx.watch(fd)));
         if let Err(error) = watched {
-            cx.chatter(&format!("cannot watch the host: {error}"));
+            cx.log(&format!("cannot watch the host: {error}"));
         }
         if attached.ready().is_err() {
             cx.stop();

@@ -219,7 +219,7 @@ impl Nf {
             state.entries.iter_mut().for_each(|entries| entries.set_arena(arena.clone()));
             if let Err(error) = cx.watch(link.wake()) {
                 // The thread then sleeps for 100 ms at most.
-                cx.chatter(&format!("cannot watch an isolated function: {error}"));
+                cx.log(&format!("cannot watch an isolated function: {error}"));
             }
             state.link = Some(link);
             if let Some(threshold) = self.worker_threshold {

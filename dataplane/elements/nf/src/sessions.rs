@@ -377,7 +377,7 @@ mod tests {
             self.entries.end(&place);
         }
 
-        fn tell_ended(&mut self) {
+        fn notify_ended(&mut self) {
             while let Some(fcb) = self.entries.next_ended() {
                 if self.entries.knows(fcb) {
                     self.ring.push_back(Slot::Released(fcb));
@@ -434,7 +434,7 @@ mod tests {
                     0..4 => game.begin(),
                     4..9 => game.packet(nth),
                     9..11 => game.end(nth),
-                    11..13 => game.tell_ended(),
+                    11..13 => game.notify_ended(),
                     13..15 => game.works(nth),
                     _ => game.dies(),
                 }
@@ -443,7 +443,7 @@ mod tests {
             for _ in 0..game.open.len() {
                 game.end(0);
             }
-            game.tell_ended();
+            game.notify_ended();
             game.works(usize::MAX);
             prop_assert_eq!(&game.begun, &game.released);
             let mut free = HashSet::new();

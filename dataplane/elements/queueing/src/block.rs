@@ -34,7 +34,7 @@ impl Element for Block {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         let thresh = self.thresh;
         if thresh > 0 {
-            cx.sift(batch, |packet| match packet.anno_number(Anno::FWD_RATE) <= thresh {
+            cx.filter(batch, |packet| match packet.anno_number(Anno::FWD_RATE) <= thresh {
                 true => Verdict::Pass,
                 false => Verdict::To(1),
             });

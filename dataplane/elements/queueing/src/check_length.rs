@@ -66,7 +66,7 @@ impl Element for CheckLength {
 
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         let limit = (self.length as usize).min(self.port.get());
-        cx.sift(batch, |packet| match self.passes(packet, limit) {
+        cx.filter(batch, |packet| match self.passes(packet, limit) {
             true => Verdict::Pass,
             false => Verdict::reject(1, Long::Long),
         });

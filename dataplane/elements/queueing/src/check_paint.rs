@@ -48,7 +48,7 @@ struct CheckPaint {
 impl Element for CheckPaint {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         let (color, anno) = (u32::from(self.color), self.anno);
-        cx.sift(batch, |packet| match packet.anno_number(anno) == color {
+        cx.filter(batch, |packet| match packet.anno_number(anno) == color {
             true => Verdict::Pass,
             false => Verdict::reject(1, Other::Color),
         });

@@ -60,7 +60,7 @@ fn choose(data: &[u8], (offset, length): (usize, usize), outputs: usize) -> usiz
 impl Element for HashSwitch {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         let (outputs, bytes) = (cx.outputs(), (self.offset, self.length));
-        cx.sift(batch, |packet| match choose(packet.data(), bytes, outputs) {
+        cx.filter(batch, |packet| match choose(packet.data(), bytes, outputs) {
             0 => Verdict::Pass,
             output => Verdict::To(output),
         });

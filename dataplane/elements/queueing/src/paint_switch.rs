@@ -63,7 +63,7 @@ impl Element for PaintSwitch {
                     cx.emit(outputs - 1, packet);
                 }
                 color if color < outputs => cx.emit(color, packet),
-                _ => cx.settle(packet, Verdict::drop(Homeless::NoOutput)),
+                _ => cx.apply(packet, Verdict::drop(Homeless::NoOutput)),
             }
         }
     }

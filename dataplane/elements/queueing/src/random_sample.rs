@@ -94,7 +94,7 @@ impl Element for RandomSample {
         if !self.active {
             return;
         }
-        cx.sift(batch, |_| {
+        cx.filter(batch, |_| {
             if self.random.hits(self.pass) {
                 return Verdict::Pass;
             }

@@ -51,7 +51,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
 impl Element for RandomSwitch {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         let outputs = cx.outputs() as u64;
-        cx.sift(batch, |_| match self.random.below(outputs) as usize {
+        cx.filter(batch, |_| match self.random.below(outputs) as usize {
             0 => Verdict::Pass,
             output => Verdict::To(output),
         });

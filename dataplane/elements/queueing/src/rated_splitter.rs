@@ -93,7 +93,7 @@ impl Element for RatedSplitter {
         if left == batch.len() {
             return;
         }
-        cx.sift(batch, |_| match left {
+        cx.filter(batch, |_| match left {
             0 => Verdict::reject(1, Excess::Rate),
             _ => {
                 left -= 1;

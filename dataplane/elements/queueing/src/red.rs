@@ -276,7 +276,7 @@ impl Element for Red {
         // Each packet is judged by the length that the queues have when packets go one by one:
         // those of this batch that passed are in, or those behind it are not out yet.
         let mut len = self.queued(cx) + if pulled { batch.len() as u64 } else { 0 };
-        cx.sift(batch, |_| {
+        cx.filter(batch, |_| {
             len -= u64::from(pulled);
             if self.marker.marks(now, len) {
                 self.drops += 1;

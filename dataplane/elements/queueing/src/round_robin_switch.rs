@@ -34,7 +34,7 @@ struct RoundRobinSwitch {
 impl Element for RoundRobinSwitch {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         let outputs = cx.outputs();
-        cx.sift(batch, |_| {
+        cx.filter(batch, |_| {
             let port = self.next;
             self.next = if port + 1 >= outputs { 0 } else { port + 1 };
             if port == 0 { Verdict::Pass } else { Verdict::To(port) }

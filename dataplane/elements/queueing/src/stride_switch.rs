@@ -53,7 +53,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
 
 impl Element for StrideSwitch {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
-        cx.sift(batch, |_| {
+        cx.filter(batch, |_| {
             let mut verdict = Verdict::drop(Homeless::NoTickets);
             self.strides.turn(|output| {
                 verdict = if output == 0 { Verdict::Pass } else { Verdict::To(output) };

@@ -83,7 +83,7 @@ impl Host for Alone {
     fn manage_stops(&mut self, _: u32, _: bool) -> Result<(), String> {
         Ok(())
     }
-    fn chatter(&mut self, line: &str) {
+    fn log(&mut self, line: &str) {
         self.lines.push(line.to_owned());
     }
     fn find(&self, _: u32, _: &str) -> Option<u32> {

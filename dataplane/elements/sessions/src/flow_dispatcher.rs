@@ -287,7 +287,7 @@ impl Element for FlowDispatcher {
         if batch.len() > MAX_BATCH {
             for packet in batch.drain() {
                 let port = port_of(cx, &packet);
-                cx.settle(packet, verdict(port));
+                cx.apply(packet, verdict(port));
             }
             return;
         }

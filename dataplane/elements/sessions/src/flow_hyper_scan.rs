@@ -127,7 +127,7 @@ impl Element for FlowHyperScan {
         let before = self.scan.counts.matches;
         cx.per_session(&mut self.scan, batch);
         if self.verbose {
-            (before..self.scan.counts.matches).for_each(|_| cx.chatter("MATCHED"));
+            (before..self.scan.counts.matches).for_each(|_| cx.log("MATCHED"));
         }
     }
 }

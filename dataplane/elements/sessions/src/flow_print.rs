@@ -117,7 +117,7 @@ fn build(_args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
 impl Element for FlowPrint {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         cx.per_session(&mut self.runs, batch);
-        self.runs.runs.drain(..).for_each(|run| cx.chatter(&run.line()));
+        self.runs.runs.drain(..).for_each(|run| cx.log(&run.line()));
     }
 }
 

@@ -168,7 +168,7 @@ const LOG_EVERY_NS: i64 = 100_000_000;
 /// Where blocks are logged.
 enum LogTo {
     Nowhere,
-    Chatter,
+    LogSink,
     File(String, Option<File>),
 }
 
@@ -299,7 +299,7 @@ impl Nat {
         let rules = Rules::parse(args, own)?;
         let log = match args.text("LOG") {
             None => LogTo::Nowhere,
-            Some("-") => LogTo::Chatter,
+            Some("-") => LogTo::LogSink,
             Some(_) => LogTo::File(args.get("LOG")?, None),
         };
         let (made_of, filter) = layout(args, &rules, !matches!(log, LogTo::Nowhere))?;
@@ -333,8 +333,8 @@ impl Nat {
             LogTo::File(name, Some(file)) => file
                 .write_all(self.text.as_bytes())
                 .map_err(|error| format!("LOG {name}: {error}; events were lost")),
-            LogTo::Chatter => {
-                self.text.lines().for_each(|line| cx.chatter(line));
+            LogTo::LogSink => {
+                self.text.lines().for_each(|line| cx.log(line));
                 Ok(())
             }
             _ => Ok(()),
@@ -385,7 +385,7 @@ impl Element for Nat {
 
     fn timer(&mut self, cx: &mut Cx<'_>, _token: u32) {
         if let Err(error) = self.write_log(cx) {
-            cx.chatter(&error);
+            cx.log(&error);
         }
         cx.set_timer(0, cx.now().saturating_add(LOG_EVERY_NS));
     }

@@ -187,7 +187,7 @@ impl SessionStats {
     fn account(&mut self, cx: &mut Cx<'_>, outcome: Outcome) {
         self.ledger.lose(outcome.lost);
         if let Some(error) = outcome.error {
-            cx.chatter(&error);
+            cx.log(&error);
         }
     }
 

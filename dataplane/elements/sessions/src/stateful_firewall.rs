@@ -142,7 +142,7 @@ fn lines(numbers: impl Iterator<Item = u64>) -> String {
 impl Element for StatefulFirewall {
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         for warning in self.guard.policy().warnings() {
-            cx.chatter(warning);
+            cx.log(warning);
         }
         Ok(())
     }

@@ -91,7 +91,7 @@ impl Element for IpIn {
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
         let is_pressed = self.pressing.is_felt(cx);
         let refuses_unseen = self.refuses_unseen.1;
-        cx.sift(batch, |packet| match enter(packet, is_pressed, refuses_unseen) {
+        cx.filter(batch, |packet| match enter(packet, is_pressed, refuses_unseen) {
             Ok(()) => Verdict::Pass,
             Err(reason) => Verdict::Drop(reason),
         });
@@ -143,7 +143,7 @@ struct IpOut;
 
 impl Element for IpOut {
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
-        cx.sift(batch, leave);
+        cx.filter(batch, leave);
         cx.pass_on(port, batch);
     }
 }

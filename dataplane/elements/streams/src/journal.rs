@@ -150,7 +150,7 @@ impl<R> Journal<R> {
                 self.lost += count as u64;
                 let path = self.path.as_deref().unwrap_or("");
                 if !std::mem::replace(&mut self.is_told, true) {
-                    cx.chatter(&format!("cannot write '{path}': {error}"));
+                    cx.log(&format!("cannot write '{path}': {error}"));
                 }
             }
         }

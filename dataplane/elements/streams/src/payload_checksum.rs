@@ -64,7 +64,7 @@ pub static ENTRY: Entry = Entry::new(
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
 struct State {
-    ways: [Way; 2],
+    paths: [Way; 2],
     parties: Parties,
 }
 
@@ -131,18 +131,18 @@ impl StreamFunction for Summer {
             if len == 0 {
                 return Next::Continue;
             }
-            state.ways[way].add(chunk);
+            state.paths[way].add(chunk);
             self.bytes[way] += len as u64;
             data.advance(len);
         }
     }
 
     fn ended(&mut self, state: &State) {
-        if state.ways.iter().all(|way| way.bytes == 0) {
+        if state.paths.iter().all(|way| way.bytes == 0) {
             return;
         }
         self.sessions += 1;
-        for (sum, way) in self.sums.iter_mut().zip(&state.ways) {
+        for (sum, way) in self.sums.iter_mut().zip(&state.paths) {
             *sum = sum.wrapping_add(way.sum().into());
         }
         self.journal.push(*state);
@@ -151,7 +151,7 @@ impl StreamFunction for Summer {
 
 /// The line of a record.
 fn line(state: &State, out: &mut String) {
-    let [sent, replied] = state.ways.map(|way| format!("{},{:08x}", way.bytes, way.sum()));
+    let [sent, replied] = state.paths.map(|way| format!("{},{:08x}", way.bytes, way.sum()));
     let _ = writeln!(out, "{},{sent},{replied}", state.parties); // a String does not fail
 }
 

@@ -108,7 +108,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
 impl Element for UdpIn {
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
         let is_pressed = self.pressing.is_felt(cx);
-        cx.sift(batch, |packet| match self.enter(packet, is_pressed) {
+        cx.filter(batch, |packet| match self.enter(packet, is_pressed) {
             Ok(()) => Verdict::Pass,
             Err(reason) => Verdict::Drop(reason),
         });
@@ -181,7 +181,7 @@ struct UdpOut;
 
 impl Element for UdpOut {
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
-        cx.sift(batch, leave);
+        cx.filter(batch, leave);
         cx.pass_on(port, batch);
     }
 }

@@ -184,7 +184,7 @@ impl Element for WordMatcher {
         let before = matcher.acts.totals.matches;
         cx.per_stream(&mut self.stage, matcher, port, batch);
         if self.tells {
-            (before..matcher.acts.totals.matches).for_each(|_| cx.chatter("Attack found !"));
+            (before..matcher.acts.totals.matches).for_each(|_| cx.log("Attack found !"));
         }
     }
 

@@ -9,5 +9,5 @@ pub fn say(cx: &mut Cx<'_>, what: &str) {
         Some((name, class)) => format!("{name} :: {class}: {what}"),
         None => what.to_owned(),
     };
-    cx.chatter(&line);
+    cx.log(&line);
 }

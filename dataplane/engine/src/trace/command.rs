@@ -33,12 +33,12 @@ const COUNT_MAX: u64 = 1_000_000;
 pub(crate) type Each<'a> = dyn FnMut(usize, Order) -> Result<Vec<Event>, HandlerError> + 'a;
 
 /// What belongs to a router, for commands.
-pub(crate) struct Place<'a> {
+pub(crate) struct Scope<'a> {
     pub layout: &'a Layout,
     pub control: &'a Control,
 }
 
-impl Place<'_> {
+impl Scope<'_> {
     fn threads(&self) -> usize {
         self.control.stats().len().max(1)
     }

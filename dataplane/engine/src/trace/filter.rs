@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     /// An Ethernet frame with a UDP packet to port 53.
-    fn question() -> Packet {
+    fn probe() -> Packet {
         let mut bytes = vec![2; 12];
         bytes.extend([8, 0, 0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0]);
         bytes.extend([10, 0, 0, 1, 10, 0, 0, 2, 0x9c, 0x40, 0, 53, 0, 8, 0, 0]);
@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn packets_are_looked_at_with_and_without_their_frame() {
         let holds = |filter: &str, packet: &Packet| Filter::parse(filter).unwrap().holds(packet);
-        let mut packet = question();
+        let mut packet = probe();
         for filter in ["udp", "udp dst port 53", "-", "ip", "12/0800", "src host 10.0.0.1"] {
             assert!(holds(filter, &packet), "{filter}");
         }
@@ -85,7 +85,7 @@ mod tests {
         }
         assert!(packet.pull(14));
         assert!(holds("udp dst port 53", &packet) && !holds("12/0800", &packet));
-        let mut marked = question();
+        let mut marked = probe();
         marked.set_mac_offset(0);
         assert!(marked.pull(14));
         assert!(holds("12/0800", &marked) && holds("udp dst port 53", &marked));

@@ -16,7 +16,7 @@ mod filter;
 mod follow;
 mod tracer;
 
-pub(crate) use command::Place;
+pub(crate) use command::Scope;
 pub use event::SHOT_MAX;
 pub(crate) use event::{Event, Shot, What};
 pub use filter::Filter;

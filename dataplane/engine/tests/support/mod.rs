@@ -18,8 +18,23 @@ pub const SIGNAL: i32 = 10;
 
 /// The test's elements.
 pub static REGISTRY: Registry = Registry(&[&[
-    &SOURCE, &RECORD, &COPY, &SPLIT, &TICK, &SINK, &PULLER, &STORE, &PLACE, &BURST, &EITHER,
-    &REFUSE, &BOMB, &SINGLE, &HAND, &AWAIT, &ASK,
+    &SOURCE,
+    &RECORD,
+    &COPY,
+    &SPLIT,
+    &TICK,
+    &SINK,
+    &PULLER,
+    &STORE,
+    &STATIC_THREADS,
+    &BURST,
+    &EITHER,
+    &REFUSE,
+    &BOMB,
+    &SINGLE,
+    &HAND,
+    &AWAIT,
+    &ASK,
 ]]);
 
 static SOURCE: Entry = Entry::new(
@@ -99,12 +114,12 @@ simple!(RECORD, "Record", "1/0-1", "a/a", |args: &Args<'_>| Ok(Box::new(Record(
 simple!(COPY, "Copy", "1/-", "h/h", |_: &Args<'_>| Ok(Box::new(Copy0)));
 simple!(SPLIT, "Split", "1/2", "a/ah", |_: &Args<'_>| Ok(Box::new(Split)));
 simple!(SINK, "Sink", "1/0", "h/h", |_: &Args<'_>| Ok(Box::new(Sink)));
-static PLACE: Entry = Entry::new(
+static STATIC_THREADS: Entry = Entry::new(
     Spec {
         name: "StaticThreadSched",
         ports: "0/0",
         args: &[Arg::rest("PLACE", Ty::Any, "")],
-        purpose: Purpose::PlaceTasks,
+        purpose: Purpose::AssignTasks,
         ..Spec::DEFAULT
     },
     |_args| Ok(Box::new(Sink)),
@@ -139,7 +154,7 @@ struct Split;
 
 impl Element for Split {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
-        cx.sift(batch, |p| if p.data()[0] % 2 == 1 { Verdict::To(1) } else { Verdict::Pass });
+        cx.filter(batch, |p| if p.data()[0] % 2 == 1 { Verdict::To(1) } else { Verdict::Pass });
     }
 }
 
@@ -254,7 +269,7 @@ struct Refuse;
 
 impl Element for Refuse {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
-        cx.sift(batch, |packet| match packet.data()[0] {
+        cx.filter(batch, |packet| match packet.data()[0] {
             ..4 => Verdict::drop(Refused::Low),
             8.. => Verdict::reject(1, Refused::High),
             _ => Verdict::Pass,

@@ -99,10 +99,10 @@ fn servers_come_and_go() {
             ("remove", INSIDE[1], &[0, 2]),
             ("add", INSIDE[1], &[0, 1, 2]),
         ] {
-            let (code, said) = control.ask(&format!("WRITE balancer.{handler} {server}"));
-            assert_eq!(code, 200, "{handler}: {said}");
+            let (code, sent) = control.ask(&format!("WRITE balancer.{handler} {server}"));
+            assert_eq!(code, 200, "{handler}: {sent}");
             assert_served_by(&lab, serving);
-            talks.iter_mut().for_each(Talk::say);
+            talks.iter_mut().for_each(Talk::echo);
         }
         loading.join().expect("no request fails");
     });

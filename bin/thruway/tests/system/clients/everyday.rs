@@ -11,7 +11,7 @@ use super::sockets::{Echo, Exchange, Raw, SYN, Talk, ask, ask_at_length, refused
 use crate::network::Namespace;
 use crate::process::{LIMIT, Running, need, wait_for};
 use crate::router::hops;
-use crate::traffic::iperf_both_ways;
+use crate::traffic::iperf_both_directions;
 use crate::web::{Files, Web, fetch_many, get, load, put};
 
 /// All hosts inside ping one outside, with the same identifier.
@@ -61,8 +61,8 @@ pub fn uplink_mtu(lab: &Lab) {
     let ping = |length: u32| format!("ping -n -c 1 -W 2 -M do -s {length} {server}");
     lab.middle.ip(&format!("link set wan0 mtu {UPLINK_MTU}"));
     wait_for("the error about a packet that is longer than the uplink's MTU", || {
-        let said = client.run(&ping(1450)).stdout;
-        said.contains(&format!("mtu = {UPLINK_MTU}")).then_some(())
+        let sent = client.run(&ping(1450)).stdout;
+        sent.contains(&format!("mtu = {UPLINK_MTU}")).then_some(())
     });
     client.succeed(&ping(UPLINK_MTU - 28));
     lab.middle.ip("link set wan0 mtu 1500");
@@ -137,20 +137,20 @@ pub fn requests(lab: &Lab) {
 
 /// A connection is used before, during and after some work.
 pub fn talk_beside(mut talk: Talk, work: impl FnOnce() + Send) {
-    talk.say();
+    talk.echo();
     std::thread::scope(|scope| {
         let working = scope.spawn(work);
         while !working.is_finished() {
-            talk.say();
+            talk.echo();
             std::thread::sleep(Duration::from_millis(20));
         }
     });
-    talk.say();
+    talk.echo();
 }
 
 /// TCP and UDP at full speed, each way.
 pub fn streams(lab: &Lab) {
-    iperf_both_ways(&lab.inside[0], &lab.outside[0], OUTSIDE[0]);
+    iperf_both_directions(&lab.inside[0], &lab.outside[0], OUTSIDE[0]);
 }
 
 /// Connections that are asked for in the flood.
@@ -173,5 +173,5 @@ pub fn flood(lab: &Lab, target: SocketAddrV4) {
             }
         }
     });
-    Talk::new(&lab.inside[1], at(OUTSIDE[0], 7)).say();
+    Talk::new(&lab.inside[1], at(OUTSIDE[0], 7)).echo();
 }

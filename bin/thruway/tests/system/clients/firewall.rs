@@ -10,7 +10,7 @@ use super::sockets::{Echo, unanswered};
 use super::strays::strays;
 use crate::process::privileged;
 use crate::trials::undergo;
-use crate::web::{Files, fetch_many, no_way};
+use crate::web::{Files, expect_unreachable, fetch_many};
 
 /// What runs in the middle lets TCP to port 80 of the second host inside in, and answers.
 const TRIALS: &[Trial] = &[
@@ -90,8 +90,8 @@ fn locked(lab: &Lab) {
     let _web = Files::new().serve(&lab.inside[0], "inside");
     let _echo = Echo::new(&lab.inside[0], 53);
     let (client, server) = (&lab.outside[0], INSIDE[0]);
-    no_way(client, &format!("http://{server}/who"));
-    no_way(client, &format!("http://{}:81/", INSIDE[1]));
+    expect_unreachable(client, &format!("http://{server}/who"));
+    expect_unreachable(client, &format!("http://{}:81/", INSIDE[1]));
     assert!(unanswered(client, at(server, 53)));
     assert_eq!(client.run(&format!("ping -n -c 2 -i 0.1 -W 0.5 {server}")).code(), 1);
 }

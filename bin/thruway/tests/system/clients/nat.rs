@@ -12,7 +12,7 @@ use super::sockets::{Echo, ask};
 use super::strays::strays;
 use crate::process::{Done, privileged, run, wait_for};
 use crate::trials::undergo;
-use crate::web::{Files, fetch_many, get, no_way, put};
+use crate::web::{Files, expect_unreachable, fetch_many, get, put};
 
 /// What runs in the middle forwards TCP port 8080 of [`PUBLIC`] to port 80 of the second host
 /// inside, and UDP port 5353 to its port 53, and translates what goes out to [`PUBLIC`].
@@ -185,7 +185,7 @@ fn forwarded(lab: &Lab) {
     // The server inside goes on as a client, too.
     let ping = lab.inside[1].succeed(&format!("ping -n -c 1 -W 2 {}", OUTSIDE[0]));
     assert!(ping.contains("1 received"), "{ping}");
-    no_way(client, &format!("http://{PUBLIC}:8081/"));
+    expect_unreachable(client, &format!("http://{PUBLIC}:8081/"));
 }
 
 /// Clients inside use the server by its address outside, and are seen as from there (RFC 4787,

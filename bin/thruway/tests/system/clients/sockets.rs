@@ -97,7 +97,7 @@ fn echo_streams(listener: &TcpListener, streams: &mut Vec<TcpStream>) {
 /// A connection to an [`Echo`].
 pub struct Talk {
     stream: TcpStream,
-    said: u32,
+    sent: u32,
 }
 
 impl Talk {
@@ -107,18 +107,18 @@ impl Talk {
         let stream = client.within(|| TcpStream::connect_timeout(&server.into(), LIMIT));
         let stream = stream.unwrap_or_else(|error| panic!("{server}: {error}"));
         stream.set_read_timeout(Some(LIMIT)).expect("a time limit");
-        Talk { stream, said: 0 }
+        Talk { stream, sent: 0 }
     }
 
     /// Says something, which must come back.
     #[track_caller]
-    pub fn say(&mut self) {
-        self.said += 1;
-        let said = self.said.to_be_bytes();
-        self.stream.write_all(&said).expect("the connection is there");
+    pub fn echo(&mut self) {
+        self.sent += 1;
+        let sent = self.sent.to_be_bytes();
+        self.stream.write_all(&sent).expect("the connection is there");
         let mut heard = [0; 4];
         self.stream.read_exact(&mut heard).expect("the connection is there");
-        assert_eq!(heard, said);
+        assert_eq!(heard, sent);
     }
 }
 

@@ -6,11 +6,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::network::{Namespace, Network, Site};
+use crate::network::{HostConfig, Namespace, Network};
 use crate::process::{Running, need, privileged, root, wait_for};
 
-const CLIENT: Site = Site { addresses: &["10.0.0.1/24", "fd00::1/64"], routers: &[] };
-const SERVER: Site = Site { addresses: &["10.0.0.2/24", "fd00::2/64"], routers: &[] };
+const CLIENT: HostConfig = HostConfig { addresses: &["10.0.0.1/24", "fd00::1/64"], routers: &[] };
+const SERVER: HostConfig = HostConfig { addresses: &["10.0.0.2/24", "fd00::2/64"], routers: &[] };
 const SERVER_ADDRESS: &str = "10.0.0.2";
 
 /// What must not arrive.

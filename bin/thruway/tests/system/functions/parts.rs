@@ -59,10 +59,10 @@ fn play(part: &str) -> ExitCode {
         "mute" => loop {
             std::thread::sleep(Duration::from_secs(1000));
         },
-        "lies" => return lie(number),
+        "lies" => return break_protocol(number),
         "replaces" => return isolated::replace(number),
         "holds" => return isolated::hold_back(),
-        "lies-of-streams" => return isolated::lie(number),
+        "lies-of-streams" => return isolated::break_protocol(number),
         "counts" => return super::sessions::play(number != 0),
         _ => {}
     }
@@ -77,7 +77,7 @@ fn play(part: &str) -> ExitCode {
 }
 
 /// Breaks the protocol at the packet of this number: the library would not let it.
-fn lie(number: u64) -> ExitCode {
+fn break_protocol(number: u64) -> ExitCode {
     let name = Hello::name_from("liar");
     let hello = Hello { wake: Wake::Futex, outputs: 1, scratch_len: 0, stream: 0, name };
     let mut attached = attach(&hello).expect("a host");

@@ -29,7 +29,7 @@ fn slept(pid: u64) -> u64 {
 }
 
 /// Sleeps and wake-ups of the threads, as `statistics` tells them.
-fn told(client: &mut Client) -> (u64, u64) {
+fn wake_counts(client: &mut Client) -> (u64, u64) {
     let text = client.read("statistics");
     let lines = text.lines().filter(|line| line.starts_with("sleep\t"));
     let of = |line: &str, at: usize| line.split('\t').nth(at).and_then(|word| word.parse().ok());
@@ -64,7 +64,7 @@ fn load(name: &str, text: &str, threads: u32, nf: Option<&str>) -> Took {
     let mut client = Client::unix(&socket);
     let function = nf.map(|nf| client.number(&format!("{nf}.pid")));
     let counts = |client: &mut Client| {
-        let (sleeps, rings) = told(client);
+        let (sleeps, rings) = wake_counts(client);
         let woken = nf.map_or(0, |nf| client.number(&format!("{nf}.wake_ups")));
         [sleeps, slept(u64::from(driver.pid())), rings, woken, function.map_or(0, slept)]
     };

@@ -54,7 +54,7 @@ struct Lab {
     network: Network,
     dir: TempDir,
     manager: Manager,
-    told: Mutex<Receiver<Event>>,
+    received: Mutex<Receiver<Event>>,
 }
 
 impl Lab {
@@ -63,12 +63,12 @@ impl Lab {
         let state = dir.path().join("state");
         let store = Store::open(&state).expect("a store");
         let config = SupervisorConfig::new(state, env!("CARGO_BIN_EXE_thruway"));
-        let (sender, told) = channel();
+        let (sender, received) = channel();
         let planes = Supervisor::start(config, sender).expect("a free state");
         let events = Arc::<EventLog>::default();
         let manager = Manager::new(store, Arc::new(planes), Arc::new(Trusting), events);
-        let (manager, told) = (manager.expect("a manager"), Mutex::new(told));
-        Lab { network: Network::new(&LAN, &WAN), dir, manager, told }
+        let (manager, received) = (manager.expect("a manager"), Mutex::new(received));
+        Lab { network: Network::new(&LAN, &WAN), dir, manager, received }
     }
 
     /// With two versions of the function, and a chain that runs the first one; its process.
@@ -264,10 +264,10 @@ fn an_executable_that_is_not_as_declared_never_runs() {
     assert_eq!(lab.label(), "1", "what ran runs on");
     // It is tried again and again, and told once.
     std::thread::sleep(Duration::from_secs(5));
-    let told = lab.told.lock().expect("no panic");
-    let refused = told.try_iter().filter(|event| event.reason == "FunctionNotVerified");
+    let received = lab.received.lock().expect("no panic");
+    let refused = received.try_iter().filter(|event| event.reason == "FunctionNotVerified");
     assert_eq!(refused.count(), 1);
-    drop(told);
+    drop(received);
     lab.write("second", b'2');
     assert_eq!(lab.runs(2), pid, "the manager tries again by itself");
     assert_eq!(lab.label(), "2");

@@ -85,7 +85,7 @@ impl Keeper {
     }
 
     /// Says a line, and waits for no answer.
-    pub fn say(&mut self, line: &str) {
+    pub fn send(&mut self, line: &str) {
         writeln!(self.input, "{line}").expect("it listens");
     }
 
@@ -168,34 +168,34 @@ impl Lab {
     }
 
     /// Tells the manager what is asked for; it may be killed meanwhile.
-    pub fn tell(&mut self) {
+    pub fn declare(&mut self) {
         let line = json!(self.asked).to_string();
-        self.keeper().say(&line);
+        self.keeper().send(&line);
     }
 
     /// The same, and waits for its word.
     pub fn converge(&mut self) {
-        self.tell();
+        self.declare();
         self.keeper().answer();
     }
 
     /// The status of a chain.
     pub fn status(&mut self, name: &str) -> ChainStatus {
-        self.keeper().say("status");
+        self.keeper().send("status");
         let all = self.keeper().answer();
         serde_json::from_value(all[name].clone()).unwrap_or_default()
     }
 
     /// Unknown processes.
     pub fn unknown(&mut self) -> Vec<u64> {
-        self.keeper().say("unknown");
+        self.keeper().send("unknown");
         let pids = self.keeper().answer();
         pids.as_array().expect("a list").iter().filter_map(Value::as_u64).collect()
     }
 
     /// What happened since the last call, as `CHAIN REASON`.
     pub fn events(&mut self) -> Vec<String> {
-        self.keeper().say("events");
+        self.keeper().send("events");
         let events = self.keeper().answer();
         let text = |event: &Value, name: &str| event[name].as_str().unwrap_or("").to_owned();
         let lines = events.as_array().expect("a list").iter();

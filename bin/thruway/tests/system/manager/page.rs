@@ -54,11 +54,11 @@ impl Server {
             let state = dir.path().join("state");
             let store = Store::open(&state).expect("a store");
             let config = SupervisorConfig::new(state, env!("CARGO_BIN_EXE_thruway"));
-            let (sender, told) = channel();
+            let (sender, received) = channel();
             let planes = Arc::new(Supervisor::start(config, sender).expect("a free state"));
             let events = Arc::<EventLog>::default();
             let log = Arc::clone(&events);
-            std::thread::spawn(move || told.into_iter().for_each(|event| log.emit(event)));
+            std::thread::spawn(move || received.into_iter().for_each(|event| log.emit(event)));
             let manager = Manager::new(store, Arc::clone(&planes) as _, Arc::new(Trusting), events);
             let manager = Arc::new(manager.expect("a manager"));
             let (end, ending) = watch::channel(false);

@@ -37,7 +37,7 @@ fn life(lab: &mut Lab, round: u64, dice: &mut Dice) {
         lab.processes_of("passing").into_iter().for_each(|pid| signal(pid, Signal::KILL));
     }
     lab.begin(None);
-    lab.tell();
+    lab.declare();
     // At any moment from its start on, or in the milliseconds in which it starts a process.
     let span = match round.is_multiple_of(2) {
         true => 60_000,

@@ -10,12 +10,12 @@ use thruway_sync::atomic::{AtomicBool, Ordering};
 use super::keeper::{Lab, signal, spec};
 use super::{connect, counted, echo, talk};
 use crate::control::Client;
-use crate::network::{Network, Site};
+use crate::network::{HostConfig, Network};
 use crate::process::{LIMIT, privileged, wait_for};
 use crate::sockets::round_trip;
 
-pub const LAN: Site = Site { addresses: &["10.4.0.1/24"], routers: &[] };
-pub const WAN: Site = Site { addresses: &["10.4.0.2/24"], routers: &[] };
+pub const LAN: HostConfig = HostConfig { addresses: &["10.4.0.1/24"], routers: &[] };
+pub const WAN: HostConfig = HostConfig { addresses: &["10.4.0.2/24"], routers: &[] };
 /// Hot swaps under traffic.
 const SWAPS: u32 = 10;
 /// Every so many swaps the manager is killed meanwhile.
@@ -189,7 +189,7 @@ fn swap_on(lab: &mut Lab, network: &Network, pid: u32) {
         let rules = if number == SWAPS { "deny all" } else { "allow udp" };
         lab.set("web", spec(cable(rules, number)));
         if number.is_multiple_of(KILL) {
-            lab.tell();
+            lab.declare();
             std::thread::sleep(Duration::from_millis(u64::from(number) * 2));
             lab.kill();
             lab.begin(Some(&network.middle));

@@ -296,14 +296,14 @@ fn planned(case: &Case, costs: &[(String, f64)], rate: f64) -> Value {
 /// What the plan says: the functions of each core's task in the order of the chain, and which task
 /// breaks first, at what rate.
 #[derive(Debug)]
-struct Told {
+struct Prediction {
     tasks: Vec<Vec<String>>,
     first: usize,
     rate: f64,
 }
 
-impl Told {
-    fn of(answer: &Value, rate: f64) -> Told {
+impl Prediction {
+    fn of(answer: &Value, rate: f64) -> Prediction {
         let cores = answer["hosts"][0]["cores"].as_array().expect("cores").iter();
         let limit = &answer["first_break"]["limit"];
         assert_eq!(limit["resource"], "core", "{answer}");
@@ -320,7 +320,7 @@ impl Told {
         let first = all.iter().position(|(is_first, _)| *is_first).expect("a core");
         let factor = answer["first_break"]["factor"].as_f64().expect("a factor");
         let tasks = all.into_iter().map(|(_, names)| names).collect();
-        Told { tasks, first, rate: rate * factor }
+        Prediction { tasks, first, rate: rate * factor }
     }
 
     /// The configuration that it says.
@@ -355,28 +355,29 @@ fn compare(case: &Case, time: Duration) -> Result<(), String> {
     // One core cannot do it all, and two can.
     let (sum, most) = (costs.iter().map(|one| one.1).sum::<f64>(), costs.iter().map(|one| one.1));
     let rate = 1e9 / (sum.mul_add(0.5, most.fold(0.0, f64::max) * 0.5));
-    let told = Told::of(&planned(case, &costs, rate), rate);
-    println!("{}: {costs:.0?}, up to {spread:.3} apart\n  {told:.0?}", case.name);
-    if !told.tasks[told.first].iter().any(|name| name == case.first) {
-        return Err(format!("{}: it names {:?}", case.name, told.tasks[told.first]));
+    let predicted = Prediction::of(&planned(case, &costs, rate), rate);
+    println!("{}: {costs:.0?}, up to {spread:.3} apart\n  {predicted:.0?}", case.name);
+    if !predicted.tasks[predicted.first].iter().any(|name| name == case.first) {
+        return Err(format!("{}: it names {:?}", case.name, predicted.tasks[predicted.first]));
     }
     let is_isolated = case.isolated.is_some();
-    let mut lab = Lab::new(&told.text(is_isolated), if is_isolated { 1 } else { 2 }, is_isolated);
-    let runs = LOADS.map(|load| (load, lab.offer(told.rate * load, time)));
+    let mut lab =
+        Lab::new(&predicted.text(is_isolated), if is_isolated { 1 } else { 2 }, is_isolated);
+    let runs = LOADS.map(|load| (load, lab.offer(predicted.rate * load, time)));
     lab.driver.interrupt().expect(0);
-    judge(case.name, &told, if is_isolated { [0, 2] } else { [0, 1] }, &runs, spread)
+    judge(case.name, &predicted, if is_isolated { [0, 2] } else { [0, 1] }, &runs, spread)
 }
 
 /// Whether what the plan says breaks first does, at the rate that it says. `tasks`: whose times are
 /// those of the plan's first and second task; `spread`: of what was measured alone.
 fn judge(
     name: &str,
-    told: &Told,
+    predicted: &Prediction,
     tasks: [usize; 2],
     runs: &[(f64, Seen)],
     spread: f64,
 ) -> Result<(), String> {
-    let (first, other) = (tasks[told.first], tasks[1 - told.first]);
+    let (first, other) = (tasks[predicted.first], tasks[1 - predicted.first]);
     let over = runs.iter().filter(|(load, _)| *load > 1.0);
     let full = Measured::of(over.map(|(_, seen)| seen.cost(first)).collect());
     let tolerance = tolerance(spread.max(full.spread));
@@ -391,7 +392,7 @@ fn judge(
             seen.rate(first)
         );
         let problem = if *load > 1.0 {
-            overloaded(told, seen, (own, others), seen.had(other))
+            overloaded(predicted, seen, (own, others), seen.had(other))
         } else {
             // Of less time the same work is a larger part. When a task waits most of the time, the
             // share is a small number by a small number, and says nothing.
@@ -408,7 +409,7 @@ fn judge(
         }
     }
     let over = runs.iter().filter(|(load, _)| *load > 1.0);
-    let ratios: Vec<f64> = over.map(|(_, seen)| seen.rate(first) / told.rate).collect();
+    let ratios: Vec<f64> = over.map(|(_, seen)| seen.rate(first) / predicted.rate).collect();
     let ratio = ratios.iter().sum::<f64>() / ratios.len() as f64;
     println!(
         "  it breaks at {ratio:.3} of the rate that was told; {tolerance:.3} more or less is right"
@@ -422,13 +423,13 @@ fn judge(
 /// What is wrong where more is offered than the plan says can be: `shares` of the one that is to be
 /// full and of the other, which `had` so much of a processor.
 fn overloaded(
-    told: &Told,
+    predicted: &Prediction,
     seen: &Seen,
     (own, others): (f64, f64),
     had: f64,
 ) -> Option<&'static str> {
     let Seen { due, made, done, .. } = seen;
-    if told.first == 1 && had <= HAD {
+    if predicted.first == 1 && had <= HAD {
         // Who makes packets had too little of a processor to make so many. At which rate the first
         // is full is compared in any case.
         return None;
@@ -440,7 +441,7 @@ fn overloaded(
         return Some("the other one is as full");
     }
     // Where it is behind a queue, that overflows; where it is in front, packets come late.
-    let lost = if told.first == 1 { made - done } else { due - made };
+    let lost = if predicted.first == 1 { made - done } else { due - made };
     (lost < due * 0.05).then_some("nothing is lost in front of it")
 }
 

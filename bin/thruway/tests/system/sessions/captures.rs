@@ -92,26 +92,26 @@ fn see(files: &[PathBuf]) -> Seen {
     let (mut packets, mut unread) = (0, 0);
     for at in 0..files.len() {
         wait_for("the end of the capture", || {
-            (asked.told(&["read", &format!("s{at}.active")]).trim() == "false").then_some(())
+            (asked.output(&["read", &format!("s{at}.active")]).trim() == "false").then_some(())
         });
         let came = asked.number(&format!("s{at}.count"));
-        let drops = sum(&asked.told(&["read", &format!("fc{at}.drops")]));
+        let drops = sum(&asked.output(&["read", &format!("fc{at}.drops")]));
         assert_eq!(came, asked.number(&format!("c{at}.count")) + drops, "{files:?}");
         packets += came;
-        unread += sum(&asked.told(&["read", &format!("s{at}.drops")]));
+        unread += sum(&asked.output(&["read", &format!("s{at}.drops")]));
     }
     let mut connections = BTreeSet::new();
     let mut lines = 0;
     for protocol in ["tcp", "udp"] {
-        let listing = asked.told(&["flows", "proto", protocol]);
+        let listing = asked.output(&["flows", "proto", protocol]);
         lines += listing.lines().count() as u64;
         connections.extend(listing.lines().map(of_line));
     }
     let [created, sessions] =
         ["created", "sessions"].map(|name| asked.number(&format!("fc0.{name}")));
-    let all = asked.told(&["flows", "--count"]);
+    let all = asked.output(&["flows", "--count"]);
     assert_eq!(all.trim(), sessions.to_string(), "{files:?}");
-    let sessionless = unread + sum(&asked.told(&["read", "fc0.sessionless"]));
+    let sessionless = unread + sum(&asked.output(&["read", "fc0.sessionless"]));
     // Captures that are cut off fail, and are read up to there.
     let done = asked.driver.interrupt();
     assert!([0, 1].contains(&done.code()) && !done.stderr.contains("panicked"), "{done:#?}");

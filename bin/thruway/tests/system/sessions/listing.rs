@@ -24,10 +24,10 @@ fn summary(text: &str) -> (tempfile::TempDir, String) {
 #[test]
 fn handlers_are_read_and_written() {
     let asked = Asked::start(&["-e", "s :: RatedSource(RATE 1000) -> c :: Counter -> Discard"]);
-    assert_eq!(asked.told(&["read", "c.class"]), "Counter\n");
+    assert_eq!(asked.output(&["read", "c.class"]), "Counter\n");
     wait_for("packets", || (asked.number("c.count") > 0).then_some(()));
-    assert_eq!(asked.told(&["write", "s.active", "false"]), "");
-    asked.told(&["write", "c.reset"]);
+    assert_eq!(asked.output(&["write", "s.active", "false"]), "");
+    asked.output(&["write", "c.reset"]);
     assert_eq!(asked.number("c.count"), 0);
 
     asked.ctl(&["read", "nosuch.count"]).expect(1).says(&["No element named 'nosuch'"]);
@@ -65,7 +65,7 @@ fn filters_choose_and_replies_are_shown() {
     asked.wait("sent.count", 3);
     asked.wait("back.count", 1);
     let count = |filter: &[&str]| {
-        let said = asked.told(&[&["flows", "--count"], filter].concat());
+        let said = asked.output(&[&["flows", "--count"], filter].concat());
         said.trim().parse::<u64>().expect("a number")
     };
     for (filter, expected) in [
@@ -84,7 +84,7 @@ fn filters_choose_and_replies_are_shown() {
     ] {
         assert_eq!(count(filter), expected, "{filter:?}");
     }
-    let line = asked.told(&["flows", "proto", "udp"]);
+    let line = asked.output(&["flows", "proto", "udp"]);
     let (forward, reply) = line.split_once(" reply ").expect("it is translated");
     assert!(forward.starts_with("udp open "), "{line}");
     assert_eq!(field(forward, "src"), Some("10.0.0.3"));
@@ -93,18 +93,18 @@ fn filters_choose_and_replies_are_shown() {
     let port: u16 = field(reply, "dport").and_then(|port| port.parse().ok()).expect("a port");
     assert!((2000..3000).contains(&port), "{line}");
 
-    let session: Value = serde_json::from_str(&asked.told(&["flows", "--json", "proto", "udp"]))
+    let session: Value = serde_json::from_str(&asked.output(&["flows", "--json", "proto", "udp"]))
         .expect("one object");
     assert_eq!((&session["protocol"], &session["state"]), (&json!("udp"), &json!("open")));
     let forward =
         json!({"src": "10.0.0.3", "dst": "198.51.100.3", "src_port": 3000, "dst_port": 53});
     assert_eq!(session["forward"], forward);
     assert_eq!(session["reply"]["dst_port"], port);
-    assert_eq!(asked.told(&["flows", "--json"]).lines().count(), 3);
-    assert_eq!(asked.told(&["read", "--json", "sent.count"]), "\"3\"\n");
+    assert_eq!(asked.output(&["flows", "--json"]).lines().count(), 3);
+    assert_eq!(asked.output(&["read", "--json", "sent.count"]), "\"3\"\n");
 
-    assert_eq!(asked.told(&["flows", "--limit", "2"]).lines().count(), 2);
-    assert_eq!(asked.told(&["flows", "--element", "out", "--count"]), "3\n");
+    assert_eq!(asked.output(&["flows", "--limit", "2"]).lines().count(), 2);
+    assert_eq!(asked.output(&["flows", "--element", "out", "--count"]), "3\n");
     for (words, why) in [
         (&["flows", "colour", "red"][..], "'colour' is no filter; expected proto NAME"),
         (&["flows", "proto"], "lacks a value"),
@@ -136,7 +136,7 @@ fn pages_are_whole_with_several_threads_while_packets_flow() {
     asked.wait("d.count", 300);
     asked.wait("fc.sessions", 2801);
     for _ in 0..3 {
-        let listing = asked.told(&["flows", "src", "192.0.2.1"]);
+        let listing = asked.output(&["flows", "src", "192.0.2.1"]);
         let mut ports: Vec<u16> = listing
             .lines()
             .map(|l| field(l, "sport").unwrap_or("0").parse().expect("a port"))
@@ -145,8 +145,11 @@ fn pages_are_whole_with_several_threads_while_packets_flow() {
         let expected: Vec<u16> = (10_000..12_500).chain(30_000..30_300).collect();
         assert!(ports == expected, "{} lines", ports.len());
     }
-    assert_eq!(asked.told(&["flows", "--count"]), "2801\n");
-    assert_eq!(asked.told(&["flows", "src", "192.0.2.1", "--limit", "1500"]).lines().count(), 1500);
+    assert_eq!(asked.output(&["flows", "--count"]), "2801\n");
+    assert_eq!(
+        asked.output(&["flows", "src", "192.0.2.1", "--limit", "1500"]).lines().count(),
+        1500
+    );
     let before = asked.number("c.count");
     wait_for("live packets", || (asked.number("c.count") > before).then_some(()));
     asked.driver.interrupt().expect(0);

@@ -40,14 +40,14 @@ impl Asked {
 
     /// What it prints when it succeeds.
     #[track_caller]
-    fn told(&self, words: &[&str]) -> String {
+    fn output(&self, words: &[&str]) -> String {
         self.ctl(words).expect(0).stdout
     }
 
     /// A handler's number.
     #[track_caller]
     fn number(&self, handler: &str) -> u64 {
-        let said = self.told(&["read", handler]);
+        let said = self.output(&["read", handler]);
         said.trim().parse().unwrap_or_else(|_| panic!("{handler}: no number: {said}"))
     }
 

@@ -70,7 +70,7 @@ fn runs_in_order(threads: u32, sources: u32, last: u32) {
     let flows = FLOWS * sources;
     asked.wait("back.count", u64::from(flows * PACKETS));
     let halves = if last < sources { 2 * flows - FLOWS } else { 2 * flows };
-    let open = asked.told(&["flows", "--count", "state", "open"]);
+    let open = asked.output(&["flows", "--count", "state", "open"]);
     assert_eq!(open, format!("{halves}\n"), "each half knows of the other");
     asked.driver.interrupt().expect(0);
 

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use thruway_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::ctl;
-use crate::network::{Network, Site};
+use crate::network::{HostConfig, Network};
 use crate::process::{Done, LIMIT, privileged, wait_for};
 
-const LAN: Site = Site { addresses: &["10.0.0.1/24"], routers: &[] };
-const WAN: Site = Site { addresses: &["10.0.0.2/24"], routers: &[] };
+const LAN: HostConfig = HostConfig { addresses: &["10.0.0.1/24"], routers: &[] };
+const WAN: HostConfig = HostConfig { addresses: &["10.0.0.2/24"], routers: &[] };
 const ECHO: &str = "10.0.0.2:7";
 
 /// Flows under way.
@@ -24,15 +24,15 @@ const SENDING: u64 = u64::MAX;
 
 /// Where the program is asked, and how it uses interfaces.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct Router<'a> {
     socket: &'a str,
     method: &'a str,
 }
 
 /// A firewall as a cable: ARP passes, hosts outside only answer. `first` stands in front of it,
 /// with a link behind; the firewall's rules; more elements.
-fn cable(place: Place<'_>, first: &str, rules: &str, more: &str) -> String {
-    let Place { socket, method } = place;
+fn cable(router: Router<'_>, first: &str, rules: &str, more: &str) -> String {
+    let Router { socket, method } = router;
     format!(
         "ControlSocket(UNIX, {socket});
         lan :: FromDevice(lan0, METHOD {method}) -> l :: Classifier(12/0806, 12/0800, -);
@@ -145,14 +145,14 @@ impl Traffic {
 
 /// What is done to the running configuration; each step is given some traffic before the next.
 struct Operator<'a> {
-    place: Place<'a>,
+    router: Router<'a>,
     network: &'a Network,
     traffic: &'a Traffic,
 }
 
 impl Operator<'_> {
     fn ctl(&self, words: &[&str]) -> Done {
-        ctl(self.place.socket.as_ref(), words)
+        ctl(self.router.socket.as_ref(), words)
     }
 
     fn write(&self, text: &str) -> Done {
@@ -162,7 +162,7 @@ impl Operator<'_> {
     /// Replaces the configuration, and waits until it has been replaced and packets flow.
     fn swap(&self, number: usize, first: &str, rules: &str) {
         let name = format!("swap{number}");
-        let text = cable(self.place, first, rules, &format!("{name} :: Script(TYPE PASSIVE)"));
+        let text = cable(self.router, first, rules, &format!("{name} :: Script(TYPE PASSIVE)"));
         self.write(&text).expect(0);
         self.wait(&format!("{name}.class"), |class| class == "Script");
         self.traffic.flow_on();
@@ -195,11 +195,11 @@ impl Operator<'_> {
         }
 
         // What cannot be consolidated, or not be initialised, changes nothing.
-        let two = cable(self.place, "", "allow udp", "Idle -> FlowClassifier(UDP 5) -> Discard");
+        let two = cable(self.router, "", "allow udp", "Idle -> FlowClassifier(UDP 5) -> Discard");
         self.write(&two).expect(1).says(&["other bounds or timeouts"]);
-        self.write(&cable(self.place, "", "alow udp", "")).expect(1).says(&["allow"]);
-        self.write(&cable(self.place, "", "deny all", "Idle -> ToDump(/nodir/file)")).expect(0);
-        wait_for("the refusal", || self.network.said().contains("/nodir/file").then_some(()));
+        self.write(&cable(self.router, "", "alow udp", "")).expect(1).says(&["allow"]);
+        self.write(&cable(self.router, "", "deny all", "Idle -> ToDump(/nodir/file)")).expect(0);
+        wait_for("the refusal", || self.network.router_log().contains("/nodir/file").then_some(()));
         self.wait("stats.packets", |_| true);
         wait_for("an answer by the old rules", || is_answered(self.network).then_some(()));
         let before = self.flows();
@@ -221,8 +221,8 @@ fn swaps_under_traffic(words: &[&str], method: &str) {
     let dir = tempfile::tempdir().expect("a directory");
     let socket = dir.path().join("control").display().to_string();
     let mut command = network.middle.thruway();
-    let place = Place { socket: &socket, method };
-    command.args(words).args(["-e", &cable(place, "", "allow udp, allow icmp", "")]);
+    let router = Router { socket: &socket, method };
+    command.args(words).args(["-e", &cable(router, "", "allow udp, allow icmp", "")]);
     network.route(&mut command, "10.0.0.2");
     let (traffic, over) = (Traffic::new(), AtomicBool::new(false));
     let sockets: Vec<UdpSocket> = (0..FLOWS).map(|_| client(&network)).collect();
@@ -233,7 +233,7 @@ fn swaps_under_traffic(words: &[&str], method: &str) {
             sockets.iter().map(|socket| scope.spawn(|| traffic.receive(socket))).collect();
         scope.spawn(|| traffic.send(&sockets));
         // Whatever comes of it, the threads are to end.
-        let operator = Operator { place, network: &network, traffic: &traffic };
+        let operator = Operator { router, network: &network, traffic: &traffic };
         let operated = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             operator.go_through_all();
         }));

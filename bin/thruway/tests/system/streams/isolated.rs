@@ -105,7 +105,7 @@ pub fn hold_back() -> ExitCode {
 }
 
 /// The process that plays "lies-of-streams".
-pub fn lie(every: u64) -> ExitCode {
+pub fn break_protocol(every: u64) -> ExitCode {
     let config = Config::stream::<Replacer>("liar");
     thruway_nf::run(&config, |_| Ok(Liar { seen: 0, every: every.max(1) }))
 }

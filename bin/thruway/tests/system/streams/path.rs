@@ -17,11 +17,11 @@ use tempfile::TempDir;
 
 use super::content::Edit;
 use crate::control::Client;
-use crate::network::{Namespace, Network, Site};
+use crate::network::{HostConfig, Namespace, Network};
 use crate::process::{Done, resident_kib, root};
 
-const CLIENT: Site = Site { addresses: &["10.0.0.1/24", "fd00::1/64"], routers: &[] };
-const SERVER: Site = Site { addresses: &["10.0.0.2/24", "fd00::2/64"], routers: &[] };
+const CLIENT: HostConfig = HostConfig { addresses: &["10.0.0.1/24", "fd00::1/64"], routers: &[] };
+const SERVER: HostConfig = HostConfig { addresses: &["10.0.0.2/24", "fd00::2/64"], routers: &[] };
 /// The server's addresses.
 pub const SERVERS: [&str; 2] = ["10.0.0.2", "fd00::2"];
 
@@ -204,8 +204,8 @@ impl Path {
         for element in control.read("list").lines().skip(1) {
             let mut values = Vec::new();
             for handler in control.read(&format!("{element}.handlers")).lines() {
-                let Some((name, ways)) = handler.split_once('\t') else { continue };
-                if DULL.contains(&name) || !ways.contains('r') {
+                let Some((name, paths)) = handler.split_once('\t') else { continue };
+                if DULL.contains(&name) || !paths.contains('r') {
                     continue;
                 }
                 let value = control.read(&format!("{element}.{name}"));

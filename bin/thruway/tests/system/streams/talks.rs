@@ -13,7 +13,7 @@ use super::ends::{End, Plan};
 use super::path::{Path, SERVERS};
 
 /// Connections whose state is told when one is stuck.
-const TOLD: usize = 3;
+const SHOWN_MAX: usize = 3;
 
 /// What the two ends of a connection do.
 #[derive(Clone, Debug)]
@@ -238,7 +238,7 @@ fn fail(path: &Path, pairs: &[Pair], who: SocketAddr, what: &str) -> ! {
     let mut state = format!("{who}: {what}\n{} connections are open\n", pairs.len());
     let (first, others): (Vec<&Pair>, Vec<&Pair>) = pairs.iter().partition(|pair| pair.from == who);
     let mut told = Vec::new();
-    for pair in first.into_iter().chain(others).take(TOLD) {
+    for pair in first.into_iter().chain(others).take(SHOWN_MAX) {
         let [client, server] = pair.ends.each_ref().map(|end| match end {
             Some(end) => end.progress(),
             None => "not there".into(),

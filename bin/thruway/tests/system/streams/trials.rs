@@ -16,7 +16,7 @@ use crate::web::{Files, fetch_many, load, put};
 pub const ALL: &[Trial<Path>] = &[
     ("much, both ways at once", much),
     ("over IPv6", over_ip6),
-    ("a question and its answer", question),
+    ("a question and its answer", request),
     ("the server closes first", server_first),
     ("nothing at all", nothing),
     ("many at once", many),
@@ -56,12 +56,12 @@ pub fn over_ip6(path: &Path) {
 }
 
 /// One side sends all and says so; the other one answers then.
-fn question(path: &Path) {
+fn request(path: &Path) {
     let mut asks = Talk::of(3, 300_000);
     asks.server.answers = true;
-    let mut told = Talk::of(4, 200_000);
-    told.client.answers = true;
-    hold(path, vec![asks, told], 2);
+    let mut asked = Talk::of(4, 200_000);
+    asked.client.answers = true;
+    hold(path, vec![asks, asked], 2);
 }
 
 fn server_first(path: &Path) {

@@ -8,7 +8,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::network::{Network, Site};
+use crate::network::{HostConfig, Network};
 use crate::process::{Running, click, privileged, root, skip};
 use crate::sessions::captures::plain;
 use crate::traffic::iperf_defaults;
@@ -77,8 +77,8 @@ fn words_in_streams_are_those_that_others_counted() {
 }
 
 /// Two hosts of one network, with the filter on the cable between them.
-const CLIENT: Site = Site { addresses: &["10.3.0.1/24"], routers: &[] };
-const SERVER: Site = Site { addresses: &["10.3.0.2/24"], routers: &[] };
+const CLIENT: HostConfig = HostConfig { addresses: &["10.3.0.1/24"], routers: &[] };
+const SERVER: HostConfig = HostConfig { addresses: &["10.3.0.2/24"], routers: &[] };
 
 /// With nothing set on the filter, the hosts or iperf3: segments as long as offloads make them.
 #[test]

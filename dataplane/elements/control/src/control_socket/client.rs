@@ -239,7 +239,7 @@ mod tests {
             true
         }
         fn when_running(&self, _: &Ready) {}
-        fn chatter(&self, _: &str) {}
+        fn log(&self, _: &str) {}
         fn stop(&self) {}
     }
 

@@ -70,7 +70,7 @@ impl Server {
     fn tell(&self, desk: &Desk, what: &str, client: &Client, from: &str) {
         if self.verbose {
             let (label, number) = (self.door.label(), client.number());
-            desk.remote.chatter(&format!("{label}{what} connection {number}{from}"));
+            desk.remote.log(&format!("{label}{what} connection {number}{from}"));
         }
     }
 

@@ -204,7 +204,7 @@ impl Machine {
 
     fn give_up(&mut self, cx: &mut Cx<'_>) {
         let declaration = declaration(cx);
-        cx.chatter(&format!("{declaration}: too many jumps, giving up"));
+        cx.log(&format!("{declaration}: too many jumps, giving up"));
         self.abandon(cx);
     }
 
@@ -394,7 +394,7 @@ impl Machine {
             } else {
                 path
             };
-            cx.chatter(&format!("{full}:\n{answer}"));
+            cx.log(&format!("{full}:\n{answer}"));
         }
     }
 

@@ -231,7 +231,7 @@ impl Script {
         if !errors.is_empty() {
             let declaration = machine::declaration(cx);
             let text = errors.join("\n").replace('\n', "\n  ");
-            cx.chatter(&format!("While executing '{declaration}':\n  {text}"));
+            cx.log(&format!("While executing '{declaration}':\n  {text}"));
         }
         if self.machine.state == State::Ended(Ending::Stop) {
             self.release(cx);

@@ -105,13 +105,13 @@ impl Check {
 impl Element for CheckIp6Header {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         let before = batch.len();
-        cx.sift(batch, |packet| match self.check.check(packet) {
+        cx.filter(batch, |packet| match self.check.check(packet) {
             Ok(()) => Verdict::Pass,
             Err(bad) => Verdict::Reject(1, Reason::from(bad)),
         });
         let bad = (before - batch.len()) as u64;
         if bad > 0 && self.drops == 0 {
-            cx.chatter("IP6 header check failed");
+            cx.log("IP6 header check failed");
         }
         self.drops += bad;
         self.count += batch.len() as u64;

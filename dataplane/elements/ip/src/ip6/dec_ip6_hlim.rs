@@ -56,7 +56,7 @@ fn decrement(packet: &mut Packet) -> Result<(), Dead> {
 impl Element for DecIp6Hlim {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         let before = batch.len();
-        cx.sift(batch, |packet| match decrement(packet) {
+        cx.filter(batch, |packet| match decrement(packet) {
             Ok(()) => Verdict::Pass,
             Err(dead) => Verdict::reject(1, dead),
         });

@@ -49,7 +49,7 @@ fn get(packet: &mut Packet, offset: u32) -> Verdict {
 
 impl Element for GetIp6Address {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
-        cx.sift(batch, |packet| get(packet, self.offset));
+        cx.filter(batch, |packet| get(packet, self.offset));
     }
 }
 

@@ -81,7 +81,7 @@ impl Element for Ip6Print {
         }
         for packet in batch.iter() {
             if let Some(text) = self.text(packet) {
-                cx.chatter(&text);
+                cx.log(&text);
             }
         }
     }

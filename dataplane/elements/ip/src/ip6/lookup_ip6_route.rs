@@ -113,7 +113,7 @@ impl Element for LookupIp6Route {
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         let Ok(table) = &*self.table else { return Ok(()) };
         if let Some(warning) = table.warning() {
-            cx.chatter(&warning);
+            cx.log(&warning);
         }
         self.file.as_deref().map_or(Ok(()), |file| table.load(file))
     }
@@ -123,7 +123,7 @@ impl Element for LookupIp6Route {
         let reader = &self.reader;
         let count = batch.len();
         if count > MAX_BATCH {
-            return cx.sift(batch, |packet| {
+            return cx.filter(batch, |packet| {
                 let route = reader.lookup(key(packet));
                 forward(packet, route);
                 route.map_or(Verdict::drop(Lost::NoRoute), |r| Verdict::To(r.port as usize))

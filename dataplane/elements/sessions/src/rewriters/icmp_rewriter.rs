@@ -211,7 +211,7 @@ impl Element for IcmpRewriter {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         for mut packet in batch.drain() {
             let verdict = self.one(cx, &mut packet);
-            cx.settle(packet, verdict);
+            cx.apply(packet, verdict);
         }
     }
 }

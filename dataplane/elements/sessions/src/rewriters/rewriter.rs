@@ -398,7 +398,7 @@ impl Element for Rewriter {
                 now: ticks(cx.now()),
             };
             let mut looked_up = self.work.keys.iter().zip(&self.work.found);
-            cx.sift(batch, |packet| match looked_up.next() {
+            cx.filter(batch, |packet| match looked_up.next() {
                 Some((key, found)) => work.one(packet, key, *found),
                 None => Verdict::drop(Bad::Failed),
             });

@@ -175,7 +175,7 @@ impl Exporter {
         self.put_u16(who.src_port);
         self.put_u16(who.dst_port);
         self.message.push(end_reason(record.ended));
-        record.ways.iter().for_each(|way| self.put_way(way));
+        record.paths.iter().for_each(|way| self.put_way(way));
     }
 
     fn put_way(&mut self, way: &Way) {

@@ -203,7 +203,7 @@ impl Ledger {
             Some(Ended::TimedOut) if is_closed => Some(Ended::Closed),
             other => other,
         };
-        let ways = [0, 1].map(|way| match state.packets[way] {
+        let paths = [0, 1].map(|way| match state.packets[way] {
             0 => Way::default(),
             packets => Way {
                 packets: u64::from(packets),
@@ -213,13 +213,13 @@ impl Ledger {
                 flags: state.flags[way],
             },
         });
-        if ways.iter().all(|way| way.packets == 0) {
+        if paths.iter().all(|way| way.packets == 0) {
             return;
         }
         if self.ring.len() >= self.ring_max {
             self.totals.lost += 1;
         } else {
-            self.ring.push_back(Record { who, ways, ended });
+            self.ring.push_back(Record { who, paths, ended });
         }
     }
 

@@ -40,7 +40,7 @@ pub(super) struct Way {
 pub(super) struct Record {
     pub(super) who: Who,
     /// Forward and reply.
-    pub(super) ways: [Way; 2],
+    pub(super) paths: [Way; 2],
     /// `None`: it goes on.
     pub(super) ended: Option<Ended>,
 }
@@ -118,7 +118,7 @@ impl Record {
         let Who { src, dst, src_port, dst_port, protocol } = self.who;
         // Writing to a String does not fail.
         let _ = write!(out, "{src},{dst},{protocol},{src_port},{dst_port}");
-        for way in &self.ways {
+        for way in &self.paths {
             for time in [way.first, way.last] {
                 let ms = time.div_euclid(1_000_000);
                 let _ = match way.packets {

@@ -84,8 +84,8 @@ fn tuple_of(who: &Who) -> Tuple {
 }
 
 /// Times are kept to the millisecond.
-fn in_ms(ways: [Way; 2]) -> [Way; 2] {
-    ways.map(|way| Way { first: way.first / 1_000_000, last: way.last / 1_000_000, ..way })
+fn in_ms(paths: [Way; 2]) -> [Way; 2] {
+    paths.map(|way| Way { first: way.first / 1_000_000, last: way.last / 1_000_000, ..way })
 }
 
 /// What the records say, added up by tuple.
@@ -93,7 +93,7 @@ fn sums(records: &[Record]) -> HashMap<Tuple, [Way; 2]> {
     let mut sums: HashMap<Tuple, [Way; 2]> = HashMap::new();
     for record in records {
         let all = sums.entry(tuple_of(&record.who)).or_default();
-        for (sum, way) in all.iter_mut().zip(&record.ways).filter(|(_, way)| way.packets > 0) {
+        for (sum, way) in all.iter_mut().zip(&record.paths).filter(|(_, way)| way.packets > 0) {
             let times = (way.first, way.last);
             *sum = added(*sum, way.packets, way.bytes, times, way.flags);
         }
@@ -142,9 +142,9 @@ proptest! {
         open.iter().for_each(|tuple| oracle.end(tuple));
         let records: Vec<Record> = std::iter::from_fn(|| table.function.take()).collect();
         let read: HashMap<_, _> =
-            sums(&records).into_iter().map(|(tuple, ways)| (tuple, in_ms(ways))).collect();
+            sums(&records).into_iter().map(|(tuple, paths)| (tuple, in_ms(paths))).collect();
         let wanted: HashMap<_, _> =
-            oracle.sums.into_iter().map(|(tuple, ways)| (tuple, in_ms(ways))).collect();
+            oracle.sums.into_iter().map(|(tuple, paths)| (tuple, in_ms(paths))).collect();
         prop_assert_eq!(read, wanted);
         let last = records.iter().filter(|record| record.ended.is_some()).count();
         prop_assert_eq!(last, oracle.ended);
@@ -200,7 +200,7 @@ fn padding_is_not_counted() {
     padded.extend([0; 14]);
     table.push(&padded);
     table.end_all();
-    assert_eq!(table.function.take().unwrap().ways[0].bytes, len);
+    assert_eq!(table.function.take().unwrap().paths[0].bytes, len);
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn records_name_the_fields_of_the_session() {
     assert_eq!((who.dst, who.src_port, who.protocol), ([10, 0, 0, 1].into(), 0, 0));
     let way = Way { packets: 2, bytes: 99, first: 1_500_000_000, last: 61_002_999_999, flags: 18 };
     let mut line = String::new();
-    Record { who, ways: [way, Way::default()], ended: None }.write_csv(&mut line);
+    Record { who, paths: [way, Way::default()], ended: None }.write_csv(&mut line);
     assert_eq!(line, "0.0.0.1,10.0.0.1,0,0,0,1.500,61.002,2,99,18,,,0,0,0,active\n");
     assert_eq!(line.matches(',').count(), record::CSV_HEADER.matches(',').count());
 }
@@ -240,7 +240,7 @@ fn a_collector_gets_messages() {
     let mut sink = Sink::default();
     sink.open(&wanted).unwrap();
     let who = Who { src: [1; 4].into(), dst: [2; 4].into(), src_port: 3, dst_port: 4, protocol: 6 };
-    let record = Record { who, ways: [Way::default(); 2], ended: None };
+    let record = Record { who, paths: [Way::default(); 2], ended: None };
     let outcome = sink.write(&record, 0);
     assert_eq!((outcome.lost, sink.flush(0).lost), (0, 0));
     let mut message = [0; 2000];
@@ -259,7 +259,7 @@ fn a_new_configuration_goes_on_counting() {
     table.function = next;
     table.push(&udp(5, 1));
     table.end_all();
-    assert_eq!(table.function.take().unwrap().ways[0].packets, 2);
+    assert_eq!(table.function.take().unwrap().paths[0].packets, 2);
     // Sessions of another definition do not go over.
     table.push(&udp(5, 1));
     let mut other = ledger("pair");

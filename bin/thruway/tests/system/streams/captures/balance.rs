@@ -23,9 +23,9 @@ const HTTP: &str = "in :: TCPIn -> http :: HTTPIn(IDENTITY true) \
 const CHAINS: [&str; 4] = [LOOK, GUARD, CHANGE, HTTP];
 
 /// What elements tell at the end of a run.
-struct Told<'a>(HashMap<&'a str, &'a str>);
+struct Handlers<'a>(HashMap<&'a str, &'a str>);
 
-impl Told<'_> {
+impl Handlers<'_> {
     fn number(&self, element: &str, handler: &str) -> u64 {
         self.0.get(format!("{element}.{handler}").as_str()).map_or(0, |text| total(text))
     }
@@ -52,17 +52,17 @@ fn balance(file: &Path, chain: &str) -> Result<(), String> {
     if done.code() > 1 || done.stderr.contains("panicked") {
         return Err(format!("{done:#?}"));
     }
-    let told = Told(answers(&done.stdout));
-    let came = told.number("s", "count");
-    let (made, drops) = (told.sum("made"), told.sum("drop_reasons"));
-    let (left, waits) = (told.number("c", "count"), told.number("in", "delayed"));
+    let answers = Handlers(answers(&done.stdout));
+    let came = answers.number("s", "count");
+    let (made, drops) = (answers.sum("made"), answers.sum("drop_reasons"));
+    let (left, waits) = (answers.number("c", "count"), answers.number("in", "delayed"));
     let mut wrong = String::new();
     if came + made != left + drops + waits || waits > 0 {
         wrong += &format!("{came} + {made} made, {left} left, {drops} dropped, {waits} wait\n");
     }
     for (one, next) in [("r", "behind"), ("http", "rewriter"), ("rewriter", "framed")] {
-        let [packets, made] = ["packets", "made"].map(|name| told.number(one, name));
-        let (drops, went) = (told.number(one, "drop_reasons"), told.number(next, "packets"));
+        let [packets, made] = ["packets", "made"].map(|name| answers.number(one, name));
+        let (drops, went) = (answers.number(one, "drop_reasons"), answers.number(next, "packets"));
         if chain == HTTP && packets + made != went + drops {
             wrong += &format!("{one}: {packets} + {made} made, {went} went, {drops} dropped\n");
         }

@@ -8,7 +8,7 @@ use super::truth::{ACK, FIN, Flow, RST, SYN, segment};
 
 /// What is known of one direction.
 #[derive(Default)]
-struct Half {
+struct Sender {
     /// Behind what came without a hole.
     next: Option<u32>,
     /// What came beyond, by begin.
@@ -23,7 +23,7 @@ fn is_behind(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) > 0
 }
 
-impl Half {
+impl Sender {
     fn take(&mut self, begin: u32, end: u32) {
         let Some(next) = &mut self.next else { return };
         self.ahead.insert(begin, end);
@@ -41,7 +41,7 @@ impl Half {
 
 /// See the module.
 pub fn is_coherent(flow: &Flow, frames: &[Vec<u8>]) -> bool {
-    let mut halves = [Half::default(), Half::default()];
+    let mut halves = [Sender::default(), Sender::default()];
     let mut numbers: Vec<(usize, usize)> = Vec::new();
     for side in [0, 1] {
         numbers.extend(flow.frames[side].iter().map(|number| (*number, side)));
@@ -53,7 +53,7 @@ pub fn is_coherent(flow: &Flow, frames: &[Vec<u8>]) -> bool {
 }
 
 /// Whether a frame fits what came before.
-fn step(halves: &mut [Half; 2], side: usize, frame: &[u8]) -> Option<bool> {
+fn step(halves: &mut [Sender; 2], side: usize, frame: &[u8]) -> Option<bool> {
     let segment = segment(frame)?;
     let len = segment.payload.len() as u32;
     let is_syn = segment.flags & SYN != 0;

@@ -176,7 +176,7 @@ fn words_are_found_as_often_as_they_are_there() {
             for (at, word) in some.iter().enumerate() {
                 let streams = fitting.iter().flat_map(|flow| &flow.streams);
                 let expected: usize = streams.map(|stream| word.count(stream)).sum();
-                assert_eq!(sent.told[at], expected as u64, "{name}: {word:?}");
+                assert_eq!(sent.answers[at], expected as u64, "{name}: {word:?}");
             }
         }
     }

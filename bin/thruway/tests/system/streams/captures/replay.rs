@@ -29,7 +29,7 @@ pub const CHANGE: &str = "in :: TCPIn -> WordMatcher(e, MODE REPLACE, WITH eee) 
 pub struct Sent {
     pub frames: Vec<Vec<u8>>,
     /// Numbers that handlers told, in the order in which they were asked.
-    pub told: Vec<u64>,
+    pub answers: Vec<u64>,
 }
 
 /// The Ethernet frames of a capture of any sort; none, where it has others.
@@ -67,8 +67,8 @@ pub fn replay_asking(frames: &[Vec<u8>], chain: &str, ask: &[String]) -> Sent {
     let handlers = ask.iter().flat_map(|call| ["-h", call]);
     let args: Vec<&str> = ["-e", &text].into_iter().chain(handlers).collect();
     let done = Running::start(&mut click(&args)).wait(LIMIT).expect(0);
-    let told = done.stdout.lines().filter_map(|line| line.trim().parse().ok()).collect();
-    Sent { frames: read_capture(&output), told }
+    let answers = done.stdout.lines().filter_map(|line| line.trim().parse().ok()).collect();
+    Sent { frames: read_capture(&output), answers }
 }
 
 /// Sums up the numbers of a handler's lines.

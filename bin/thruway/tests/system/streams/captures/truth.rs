@@ -101,7 +101,7 @@ pub fn segment(frame: &[u8]) -> Option<Segment<'_>> {
 
 /// What one side sent.
 #[derive(Default)]
-struct Half {
+struct Sender {
     isn: Option<u32>,
     segments: Vec<(u32, Vec<u8>)>,
     is_finished: bool,
@@ -109,7 +109,7 @@ struct Half {
     is_early: bool,
 }
 
-impl Half {
+impl Sender {
     fn stream(&self) -> Vec<u8> {
         let Some((first, _)) = self.segments.first() else { return Vec::new() };
         let early = self.segments.iter().take(8).map(|(seq, _)| *seq);
@@ -154,7 +154,7 @@ struct Open {
     ends: [End; 2],
     instance: usize,
     client: Option<usize>,
-    halves: [Half; 2],
+    halves: [Sender; 2],
     is_closed: bool,
     frames: [Vec<usize>; 2],
 }
@@ -191,7 +191,7 @@ impl Open {
         let client = self.client.unwrap_or(by_port);
         let halves = [&self.halves[client], &self.halves[1 - client]];
         let (streams, began) =
-            (halves.map(Half::stream), halves.map(|half| half.isn.is_some() && !half.is_early));
+            (halves.map(Sender::stream), halves.map(|half| half.isn.is_some() && !half.is_early));
         let ends = [self.ends[client], self.ends[1 - client]];
         let mut frames = self.frames;
         if client == 1 {
@@ -225,7 +225,7 @@ pub fn flows(frames: &[Vec<u8>]) -> Vec<Flow> {
                 ends: [segment.from, segment.to],
                 instance: known.map_or(1, |at| all[at].instance + 1),
                 client: None,
-                halves: <[Half; 2]>::default(),
+                halves: <[Sender; 2]>::default(),
                 is_closed: false,
                 frames: <[Vec<usize>; 2]>::default(),
             });

@@ -45,7 +45,7 @@ fn record() -> impl Strategy<Value = Record> {
         });
     (who, way(), way(), ends).prop_map(|(who, forward, reply, ended)| Record {
         who,
-        ways: [forward, reply],
+        paths: [forward, reply],
         ended,
     })
 }
@@ -131,8 +131,8 @@ fn expected(record: &Record) -> Vec<String> {
         format!("IANA(DestinationTransportPort) U16({})", who.dst_port),
         format!("IANA(FlowEndReason) FlowEndReason({reason})"),
     ];
-    fields.extend(expected_way(false, &record.ways[0]));
-    fields.extend(expected_way(true, &record.ways[1]));
+    fields.extend(expected_way(false, &record.paths[0]));
+    fields.extend(expected_way(true, &record.paths[1]));
     fields
 }
 
@@ -173,7 +173,7 @@ proptest! {
 #[test]
 fn templates_are_repeated() {
     let who = Who { src: [1; 4].into(), dst: [2; 4].into(), src_port: 3, dst_port: 4, protocol: 6 };
-    let record = Record { who, ways: [Way::default(); 2], ended: None };
+    let record = Record { who, paths: [Way::default(); 2], ended: None };
     let messages = messages(&vec![record; 200]);
     let with_templates = messages.iter().filter(|(m, _)| m[16..18] == [0, 2]).count();
     // Some 15 records in a message, a record a second, so one in four or five messages.

@@ -6,13 +6,13 @@ use anyhow::Context as _;
 
 use super::cases::{Case, Kind, Reception, Work};
 use super::site::{
-    APART_PRIORITY, Cores, HOPS, PROCESS_PRIORITY, RECEPTION_PRIORITY, Site, done, first,
+    APART_PRIORITY, Cores, HOPS, PROCESS_PRIORITY, RECEPTION_PRIORITY, Testbed, done, first,
 };
 use crate::child::{Running, cpu_ns, wait_for};
 use thruway::reach;
 
 /// One of them, ready. The fields are in the order of going.
-pub struct Contestant {
+pub struct System {
     /// Its process; the kernel has none.
     pub process: Option<Running>,
     /// The thread that receives for it, if that is its work.
@@ -20,25 +20,20 @@ pub struct Contestant {
     /// Soft interrupts forward, in nobody's name.
     pub has_nobody: bool,
     /// It has the core for a part of the time only, so that there is always more than it can take.
-    pub has_rival: bool,
+    pub has_peer: bool,
     /// It looks for packets without end, and is stopped but in its turns.
     is_restless: bool,
     /// Where its process listens.
     socket: String,
-    pub site: Site,
+    pub site: Testbed,
 }
 
 const NAT: &str = include_str!("../../../examples/nat.click");
 
-impl Contestant {
+impl System {
     /// Puts it in its place and waits until it receives.
-    pub fn start(
-        case: &Case,
-        number: usize,
-        cores: Cores,
-        dir: &Path,
-    ) -> anyhow::Result<Contestant> {
-        let site = Site::new(number)?;
+    pub fn start(case: &Case, number: usize, cores: Cores, dir: &Path) -> anyhow::Result<System> {
+        let site = Testbed::new(number)?;
         let socket = dir.join(format!("{number}.sock")).display().to_string();
         let process = match case.kind {
             Kind::Kernel => {
@@ -51,8 +46,8 @@ impl Contestant {
         if !matches!(case.kind, Kind::Xdp | Kind::TestpmdXdp) {
             site.take_redirected()?;
         }
-        let mut contestant = Contestant {
-            has_rival: process.is_some() && case.reception == Reception::Load,
+        let mut system = System {
+            has_peer: process.is_some() && case.reception == Reception::Load,
             process,
             reception: None,
             has_nobody: (case.kind, case.reception) == (Kind::Kernel, Reception::Load),
@@ -60,24 +55,24 @@ impl Contestant {
             socket,
             site,
         };
-        contestant.wait()?;
+        system.wait()?;
         let (core, priority) = match case.reception {
             Reception::Forwarder => (cores.forwarding, RECEPTION_PRIORITY),
             Reception::Load => (cores.receiver, APART_PRIORITY),
         };
-        let reception = contestant.site.place_wan(core)?;
+        let reception = system.site.pin_wan(core)?;
         first(reception, priority)?;
-        contestant.reception = (case.reception == Reception::Forwarder).then_some(reception);
-        if contestant.has_nobody {
-            contestant.site.steer_wan(cores.forwarding)?;
+        system.reception = (case.reception == Reception::Forwarder).then_some(reception);
+        if system.has_nobody {
+            system.site.steer_wan(cores.forwarding)?;
         }
-        if let Some(process) = &contestant.process {
-            if contestant.is_restless {
+        if let Some(process) = &system.process {
+            if system.is_restless {
                 process.stop()?;
             }
             first(process.pid(), PROCESS_PRIORITY)?;
         }
-        Ok(contestant)
+        Ok(system)
     }
 
     /// Its turn begins or ends.
@@ -94,7 +89,7 @@ impl Contestant {
         let Some(process) = &mut self.process else { return Ok(()) };
         if self.is_restless {
             return wait_for("testpmd to start", || {
-                process.check().map(|()| process.said("packet forwarding - ports"))
+                process.check().map(|()| process.has_printed("packet forwarding - ports"))
             });
         }
         let socket = &self.socket;
@@ -124,7 +119,7 @@ impl Contestant {
     }
 }
 
-fn kernel(case: &Case, site: &Site) -> anyhow::Result<()> {
+fn kernel(case: &Case, site: &Testbed) -> anyhow::Result<()> {
     site.route()?;
     if case.work != Work::Nat {
         return Ok(());
@@ -138,11 +133,12 @@ fn kernel(case: &Case, site: &Site) -> anyhow::Result<()> {
 }
 
 /// The short router of `bench path`, between two interfaces.
-fn router(site: &Site, method: &str) -> String {
+fn router(site: &Testbed, method: &str) -> String {
     let (wan, lan) = (&site.wan.name, &site.lan.name);
     let (own, far) = (site.lan.mac(), site.far.mac());
     let networks = [0, 1, 2, 3].map(|number| format!("10.{number}.0.0/16 {number}")).join(", ");
-    let ways = [0, 1, 2, 3].map(|number| format!("rt[{number}] -> Hop({own}, {far}) -> out;\n"));
+    let latency_table =
+        [0, 1, 2, 3].map(|number| format!("rt[{number}] -> Hop({own}, {far}) -> out;\n"));
     format!(
         "rt :: DirectIPLookup({networks}, 0.0.0.0/0 0);
 out :: ToDevice({lan}, METHOD {method});
@@ -151,12 +147,12 @@ elementclass Hop {{ $src, $dst |
 }}
 FromDevice({wan}, METHOD {method}, SNIFFER false, PROMISC true) -> Strip(14) -> CheckIPHeader -> rt;
 {}",
-        ways.concat()
+        latency_table.concat()
     )
 }
 
 /// What a case runs; the variables of a text with variables are given beside it.
-fn text(case: &Case, site: &Site) -> String {
+fn text(case: &Case, site: &Testbed) -> String {
     let method = if case.kind == Kind::Xdp { "XDP" } else { "LINUX" };
     let (wan, lan) = (&site.wan.name, &site.lan.name);
     match case.work {
@@ -174,7 +170,7 @@ fn text(case: &Case, site: &Site) -> String {
 
 fn thruway(
     case: &Case,
-    site: &Site,
+    site: &Testbed,
     cores: Cores,
     (dir, socket): (&Path, &str),
 ) -> anyhow::Result<Running> {
@@ -201,7 +197,7 @@ fn thruway(
 
 /// testpmd, from one interface to the other and back, with a burst as large as ours may be at its
 /// best.
-fn testpmd(case: &Case, site: &Site, cores: Cores, dir: &Path) -> anyhow::Result<Running> {
+fn testpmd(case: &Case, site: &Testbed, cores: Cores, dir: &Path) -> anyhow::Result<Running> {
     let driver = match case.kind {
         Kind::TestpmdXdp => "net_af_xdp",
         _ => "net_af_packet",

@@ -9,7 +9,7 @@
 use std::time::{Duration, Instant};
 
 use super::companion::Companion;
-use super::site::RIVAL_PRIORITY;
+use super::site::PEER_PRIORITY;
 
 /// How long it has the core, and the forwarder then: what that sends at two million a second fits
 /// the 256 frames of a cable, and what comes meanwhile its rings.
@@ -18,7 +18,7 @@ const LEAVES: Duration = Duration::from_micros(100);
 
 /// From now on.
 pub fn begin(core: usize) -> Companion {
-    Companion::begin((core, RIVAL_PRIORITY), || {
+    Companion::begin((core, PEER_PRIORITY), || {
         let begin = Instant::now();
         while begin.elapsed() < TAKES {
             std::hint::spin_loop();

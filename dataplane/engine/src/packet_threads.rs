@@ -96,7 +96,7 @@ fn running(engine: &Engine) -> (Option<usize>, String) {
         layout.threads[*node].contains(&thread) && engine.core.elements[*node].is_none()
     };
     let out: Vec<usize> = (0..layout.graph.elements.len()).filter(is_out).collect();
-    let calls = layout.ways().calls(&out);
+    let calls = layout.traversal().calls(&out);
     let names = calls.iter().rev().map(|node| layout.graph.elements[*node].name.as_str());
     match calls.last() {
         Some(last) => {

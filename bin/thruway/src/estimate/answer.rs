@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 use thruway_model::estimate::{Estimate, Limit, Line, Truth, error_percent};
 
-use super::config::Told;
+use super::config::Answer;
 use crate::draw::{self, Curve, Lines, Marks, Stack, escape, stacks};
 use crate::table::{Table, thousands};
 
@@ -13,39 +13,39 @@ use crate::table::{Table, thousands};
 const LITTLE: f64 = 0.02;
 
 /// What an estimate stands on, in a line.
-fn traffic(told: &Told) -> String {
-    let load = &told.estimate.load;
+fn traffic(answer: &Answer) -> String {
+    let load = &answer.estimate.load;
     format!(
         "{}; packets of {:.0} bytes, {} sessions",
-        told.hardware.name,
+        answer.hardware.name,
         load.packet_bytes,
         thousands(load.sessions as u64)
     )
 }
 
 /// Tables for people.
-pub fn text(told: &Told) -> String {
-    let mut out = caveat(told);
-    let _ = write!(out, "Estimate for {}\n\n", traffic(told));
-    out += &elements(told);
+pub fn text(answer: &Answer) -> String {
+    let mut out = caveat(answer);
+    let _ = write!(out, "Estimate for {}\n\n", traffic(answer));
+    out += &elements(answer);
     out += "\n";
-    out += &operations(&told.estimate);
+    out += &operations(&answer.estimate);
     out += "\n";
-    out += &sum(told);
+    out += &sum(answer);
     out += "\n";
-    out += &rates(told);
-    out += &remarks(told);
+    out += &rates(answer);
+    out += &remarks(answer);
     out
 }
 
 /// A row per element.
-fn elements(told: &Told) -> String {
+fn elements(answer: &Answer) -> String {
     let mut head = vec!["element", "class", "share", "batch", "cycles", "of memory"];
-    if told.truth.is_some() {
+    if answer.truth.is_some() {
         head.extend(["measured", "error %"]);
     }
     let mut table = Table::new(&head);
-    for (at, line) in told.estimate.lines.iter().enumerate() {
+    for (at, line) in answer.estimate.lines.iter().enumerate() {
         let station = &line.station;
         let mut row = vec![
             station.name.clone(),
@@ -55,7 +55,7 @@ fn elements(told: &Told) -> String {
             format!("{:.1}", line.bill.cycles()),
             format!("{:.1}", line.bill.memory()),
         ];
-        if let Some(truth) = &told.truth {
+        if let Some(truth) = &answer.truth {
             let measured = truth.elements.get(at).copied().unwrap_or_default();
             // Elements are sampled: of some that take little no sample was taken.
             let known = error_percent(line.bill.cycles(), measured);
@@ -103,9 +103,9 @@ fn by_operation(lines: &[Line]) -> Vec<(thruway_element::Operation, f64, f64)> {
 }
 
 /// What all comes to.
-fn sum(told: &Told) -> String {
-    let estimate = &told.estimate;
-    let (rate, limit) = estimate.rate(&told.hardware, told.link);
+fn sum(answer: &Answer) -> String {
+    let estimate = &answer.estimate;
+    let (rate, limit) = estimate.rate(&answer.hardware, answer.link);
     let limited = limit_of(limit, estimate);
     let mut out = format!(
         "{:.1} cycles a packet, {:.1} of them waiting for memory: {:.2} Mpps, {:.2} Gbit/s, \
@@ -115,7 +115,7 @@ fn sum(told: &Told) -> String {
         rate / 1e6,
         gbits(rate, estimate.load.packet_bytes)
     );
-    if let Some(truth) = &told.truth {
+    if let Some(truth) = &answer.truth {
         out += &measured(estimate, truth);
     }
     out
@@ -146,10 +146,10 @@ fn gbits(rate: f64, bytes: f64) -> f64 {
     rate * bytes * 8.0 / 1e9
 }
 
-fn rates(told: &Told) -> String {
+fn rates(answer: &Answer) -> String {
     let mut table = Table::new(&["bytes", "cycles", "Mpps", "Gbit/s", "limit"]);
-    for (size, estimate) in &told.sizes {
-        let (rate, limit) = estimate.rate(&told.hardware, told.link);
+    for (size, estimate) in &answer.sizes {
+        let (rate, limit) = estimate.rate(&answer.hardware, answer.link);
         table.row(vec![
             size.to_string(),
             format!("{:.1}", estimate.cycles()),
@@ -162,9 +162,9 @@ fn rates(told: &Told) -> String {
 }
 
 /// What is not in the numbers.
-fn remarks(told: &Told) -> String {
+fn remarks(answer: &Answer) -> String {
     let mut out = String::new();
-    let unknown: Vec<&str> = told.estimate.unknown.iter().map(|it| it.name()).collect();
+    let unknown: Vec<&str> = answer.estimate.unknown.iter().map(|it| it.name()).collect();
     if !unknown.is_empty() {
         let names = unknown.join(", ");
         let _ = writeln!(out, "\nNot in the host's description, counted as nothing: {names}.");
@@ -173,11 +173,11 @@ fn remarks(told: &Told) -> String {
 }
 
 /// What makes the numbers those of another configuration: it comes first.
-fn caveat(told: &Told) -> String {
-    if told.unvisited.is_empty() {
+fn caveat(answer: &Answer) -> String {
+    if answer.unvisited.is_empty() {
         return String::new();
     }
-    let names = told.unvisited.join(", ");
+    let names = answer.unvisited.join(", ");
     format!(
         "Caution: no packet of this traffic came to {names}, so the estimate is without them; if \
          it should, describe other traffic (--traffic).\n\n"
@@ -185,9 +185,9 @@ fn caveat(told: &Told) -> String {
 }
 
 /// The same as JSON.
-pub fn json(told: &Told) -> Value {
-    let estimate = &told.estimate;
-    let (rate, limit) = estimate.rate(&told.hardware, told.link);
+pub fn json(answer: &Answer) -> Value {
+    let estimate = &answer.estimate;
+    let (rate, limit) = estimate.rate(&answer.hardware, answer.link);
     let lines = estimate.lines.iter().enumerate().map(|(at, line)| {
         json!({
             "element": line.station.name,
@@ -196,11 +196,11 @@ pub fn json(told: &Told) -> Value {
             "batch": line.station.batch,
             "cycles": line.bill.cycles(),
             "memory_cycles": line.bill.memory(),
-            "measured_cycles": told.truth.as_ref().and_then(|truth| truth.elements.get(at)),
+            "measured_cycles": answer.truth.as_ref().and_then(|truth| truth.elements.get(at)),
         })
     });
-    let sizes = told.sizes.iter().map(|(size, estimate)| {
-        let (rate, limit) = estimate.rate(&told.hardware, told.link);
+    let sizes = answer.sizes.iter().map(|(size, estimate)| {
+        let (rate, limit) = estimate.rate(&answer.hardware, answer.link);
         json!({
             "bytes": size,
             "cycles": estimate.cycles(),
@@ -210,7 +210,7 @@ pub fn json(told: &Told) -> Value {
         })
     });
     json!({
-        "host": told.hardware.name,
+        "host": answer.hardware.name,
         "packet_bytes": estimate.load.packet_bytes,
         "sessions": estimate.load.sessions,
         "cycles": estimate.cycles(),
@@ -218,7 +218,7 @@ pub fn json(told: &Told) -> Value {
         "threads": estimate.threads,
         "packets_per_second": rate,
         "limit": limit_of(limit, estimate),
-        "measured": told.truth.as_ref().map(|truth| json!({
+        "measured": answer.truth.as_ref().map(|truth| json!({
             "cycles": truth.cycles.0,
             "spread": truth.cycles.1,
             "error_percent":
@@ -228,25 +228,25 @@ pub fn json(told: &Told) -> Value {
         "sizes": sizes.collect::<Vec<_>>(),
         "unknown_operations":
             estimate.unknown.iter().map(|it| it.name()).collect::<Vec<_>>(),
-        "unvisited": told.unvisited,
+        "unvisited": answer.unvisited,
     })
 }
 
 /// A page that needs nothing beside itself.
-pub fn page(told: &Told) -> String {
-    let lines = &told.estimate.lines;
+pub fn page(answer: &Answer) -> String {
+    let lines = &answer.estimate.lines;
     let bars: Vec<Stack> = lines.iter().map(stack).collect();
-    let mut body = format!("<p>{}.</p>\n", escape(&traffic(told)));
+    let mut body = format!("<p>{}.</p>\n", escape(&traffic(answer)));
     body += &stacks("Cycles by element and operation", "cycles per packet of the sources", &bars);
-    body += &stacks("By resource", "cycles per packet of the sources", &resources(told));
+    body += &stacks("By resource", "cycles per packet of the sources", &resources(answer));
     let points = |rate: &dyn Fn(&Estimate, u32) -> f64| {
-        told.sizes.iter().map(|(size, it)| (f64::from(*size), rate(it, *size))).collect()
+        answer.sizes.iter().map(|(size, it)| (f64::from(*size), rate(it, *size))).collect()
     };
-    let packets = |it: &Estimate, _| it.rate(&told.hardware, told.link).0 / 1e6;
+    let packets = |it: &Estimate, _| it.rate(&answer.hardware, answer.link).0 / 1e6;
     let curves = [Curve { name: "estimate".into(), points: points(&packets), marks: Marks::Line }];
     let title = "Rate by size of packet";
     body += &Lines { title, across: "bytes of a packet", up: "Mpps", curves: &curves }.svg();
-    body += &format!("<pre>{}</pre>\n", escape(&text(told)));
+    body += &format!("<pre>{}</pre>\n", escape(&text(answer)));
     draw::page("An estimate of a configuration", &body)
 }
 
@@ -260,12 +260,12 @@ fn stack(line: &Line) -> Stack {
 }
 
 /// The estimate by resource, and beside it what was measured.
-fn resources(told: &Told) -> Vec<Stack> {
-    let memory = told.estimate.memory();
+fn resources(answer: &Answer) -> Vec<Stack> {
+    let memory = answer.estimate.memory();
     let parts =
-        vec![("core".to_owned(), told.estimate.cycles() - memory), ("memory".to_owned(), memory)];
+        vec![("core".to_owned(), answer.estimate.cycles() - memory), ("memory".to_owned(), memory)];
     let mut bars = vec![Stack { name: "estimated".into(), parts }];
-    if let Some(truth) = &told.truth {
+    if let Some(truth) = &answer.truth {
         let parts = vec![("measured".to_owned(), truth.cycles.0)];
         bars.push(Stack { name: "measured".into(), parts });
     }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::lab::{Lab, Site};
+use super::lab::{Lab, Netns};
 use crate::child::Running;
 
 /// What does the box's work.
@@ -61,24 +61,24 @@ impl Kind {
 }
 
 /// One of them, ready. The fields are in the order of going.
-pub struct Contestant {
+pub struct System {
     pub kind: Kind,
     /// Its process; the kernel has none.
     pub process: Option<Running>,
     /// The address that the client asks.
     pub host: String,
-    _site: Option<Site>,
+    _site: Option<Netns>,
 }
 
 const BALANCER: &str = include_str!("../../../examples/balancer.click");
 
-impl Contestant {
+impl System {
     /// Puts it in its place and waits until it works.
-    pub fn start(kind: Kind, lab: &Lab, dir: &Path) -> anyhow::Result<Contestant> {
+    pub fn start(kind: Kind, lab: &Lab, dir: &Path) -> anyhow::Result<System> {
         if kind == Kind::Direct {
             let host = Lab::DIRECT.to_owned();
             lab.reach(&host, dir)?;
-            return Ok(Contestant { kind, process: None, host, _site: None });
+            return Ok(System { kind, process: None, host, _site: None });
         }
         let site = lab.site(kind as u8)?;
         let process = match kind {
@@ -95,18 +95,18 @@ impl Contestant {
         };
         let [server, ..] = site.servers();
         let host = if kind == Kind::Kernel { server } else { site.outside() };
-        let mut contestant = Contestant { kind, process, host, _site: Some(site) };
-        let reached = lab.reach(&contestant.host, dir);
+        let mut system = System { kind, process, host, _site: Some(site) };
+        let reached = lab.reach(&system.host, dir);
         // What it said before it ended tells more.
-        contestant.process.as_mut().map_or(Ok(()), Running::check)?;
-        reached.map(|()| contestant)
+        system.process.as_mut().map_or(Ok(()), Running::check)?;
+        reached.map(|()| system)
     }
 }
 
 /// The ways through the balancer, as the example has them.
-const WAYS: &str = "wan -> from_wan -> balancer;\nbalancer[0, 1] -> routes;";
+const PATHS: &str = "wan -> from_wan -> balancer;\nbalancer[0, 1] -> routes;";
 /// The same with TCP's context between it and the clients.
-const WAYS_WITH_WORDS: &str = "
+const PATHS_WITH_WORDS: &str = "
 tcp :: TCPIn; tcp_out :: TCPOut;
 words :: WordMatcher(attack, exploit, password, secret, confidential, overflow, injection, malware,
     payload, shellcode, MODE MASK);
@@ -117,10 +117,10 @@ balancer[1] -> [1]tcp; tcp[1] -> [1]words; words[1] -> [1]tcp_out; tcp_out[1] ->
 
 /// The example with a filter of words.
 fn with_words() -> String {
-    BALANCER.replace(WAYS, WAYS_WITH_WORDS)
+    BALANCER.replace(PATHS, PATHS_WITH_WORDS)
 }
 
-fn haproxy(site: &Site, dir: &Path) -> anyhow::Result<Running> {
+fn haproxy(site: &Netns, dir: &Path) -> anyhow::Result<Running> {
     site.address()?;
     let servers: String = (site.servers().iter().enumerate())
         .map(|(number, address)| format!("  server s{number} {address}:80\n"))
@@ -140,7 +140,7 @@ fn haproxy(site: &Site, dir: &Path) -> anyhow::Result<Running> {
 /// Where the packages put nginx's module for streams, if it is not built in.
 pub const STREAM_MODULE: &str = "/usr/lib/nginx/modules/ngx_stream_module.so";
 
-fn nginx(site: &Site, dir: &Path) -> anyhow::Result<Running> {
+fn nginx(site: &Netns, dir: &Path) -> anyhow::Result<Running> {
     site.address()?;
     let module = match Path::new(STREAM_MODULE).exists() {
         true => format!("load_module {STREAM_MODULE};\n"),
@@ -163,7 +163,7 @@ stream {{
     Running::start(site.namespace.command("nginx").arg("-c").arg(file), "nginx", dir)
 }
 
-fn thruway(kind: Kind, site: &Site, dir: &Path) -> anyhow::Result<Running> {
+fn thruway(kind: Kind, site: &Netns, dir: &Path) -> anyhow::Result<Running> {
     let file = dir.join(format!("{}.click", kind.name()));
     let text = if kind == Kind::ThruwayWords { with_words() } else { BALANCER.to_owned() };
     std::fs::write(&file, text)?;
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn the_example_has_the_ways_that_are_replaced() {
-        assert_eq!(BALANCER.matches(WAYS).count(), 1);
+        assert_eq!(BALANCER.matches(PATHS).count(), 1);
         assert!(with_words().contains("WordMatcher"));
     }
 }

@@ -3,9 +3,9 @@
 use crate::args::{ArgErrors, Args, Env};
 
 /// The ways by which threads reach the element that is built, and others.
-pub trait Ways {
+pub trait Paths {
     /// Tells those to the element itself.
-    fn tell(&self) -> String;
+    fn describe(&self) -> String;
 
     /// Those to the element that it calls `name`; `None` where there is none, or nobody knows.
     fn of(&self, name: &str) -> Option<Reach> {
@@ -14,8 +14,8 @@ pub trait Ways {
     }
 }
 
-impl<F: Fn() -> String> Ways for F {
-    fn tell(&self) -> String {
+impl<F: Fn() -> String> Paths for F {
+    fn describe(&self) -> String {
         self()
     }
 }
@@ -26,13 +26,13 @@ pub struct Reach {
     /// The threads, ascending.
     pub threads: Vec<usize>,
     /// By which ways.
-    pub ways: String,
+    pub paths: String,
 }
 
 /// That one thread only can use what several reach, why, and what to do.
-fn one_thread(why: &str, count: usize, ways: &str) -> String {
+fn one_thread(why: &str, count: usize, paths: &str) -> String {
     format!(
-        "one thread only can use it ({why}), and {count} reach it: {ways}; put a Pipeliner in front, or \
+        "one thread only can use it ({why}), and {count} reach it: {paths}; put a Pipeliner in front, or \
          place what is before it in one thread (StaticThreadSched, THREADS of FromDevice)"
     )
 }
@@ -40,7 +40,7 @@ fn one_thread(why: &str, count: usize, ways: &str) -> String {
 impl Env<'_> {
     /// That an element is for one thread, why, and by which ways several reach it.
     pub fn one_thread(&self, why: &str) -> String {
-        one_thread(why, self.threads, &self.ways.tell())
+        one_thread(why, self.threads, &self.paths.describe())
     }
 }
 
@@ -62,9 +62,9 @@ impl Args<'_> {
     /// # Errors
     /// There are several.
     pub fn other_for_one_thread(&self, arg: &str, name: &str, why: &str) -> Result<(), ArgErrors> {
-        match self.env().ways.of(name) {
+        match self.env().paths.of(name) {
             Some(reach) if reach.threads.len() > 1 => {
-                let what = one_thread(why, reach.threads.len(), &reach.ways);
+                let what = one_thread(why, reach.threads.len(), &reach.paths);
                 Err(self.error(arg, format!("'{name}': {what}")).into())
             }
             _ => Ok(()),
@@ -77,7 +77,7 @@ impl Args<'_> {
     /// # Errors
     /// It has none.
     pub fn other_is_here(&self, arg: &str, name: &str) -> Result<(), ArgErrors> {
-        let (env, reach) = (self.env(), self.env().ways.of(name));
+        let (env, reach) = (self.env(), self.env().paths.of(name));
         let Some(reach) = reach.filter(|reach| !reach.threads.contains(&env.thread)) else {
             return Ok(());
         };
@@ -86,8 +86,8 @@ impl Args<'_> {
              both reached by one thread (StaticThreadSched, THREADS of FromDevice, a Pipeliner in \
              front)",
             env.thread,
-            reach.ways,
-            env.ways.tell()
+            reach.paths,
+            env.paths.describe()
         );
         Err(self.error(arg, what).into())
     }

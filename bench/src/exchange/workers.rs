@@ -12,7 +12,7 @@ use thruway_exchange::{Control, Doorbell, Worker, ring};
 use thruway_nf_abi::control::{DRAIN, Figure};
 
 use super::cell::pool_shape;
-use super::duty::{Duty, Way, WorkerArgs};
+use super::duty::{Duty, Transport, WorkerArgs};
 use super::worker::{self, serve};
 use crate::machine;
 
@@ -31,16 +31,16 @@ fn work(fds: Fds, duty: &Duty) -> anyhow::Result<()> {
     let mut next = || fds.next().context("a region is missing");
     let control = Control::open(next()?)?;
     let threshold = duty.threshold;
-    match duty.way {
+    match duty.transport {
         // Only the Master's side reads shared indices in another manner.
-        Way::Exchange if duty.packed_indices => {
+        Transport::Exchange if duty.packed_indices => {
             serve(Variant::<true, false>::worker(next()?, threshold)?, &control, duty);
         }
-        Way::Exchange => serve(Worker::open(next()?, threshold)?, &control, duty),
-        Way::Pair => {
+        Transport::Exchange => serve(Worker::open(next()?, threshold)?, &control, duty),
+        Transport::Pair => {
             serve(PairWorker::open([next()?, next()?], threshold)?, &control, duty);
         }
-        Way::Pointers => {
+        Transport::Pointers => {
             let fds = [next()?, next()?, next()?];
             let shape = pool_shape(duty.packet_len);
             serve(PointerWorker::open(fds, duty.slots, &shape, threshold)?, &control, duty);
@@ -80,11 +80,11 @@ pub struct Report {
 
 /// All Workers of a measurement.
 #[derive(Default)]
-pub struct Crew {
+pub struct WorkerSet {
     hands: Vec<Hand>,
 }
 
-impl Crew {
+impl WorkerSet {
     /// Starts one more, and gives what wakes it.
     pub fn start(
         &mut self,
@@ -128,7 +128,7 @@ impl Crew {
     }
 }
 
-impl Drop for Crew {
+impl Drop for WorkerSet {
     /// Leaves no process behind when a measurement fails.
     fn drop(&mut self) {
         for hand in &mut self.hands {

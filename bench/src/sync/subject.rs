@@ -10,7 +10,7 @@ pub const LARGE: usize = 512;
 
 /// A structure, or what to compare it with.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Contestant {
+pub enum Subject {
     /// Nothing is added to anything: what the rest of a turn costs.
     Nothing,
     /// Two words that all threads load and store, without any care: what is lost is told.
@@ -22,28 +22,28 @@ pub enum Contestant {
 /// Makes each thread's part.
 pub type Join = Box<dyn Fn() -> anyhow::Result<Box<dyn Tally>>>;
 
-impl Contestant {
+impl Subject {
     /// All of them.
-    pub fn all() -> impl Iterator<Item = Contestant> {
-        let structures = Structure::ALL.iter().copied().map(Contestant::Of);
-        [Contestant::Nothing, Contestant::Careless].into_iter().chain(structures)
+    pub fn all() -> impl Iterator<Item = Subject> {
+        let structures = Structure::ALL.iter().copied().map(Subject::Of);
+        [Subject::Nothing, Subject::Careless].into_iter().chain(structures)
     }
 
     /// Name, as in the element Counter's argument.
     pub fn name(self) -> &'static str {
         let at = |structure| Structure::ALL.iter().position(|one| *one == structure);
         match self {
-            Contestant::Nothing => "nothing",
-            Contestant::Careless => "careless",
-            Contestant::Of(structure) => at(structure).map_or("", |at| Structure::NAMES[at]),
+            Subject::Nothing => "nothing",
+            Subject::Careless => "careless",
+            Subject::Of(structure) => at(structure).map_or("", |at| Structure::NAMES[at]),
         }
     }
 
     /// What a reader may rely on.
     pub fn consistency(self) -> &'static str {
         match self {
-            Contestant::Nothing | Contestant::Careless => "none",
-            Contestant::Of(structure) => match structure.consistency() {
+            Subject::Nothing | Subject::Careless => "none",
+            Subject::Of(structure) => match structure.consistency() {
                 Consistency::Word => "word",
                 Consistency::Thread => "thread",
                 Consistency::Moment => "moment",
@@ -54,13 +54,13 @@ impl Contestant {
     /// Zeros for so many threads, in a structure of 2 words or of [`LARGE`].
     pub fn make(self, threads: usize, is_large: bool) -> Join {
         match self {
-            Contestant::Nothing => Box::new(|| Ok(Box::new(Nothing))),
-            Contestant::Careless => {
+            Subject::Nothing => Box::new(|| Ok(Box::new(Nothing))),
+            Subject::Careless => {
                 let shared = Careless::default();
                 Box::new(move || Ok(Box::new(shared.clone())))
             }
-            Contestant::Of(structure) if is_large => join::<LARGE>(structure, threads),
-            Contestant::Of(structure) => join::<2>(structure, threads),
+            Subject::Of(structure) if is_large => join::<LARGE>(structure, threads),
+            Subject::Of(structure) => join::<2>(structure, threads),
         }
     }
 }

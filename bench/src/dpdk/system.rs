@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Who forwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Contestant {
+pub enum System {
     /// DPDK's own forwarder, in forward mode macswap.
     Testpmd,
     /// One element between FromDPDKDevice and ToDPDKDevice.
@@ -47,25 +47,25 @@ impl Done {
     }
 }
 
-impl Contestant {
+impl System {
     /// All, the one that others are compared with first.
-    pub const ALL: &[Contestant] = &[Contestant::Testpmd, Contestant::Engine, Contestant::Isolated];
+    pub const ALL: &[System] = &[System::Testpmd, System::Engine, System::Isolated];
 
     /// Its name in rows.
     pub fn name(self) -> &'static str {
         match self {
-            Contestant::Testpmd => "testpmd",
-            Contestant::Engine => "engine",
-            Contestant::Isolated => "isolated",
+            System::Testpmd => "testpmd",
+            System::Engine => "engine",
+            System::Isolated => "isolated",
         }
     }
 
     /// Lets it forward for some time.
     pub fn run(self, burst: u32, time: Duration) -> anyhow::Result<Done> {
         match self {
-            Contestant::Testpmd => testpmd(burst, time),
-            Contestant::Engine => engine(burst, time, ""),
-            Contestant::Isolated => engine(burst, time, "Isolate(m);"),
+            System::Testpmd => testpmd(burst, time),
+            System::Engine => engine(burst, time, ""),
+            System::Isolated => engine(burst, time, "Isolate(m);"),
         }
         .with_context(|| self.name())
     }
@@ -107,7 +107,7 @@ impl Process {
         bail!("it ended, or waited too long, before {what}; it said last: {last}")
     }
 
-    fn tell(&mut self, line: &str) -> anyhow::Result<()> {
+    fn send(&mut self, line: &str) -> anyhow::Result<()> {
         writeln!(self.input, "{line}").context("it ended")
     }
 
@@ -158,17 +158,17 @@ fn testpmd(burst: u32, time: Duration) -> anyhow::Result<Done> {
     command.args(["--total-num-mbufs=65536", &format!("--burst={burst}")]);
     let started = Process::start(&mut command);
     let mut process = started.with_context(|| format!("apt-get install {PACKAGE}"))?;
-    process.tell("start")?;
+    process.send("start")?;
     // Past its beginning, when memory is touched for the first time.
     process.wait("it forwards", |line| line.contains("packet forwarding").then_some(()))?;
     std::thread::sleep(Duration::from_millis(200));
     let done = between(&mut process, time, |process| {
-        process.tell("show port stats 0")?;
+        process.send("show port stats 0")?;
         process.wait("its counts", |line| {
             line.trim_start().strip_prefix("TX-packets:")?.split_whitespace().next()?.parse().ok()
         })
     })?;
-    process.tell("stop\nquit")?;
+    process.send("stop\nquit")?;
     Ok(done)
 }
 

@@ -7,15 +7,15 @@ use std::time::Duration;
 use thruway_sync::atomic::{AtomicBool, Ordering};
 
 use crate::control::Client;
-use crate::network::{Network, Site};
+use crate::network::{HostConfig, Network};
 use crate::process::{Done, LIMIT, Running, need, privileged, wait_for};
 use crate::sockets::round_trip;
 use crate::threads::{flows_stay_in_order, packets, two_threads};
 use crate::traffic::fetch;
 
-const LAN: Site = Site { addresses: &["10.3.0.1/24"], routers: &[] };
-const WAN: Site = Site { addresses: &["10.3.0.2/24"], routers: &[] };
-const NOBODY: Site = Site { addresses: &[], routers: &[] };
+const LAN: HostConfig = HostConfig { addresses: &["10.3.0.1/24"], routers: &[] };
+const WAN: HostConfig = HostConfig { addresses: &["10.3.0.2/24"], routers: &[] };
+const NOBODY: HostConfig = HostConfig { addresses: &[], routers: &[] };
 
 /// What a thread says that hands over.
 const HANDED: &str = "to: interface 'wan0': AF_XDP, native mode, the kernel copies, 1 queue, none \
