@@ -3,14 +3,30 @@
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
+use thruway_model::Hardware;
 use thruway_model::estimate::{Estimate, Limit, Line, Truth, error_percent};
 
-use super::config::Answer;
 use crate::draw::{self, Curve, Lines, Marks, Stack, escape, stacks};
 use crate::table::{Table, thousands};
 
 /// Terms that cost less than this share of all are not told one by one.
 const LITTLE: f64 = 0.02;
+
+/// What is known of a configuration.
+pub struct Answer {
+    /// The host.
+    pub hardware: Hardware,
+    /// What the configuration comes to.
+    pub estimate: Estimate,
+    /// What was measured.
+    pub truth: Option<Truth>,
+    /// Rates by size of frame.
+    pub sizes: Vec<(u32, Estimate)>,
+    /// Bits a second of the link.
+    pub link: Option<f64>,
+    /// Elements that no packet came to.
+    pub unvisited: Vec<String>,
+}
 
 /// What an estimate stands on, in a line.
 fn traffic(answer: &Answer) -> String {

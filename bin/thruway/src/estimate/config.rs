@@ -13,7 +13,8 @@ use thruway_model::plan::Chain;
 use thruway_model::rehearsal::{Captures, Counts, Rehearsal, RehearsalError, Trace};
 use thruway_model::traffic::Description;
 
-use super::{EstimateArgs, answer, live};
+use super::answer::{self, Answer};
+use super::{EstimateArgs, live};
 use crate::config_args::{libraries, report};
 use crate::{calibrate, load};
 
@@ -21,22 +22,6 @@ use crate::{calibrate, load};
 const RUNS: (usize, Duration) = (7, Duration::from_millis(80));
 /// Sizes of frames that rates are told for.
 const SIZES: [u32; 6] = [64, 128, 256, 512, 1024, 1514];
-
-/// All that is to be told.
-pub struct Answer {
-    /// The host.
-    pub hardware: Hardware,
-    /// What the configuration comes to.
-    pub estimate: Estimate,
-    /// What was measured.
-    pub truth: Option<Truth>,
-    /// Rates by size of frame.
-    pub sizes: Vec<(u32, Estimate)>,
-    /// Bits a second of the link.
-    pub link: Option<f64>,
-    /// Elements that no packet came to.
-    pub unvisited: Vec<String>,
-}
 
 /// Runs `thruway estimate CONFIGURATION`.
 pub fn main(args: &EstimateArgs) -> anyhow::Result<ExitCode> {

@@ -18,23 +18,8 @@ pub const SIGNAL: i32 = 10;
 
 /// The test's elements.
 pub static REGISTRY: Registry = Registry(&[&[
-    &SOURCE,
-    &RECORD,
-    &COPY,
-    &SPLIT,
-    &TICK,
-    &SINK,
-    &PULLER,
-    &STORE,
-    &STATIC_THREADS,
-    &BURST,
-    &EITHER,
-    &REFUSE,
-    &BOMB,
-    &SINGLE,
-    &HAND,
-    &AWAIT,
-    &ASK,
+    &SOURCE, &RECORD, &COPY, &SPLIT, &TICK, &SINK, &PULLER, &STORE, &SCHED, &BURST, &EITHER,
+    &REFUSE, &BOMB, &SINGLE, &HAND, &AWAIT, &ASK,
 ]]);
 
 static SOURCE: Entry = Entry::new(
@@ -114,7 +99,7 @@ simple!(RECORD, "Record", "1/0-1", "a/a", |args: &Args<'_>| Ok(Box::new(Record(
 simple!(COPY, "Copy", "1/-", "h/h", |_: &Args<'_>| Ok(Box::new(Copy0)));
 simple!(SPLIT, "Split", "1/2", "a/ah", |_: &Args<'_>| Ok(Box::new(Split)));
 simple!(SINK, "Sink", "1/0", "h/h", |_: &Args<'_>| Ok(Box::new(Sink)));
-static STATIC_THREADS: Entry = Entry::new(
+static SCHED: Entry = Entry::new(
     Spec {
         name: "StaticThreadSched",
         ports: "0/0",
