@@ -8,7 +8,7 @@ use thruway_elements::CATALOG;
 use thruway_engine::Options;
 use thruway_lang::{Diagnostics, Variables};
 use thruway_model::Hardware;
-use thruway_model::estimate::{Assumed, Estimate, Truth};
+use thruway_model::estimate::{Assumed, Estimate};
 use thruway_model::plan::Chain;
 use thruway_model::rehearsal::{Captures, Counts, Rehearsal, RehearsalError, Trace};
 use thruway_model::traffic::Description;
