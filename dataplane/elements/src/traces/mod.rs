@@ -6,6 +6,7 @@ mod device_in;
 mod device_out;
 mod dpdk;
 mod dpdk_info;
+mod drop_stage;
 mod encap;
 mod from_device;
 mod from_dpdk_device;

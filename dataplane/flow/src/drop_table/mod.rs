@@ -152,8 +152,9 @@ impl DropTable {
         self.run(frame) == Some(DROP)
     }
 
-    /// Where a frame ends; `None` where its headers are not what the table begins with.
-    fn run(&self, frame: &[u8]) -> Option<Next> {
+    /// The end that a frame comes to; `None` where its headers are not what the table begins with,
+    /// or it passes too many tests.
+    pub fn run(&self, frame: &[u8]) -> Option<Next> {
         let (start, transport) = headers(frame, self.leaves_errors)?;
         let mut at = self.starts[start as usize];
         for _ in 0..DEPTH_MAX {

@@ -145,12 +145,16 @@ impl DropStage {
             return Ok(DropStage { program, hold: Hold::Steering(weak), interface });
         }
         if interface_driver::strips_tags(name) {
-            let at = match interface_driver::is_virtual(name) {
-                true => "at its other end: ethtool -K PEER txvlan off tx-vlan-stag-hw-insert off"
-                    .to_owned(),
-                false => format!("ethtool -K {name} rxvlan off"),
+            let before = match interface_driver::is_virtual(name) {
+                true => {
+                    "at its other end: ethtool -K PEER txvlan off tx-vlan-stag-hw-insert off; then: "
+                }
+                false => "",
             };
-            let what = format!("XDP cannot see VLAN tags stripped by hardware offload; {at}");
+            let what = format!(
+                "XDP cannot see VLAN tags stripped by hardware offload; {before}ethtool -K {name} \
+                 rxvlan off"
+            );
             return Err(PortError::unfit(name, what));
         }
         let program = DropProgram::load(tests).map_err(|e| refused(name, e))?;
