@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use thruway_flow::chain::{Chain, Changes, Node, Role};
-use thruway_flow::drop_table::{DEPTH_MAX, DROP, DropTable, SOFTWARE};
+use thruway_flow::drop_table::{DEPTH_MAX, DROP, DropTable, SOFTWARE, TESTS_MAX};
 use thruway_flow::plan::Plan;
 use thruway_flow::{NoNames, PacketView, Rule, consolidate, parse_class};
 use thruway_port::drop_stage::{DropProgram, DropStage, DropTests};
@@ -27,7 +27,6 @@ use crate::traffic::{self, Rules};
 
 /// Rules of a firewall.
 const RULES: [usize; 4] = [10, 100, 1000, 10_000];
-const TESTS_MAX: usize = 1 << 17;
 /// Flows of a flood, of which one is wanted.
 const FLOWS: u32 = 100;
 /// Its source port, which is that of the first flow.

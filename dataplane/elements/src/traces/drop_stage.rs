@@ -3,15 +3,12 @@
 use std::fmt::Write as _;
 
 use thruway_element::{Arg, ArgErrors, Args, Cx, Ty};
-use thruway_flow::drop_table::{DEPTH_MAX, DropTable};
+use thruway_flow::drop_table::{DEPTH_MAX, DropTable, TESTS_MAX};
 use thruway_port::drop_stage::{DropStage, DropTests};
 
 use super::device_in::DeviceIn;
 use super::port_spec::{Direction, PortSpec, Ports};
 use super::told::{Lost, complain, say};
-
-/// Most tests of a table: 4 MB of the kernel's memory.
-const TESTS_MAX: usize = 1 << 17;
 
 pub(super) const OFFLOAD: Arg = Arg::keyword(
     "OFFLOAD",

@@ -32,6 +32,8 @@ pub const DROP: Next = SOFTWARE | 1;
 
 /// Most tests on the way of one packet.
 pub const DEPTH_MAX: u32 = 255;
+/// Most tests of a table, where nothing else is wanted: 4 MB of the kernel's memory.
+pub const TESTS_MAX: usize = 1 << 17;
 /// Bytes of a frame that tests may look at.
 pub const REACH: usize = 1024;
 
