@@ -93,19 +93,50 @@ fn what_nobody_wants_is_dropped_in_the_kernel() {
 #[test]
 fn what_the_chain_may_read_otherwise_is_left_to_it() {
     let (chain, plan, table) = made(&[&["udp dst port 7"]], true, false);
-    let others = [
+    let changed = |at: usize, byte: u8, parts: &dyn Fn(&mut frames::Parts)| {
+        frame(|all| {
+            parts(all);
+            all.changed = Some((at, byte));
+        })
+    };
+    let plain = |_: &mut frames::Parts| {};
+    let six = |parts: &mut frames::Parts| {
+        (parts.family, parts.version, parts.protocol) = (6, 6, 17);
+    };
+    let mut others = vec![
         frame(|parts| parts.fragment = 0x2000),
         frame(|parts| parts.fragment = 1),
-        frame(|parts| parts.tags = vec![0x8100]),
-        frame(|parts| parts.tags = vec![0x9100]),
         frame(|parts| parts.version = 5),
         frame(|parts| parts.cut = 1),
-        frame(|parts| (parts.protocol, parts.icmp) = (1, [3, 1])),
-        frame(|parts| (parts.family, parts.version, parts.extension) = (6, 6, Some(0))),
-        vec![0; 13],
+        frame(|parts| (parts.family, parts.version, parts.cut) = (6, 6, 1)),
+        frame(|parts| (parts.family, parts.version) = (6, 4)),
+        // Lengths: of the header too short, of the packet shorter than its header.
+        changed(14, 0x44, &plain),
+        changed(17, 19, &plain),
+        changed(14, 0x4f, &plain),
+        changed(19, 0xff, &six),
+        frame(|parts| parts.cut = 30),
     ];
-    assert_eq!(dropped(&plan, &chain, &table, &others[..8]), 0);
-    assert!(!table.drops(&others[8]));
+    others.extend([0x8100, 0x88a8, 0x9100].map(|tag| frame(|parts| parts.tags = vec![tag])));
+    others.extend([0, 43, 44, 51, 60, 135, 139, 140, 253, 254].map(|extension| {
+        frame(|parts| {
+            six(parts);
+            parts.extension = Some(extension);
+        })
+    }));
+    for error in [3, 4, 5, 11, 12] {
+        others.push(frame(|parts| (parts.protocol, parts.icmp) = (1, [error, 1])));
+    }
+    for error in 1..=4 {
+        others.push(frame(|parts| {
+            six(parts);
+            (parts.protocol, parts.icmp) = (58, [error, 1]);
+        }));
+    }
+    for frame in &others {
+        assert_eq!(dropped(&plan, &chain, &table, std::slice::from_ref(frame)), 0, "{frame:02x?}");
+    }
+    assert!(!table.drops(&[0; 13]));
     assert_eq!(dropped(&plan, &chain, &table, &samples()), 7);
 }
 

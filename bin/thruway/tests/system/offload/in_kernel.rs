@@ -28,13 +28,17 @@ impl Pair {
             space.set("ipv6/conf/all/disable_ipv6", "1");
             space.set("ipv6/conf/default/disable_ipv6", "1");
         }
-        host.cable("eth0", (&client, "eth0"), "");
-        client.ip("link set eth0 up");
         let pair = Pair { client, host };
-        // Tags stay in the frames.
-        pair.client.succeed("ethtool -K eth0 txvlan off tx-vlan-stag-hw-insert off");
-        pair.host.succeed("ethtool -K eth0 rxvlan off");
+        pair.cable();
         pair
+    }
+
+    fn cable(&self) {
+        self.host.cable("eth0", (&self.client, "eth0"), "");
+        self.client.ip("link set eth0 up");
+        // Tags stay in the frames.
+        self.client.succeed("ethtool -K eth0 txvlan off tx-vlan-stag-hw-insert off");
+        self.host.succeed("ethtool -K eth0 rxvlan off");
     }
 
     fn has_program(&self) -> bool {
@@ -236,6 +240,22 @@ fn by_af_xdp_it_follows_the_configuration_and_ends_with_the_process() {
     if privileged("by_af_xdp_it_follows_the_configuration_and_ends_with_the_process") {
         follows_the_configuration("METHOD XDP");
     }
+}
+
+#[test]
+fn an_interface_that_comes_again_gets_the_program_again() {
+    if !privileged("an_interface_that_comes_again_gets_the_program_again") {
+        return;
+    }
+    let pair = Pair::new();
+    let chain = Chain::start(&pair, |_| wanting("METHOD XDP", 1));
+    assert_eq!(ten_each(&pair, &chain), [10, 10]);
+    pair.host.ip("link delete eth0");
+    pair.cable();
+    wait_for("the program again", || chain.programs().eq(&2).then_some(()));
+    assert_eq!(ten_each(&pair, &chain), [10, 10]);
+    let stderr = chain.running.stderr();
+    assert!(!stderr.contains("OFFLOAD XDP is not possible"), "{stderr}");
 }
 
 #[test]
