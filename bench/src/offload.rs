@@ -1,9 +1,11 @@
-//! `thruway-bench offload`: what a switch in front saves the host.
+//! `thruway-bench offload`: what a switch, or the kernel, in front saves the host.
 //!
 //! A chain sorts packets by so many rules, over a trace that stays in the cache: once it classifies
 //! each packet, once it reads the tag that a switch put before it. The tags are those of
 //! `thruway offload`; the switch itself is not measured. The source alone is the baseline of
 //! both, so a row's step is what finding a class costs.
+
+mod kernel;
 
 use thruway::replay::Replay;
 use thruway_flow::PacketView;
@@ -17,7 +19,7 @@ use super::traffic::{self, Rules};
 /// `thruway-bench offload`.
 pub const SUITE: Suite = Suite {
     name: "offload",
-    about: "classes by the tags of a switch, and by the host itself",
+    about: "classes by the tags of a switch, by the host itself, and drops by an XDP program",
     cases,
     reports: &[],
 };
@@ -52,7 +54,7 @@ fn cases() -> Vec<Case> {
         };
         [of("source", By::Nobody), of("host", By::Host), of("switch", By::Switch)]
     };
-    RULES.into_iter().flat_map(with).collect()
+    RULES.into_iter().flat_map(with).chain(kernel::cases()).collect()
 }
 
 fn subject(workspace: &Workspace, count: usize, by: By) -> anyhow::Result<Box<dyn Subject>> {

@@ -4,7 +4,7 @@
 pub(crate) const NONE: u32 = u32::MAX;
 
 /// A box and the place of its rule.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub lo: [u32; 4],
     /// `hi - lo` of each field.

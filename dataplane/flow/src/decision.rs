@@ -182,6 +182,11 @@ impl Decision {
         &self.steps
     }
 
+    /// A compiled rule list.
+    pub(crate) fn program(&self, program: u32) -> &RuleProgram {
+        &self.programs[program as usize].1
+    }
+
     pub(crate) fn add_program(&mut self, node: u32, program: RuleProgram) -> u32 {
         self.programs.push((node, program));
         (self.programs.len() - 1) as u32

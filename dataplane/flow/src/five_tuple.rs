@@ -2,6 +2,7 @@
 //! decision tree.
 
 use crate::box_tree::Tree;
+use crate::boxes::Entry;
 use crate::few::{self, Few};
 use crate::key::Key;
 use crate::tree_build::{Placed, build, entries};
@@ -43,6 +44,23 @@ impl Finder {
             Boxes::Few(few) => few.find(key, kind, verify),
             Boxes::Many(tree) => tree.find(key, kind, verify),
         }
+    }
+
+    /// All boxes, by the order of their rules.
+    pub(crate) fn boxes(&self) -> Vec<Entry> {
+        let mut boxes = match &self.boxes {
+            Boxes::Few(few) => few.entries().to_vec(),
+            Boxes::Many(tree) => tree.entries.clone(),
+        };
+        // Leaves of a tree share boxes.
+        boxes.sort_by_key(|entry| (entry.order, entry.lo, entry.span, entry.kinds));
+        boxes.dedup();
+        boxes
+    }
+
+    /// Each protocol's class.
+    pub(crate) fn classes(&self) -> &[u8; 256] {
+        &self.classes
     }
 
     /// Steps to a box on average, and of the rules that must still be run, by their places.

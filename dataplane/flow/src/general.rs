@@ -14,6 +14,11 @@ pub fn verdict(value: u32) -> Target {
     VERDICT | value
 }
 
+/// The verdict of a target that is one.
+pub(crate) fn verdict_of(target: Target) -> u32 {
+    target & !VERDICT
+}
+
 /// A test and where to go after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Insn {

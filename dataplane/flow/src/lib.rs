@@ -28,6 +28,7 @@ pub mod chain;
 pub mod class;
 pub mod consolidate;
 pub mod decision;
+pub mod drop_table;
 pub mod error;
 mod explain;
 pub mod fcb;

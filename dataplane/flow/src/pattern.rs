@@ -166,6 +166,11 @@ impl PatternProgram {
         self.program.steps(self.entry)
     }
 
+    /// The tests, and where they begin.
+    pub(crate) fn tests(&self) -> (&Program, Target) {
+        (&self.program, self.entry)
+    }
+
     /// The verdict for a packet of which the frame's bytes are given.
     #[inline]
     pub fn classify_view(&self, view: &PacketView<'_>) -> u32 {

@@ -114,6 +114,27 @@ impl IpProgram {
         }
     }
 
+    /// The boxes, and what finds them.
+    pub(crate) fn finder(&self) -> &Finder {
+        &self.finder
+    }
+
+    /// The rules' tests; from [`IpProgram::rule`] on verdict 1 is that a rule holds.
+    pub(crate) fn tests(&self) -> &Program {
+        &self.program
+    }
+
+    /// Where the tests of a rule begin, and its verdict.
+    pub(crate) fn rule(&self, order: u32) -> Option<(Target, u32)> {
+        let entry = self.entries.get(order as usize)?;
+        Some((*entry, *self.outputs.get(order as usize)?))
+    }
+
+    /// How many rules there are, and the verdict where no box holds.
+    pub(crate) fn rules(&self) -> (u32, u32) {
+        (self.entries.len() as u32, self.otherwise)
+    }
+
     /// Rules (by index) that no packet with a whole IP header can reach: contradictory, or after
     /// a rule that matches everything. Worth a warning.
     pub fn unreachable(&self) -> &[usize] {

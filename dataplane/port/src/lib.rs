@@ -12,6 +12,7 @@ mod bpf;
 pub mod capture;
 mod classes;
 pub mod dpdk;
+pub mod drop_stage;
 mod error;
 pub mod generator;
 pub mod interface;

@@ -18,6 +18,8 @@ pub(super) struct ClassifierRules {
     /// Name of the classifier.
     pub name: String,
     pub plan: Arc<Plan>,
+    /// Its place among the plan's entries.
+    pub entry: usize,
     pub table: Table,
     pub rules_max: usize,
 }
@@ -39,10 +41,11 @@ impl ClassifierRules {
         let entry = plan.entries.iter().position(|entry| entry.node as usize == node);
         let tagged_classes = usize::from(CLASSES);
         let wanted = Wanted { protocol, rules_max: args.rules_max, tagged_classes };
-        let table = entry.and_then(|entry| table(&plan, chain, entry, &wanted));
-        let table = table.ok_or_else(|| anyhow!("{name}: no packet comes to a FlowClassifier"))?;
+        let found = entry.and_then(|entry| Some((entry, table(&plan, chain, entry, &wanted)?)));
+        let (entry, table) =
+            found.ok_or_else(|| anyhow!("{name}: no packet comes to a FlowClassifier"))?;
         let (name, rules_max) = (chain.nodes[node].name.clone(), args.rules_max);
-        Ok(ClassifierRules { name, plan, table, rules_max })
+        Ok(ClassifierRules { name, plan, entry, table, rules_max })
     }
 }
 

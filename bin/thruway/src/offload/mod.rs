@@ -1,14 +1,16 @@
-//! `thruway offload`: a switch in front classifies for a chain.
+//! `thruway offload`: a switch in front classifies for a chain, or the kernel drops for it.
 
 mod args;
 mod classifier_rules;
 mod installation;
 mod show;
+mod show_drops;
 
 use std::process::ExitCode;
 
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand, ValueEnum};
+use thruway_flow::drop_table::{DropTable, TESTS_MAX};
 use thruway_offload::Protocol;
 use thruway_offload::ovs::Port;
 
@@ -25,7 +27,7 @@ pub struct OffloadArgs {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Print which rules a switch would get, and which packets stay with the host and why
+    /// Print which rules a switch (or the kernel) would get, and which packets stay with the host
     Plan(PlanArgs),
     /// Give Open vSwitch the rules of a running instance, and keep them right until it ends
     Apply(ApplyArgs),
@@ -45,6 +47,9 @@ struct PlanArgs {
     /// Print each rule, in the notation of ovs-ofctl, from port FROM to port TO
     #[arg(long = "rules")]
     print_rules: bool,
+    /// Print what the XDP program of FromDevice(..., OFFLOAD XDP) would drop in place of this element
+    #[arg(long, conflicts_with_all = ["protocol", "print_rules"])]
+    xdp: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -117,6 +122,16 @@ fn remove(args: &RemoveArgs) -> anyhow::Result<ExitCode> {
 
 fn plan(args: &PlanArgs) -> anyhow::Result<ExitCode> {
     let compiled = ClassifierRules::of(&args.rules, args.protocol.protocol())?;
+    if args.xdp {
+        let table = DropTable::of(&compiled.plan, compiled.entry, TESTS_MAX);
+        // `compiled` has a classifier's place.
+        let table = table.context("no classifier")?;
+        match args.json {
+            true => outln!("{:#}", show_drops::json(&compiled, &table)),
+            false => out!("{}", show_drops::text(&compiled, &table)),
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
     match (args.json, args.print_rules) {
         (true, _) => outln!("{:#}", show::json(&compiled)),
         (false, print_rules) => out!("{}", show::text(&compiled, print_rules)?),

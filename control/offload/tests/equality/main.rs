@@ -4,6 +4,7 @@
 //! `THRUWAY_OFFLOAD_CASES=100000 cargo test --release -p thruway-offload --test equality`.
 
 mod chains;
+mod drops;
 mod frames;
 mod switch;
 

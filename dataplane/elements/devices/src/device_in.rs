@@ -9,7 +9,7 @@ use thruway_port::af_packet::{
 use thruway_port::af_xdp::{Receiver, ReceiverStatistics};
 use thruway_port::interface::{self, Interface, InterfaceState};
 
-use super::told::{Lost, complain};
+use super::told::{Lost, complain, say};
 use super::way::{Way, Wish};
 
 /// Longest head room and header that must fit a frame.
@@ -112,16 +112,30 @@ impl DeviceIn {
     }
 
     /// What is to be told of it besides, the first time that it is asked.
-    pub(super) fn warning(&self) -> Option<String> {
+    fn warning(&self) -> Option<String> {
         match &self.socket {
             Socket::Packet(_) | Socket::None(_) => None,
             Socket::Xdp(receiver) => receiver.device().warning(),
         }
     }
 
+    /// Whether the host's stack sees none of its packets.
+    pub(super) fn is_alone(&self) -> bool {
+        self.is_exclusive() || self.wish.exclusive
+    }
+
     /// Whether it is an AF_XDP receiver: there can be one of a queue only.
     pub(super) fn is_exclusive(&self) -> bool {
         matches!(self.socket, Socket::Xdp(_))
+    }
+
+    /// Tells the user by what way the interface is used, and what to know of it.
+    pub(super) fn tell(&self, cx: &mut Cx<'_>) {
+        let name = &self.interface().name;
+        say(cx, name, self.way());
+        if let Some(warning) = self.warning() {
+            say(cx, name, &warning);
+        }
     }
 
     /// Whether it is what opening this interface so would give.
@@ -145,6 +159,11 @@ impl DeviceIn {
             Socket::Xdp(receiver) => receiver.interface(),
             Socket::None(interface) => interface,
         }
+    }
+
+    /// Whether the interface is there and up.
+    pub(super) fn is_there(&self) -> bool {
+        interface::state(self.interface()) == InterfaceState::Up
     }
 
     /// Tells what became of the interface, once.

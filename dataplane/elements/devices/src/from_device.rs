@@ -12,12 +12,13 @@ use thruway_port::af_packet::PacketOptions;
 use thruway_port::capture::LinkType;
 
 use super::device_in::DeviceIn;
+use super::drop_stage::{self, Offload};
 use super::in_order::{Filled, Turn};
 use super::port_spec::{Direction, PortSpec, Ports};
 use super::shape::Shape;
 use super::sharing;
 use super::team::{How, Team};
-use super::told::{Lost, say};
+use super::told::Lost;
 use super::watched_link::{WatchedLink, warn_of_host};
 use super::way::{self, Wish};
 use thruway_elements_captures::capture_in::CaptureIn;
@@ -61,6 +62,10 @@ pub static ENTRY: Entry = Entry::new(
                socket, and the kernel gives both directions of a connection to the same one. \
                Each flow stays in one thread. MAXTHREADS, THREADOFFSET, NUMA and THREADS (of this \
                program alone) say otherwise; StaticThreadSched places it in one thread.\n\
+               OFFLOAD XDP is for a FlowClassifier right behind: an XDP program drops the packets that it \
+               would drop (unwanted), before the kernel makes packets of its own of them. It goes \
+               with the process and before another configuration takes over. Where it cannot be, a \
+               line says why, and all packets are classified behind.\n\
                LARGE true is for chains between hosts and containers on one machine, and behind a \
                kernel that merges what it receives (GRO): a TCP packet of up to 64 kB whose cutting \
                its sender left to hardware comes whole, with right lengths and checksums, by packet \
@@ -117,6 +122,7 @@ const ARGS: &[Arg] = &[
     way::XDP_MODE,
     way::QUEUE,
     way::BUSY_POLL,
+    drop_stage::OFFLOAD,
     sharing::THREADS,
     sharing::MAXTHREADS,
     sharing::THREADOFFSET,
@@ -172,6 +178,7 @@ struct FromDevice {
     team: Arc<Team>,
     rank: usize,
     link: WatchedLink,
+    offload: Offload,
     /// Of a capture: whose turn it is.
     turn: Option<Turn>,
     has_run: bool,
@@ -236,6 +243,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         team: args.shared("team", || Team::new(args.env().threads)),
         rank: args.env().rank,
         link: WatchedLink::of(args),
+        offload: Offload::of(args)?,
         turn: None,
         has_run: false,
         active: args.get("ACTIVE")?,
@@ -279,6 +287,13 @@ impl FromDevice {
         }
     }
 
+    /// Sees to what drops packets in front of the interface, once for all replicas.
+    fn look_in_front(&mut self, cx: &mut Cx<'_>) {
+        if let (Source::Live(live), 0) = (&self.source, self.rank) {
+            self.offload.look(cx, live, &self.ports);
+        }
+    }
+
     /// How the interface of this name is to be opened.
     fn how<'a>(&'a self, name: &'a str) -> How<'a> {
         How { name, wish: &self.wish, options: &self.options }
@@ -294,7 +309,7 @@ impl FromDevice {
             cx.log(&error);
         }
         if self.rank == 0 {
-            tell(cx, &next);
+            next.tell(cx);
         }
         self.source = Source::Live(next);
     }
@@ -315,7 +330,7 @@ impl FromDevice {
                 let live = self.team.take(self.rank, &self.how(name))?;
                 live.watch(cx)?;
                 if self.rank == 0 {
-                    tell(cx, &live);
+                    live.tell(cx);
                     if self.ports.is_written(name) {
                         warn_of_host(cx, name);
                     }
@@ -329,15 +344,6 @@ impl FromDevice {
     }
 }
 
-/// Tells the user by what way an interface is used, and what to know of it.
-fn tell(cx: &mut Cx<'_>, live: &DeviceIn) {
-    let name = &live.interface().name;
-    say(cx, name, live.way());
-    if let Some(warning) = live.warning() {
-        say(cx, name, &warning);
-    }
-}
-
 impl Element for FromDevice {
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.source = self.open(cx)?;
@@ -348,6 +354,7 @@ impl Element for FromDevice {
         if !self.has_run {
             self.has_run = true;
             self.team.forget(self.rank);
+            self.look_in_front(cx);
         }
         if !self.active {
             self.turn.iter().for_each(Turn::leave);
@@ -397,11 +404,13 @@ impl Element for FromDevice {
             if let Some(index) = successor {
                 self.follow(cx, index);
             }
+            self.look_in_front(cx);
         }
         cx.set_timer(0, cx.now().saturating_add(STATISTICS_NS));
     }
 
     fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.offload.end(cx);
         match &mut self.source {
             Source::Live(live) => {
                 live.count_drops(cx);

@@ -5,6 +5,7 @@ mod device_in;
 mod device_out;
 mod dpdk;
 mod dpdk_info;
+mod drop_stage;
 mod from_device;
 mod from_dpdk_device;
 mod from_host;

@@ -127,6 +127,12 @@ impl Ports {
         }
     }
 
+    /// How many elements read an interface, or queues of it.
+    pub(super) fn readers(&self, interface: &str) -> usize {
+        let all = self.interfaces.lock().unwrap_or_else(|poison| poison.into_inner());
+        all.iter().filter(|reader| reader.interface == interface).count()
+    }
+
     /// How an input uses an interface: where several read all of it each is to see every packet,
     /// which packet sockets do.
     pub(super) fn apply(&self, interface: &str, own: &Wish) -> Wish {

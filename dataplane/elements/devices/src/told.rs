@@ -8,6 +8,7 @@ reasons! {
         RingFull = "ring-full": "the kernel dropped it: it came faster than it was read",
         TooLong = "too-long": "longer than any frame has room for",
         Offload = "offload": "its sender left work undone that only hardware does",
+        Unwanted = "unwanted-offloaded": "nobody behind sends it anywhere: dropped in front, as OFFLOAD says",
         NotIp = "not-ip": "FORCE_IP, and there is no whole IPv4 header",
         Damaged = "damaged": "the capture is cut off or damaged here",
     }

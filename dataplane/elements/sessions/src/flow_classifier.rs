@@ -377,6 +377,10 @@ impl Element for FlowClassifier {
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         let node = cx.node();
         if let Some(flows) = cx.flows() {
+            if self.input != Input::Ip {
+                // A mark that nobody made is none.
+                flows.note_frames(node);
+            }
             self.classifies = steps(flows.plan(), node) / CLASSIFY_STEPS;
             self.session = session(flows);
             let is_tagged = self.input == Input::Tagged;

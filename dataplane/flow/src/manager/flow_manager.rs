@@ -56,6 +56,8 @@ pub struct Manager {
     pub(super) is_handing: bool,
     /// By entry: which tags of a switch stand for classes of this plan.
     pub(super) trusted: Vec<Option<Generation>>,
+    /// By entry: whether its packets are known to begin with Ethernet headers.
+    pub(super) has_frames: Vec<bool>,
     /// Packets whose class was that of their tag.
     pub(super) tagged: u64,
     /// The other threads, where packets can be handed to them.
@@ -81,6 +83,7 @@ impl Manager {
         shared_flows_of: &SharedFlowsByLevel,
     ) -> Result<Manager, PlanError> {
         let trusted = vec![None; plan.entries.len()];
+        let has_frames = vec![false; plan.entries.len()];
         let linked: Vec<LevelId> =
             plan.levels.iter().flat_map(|level| level.links.clone()).collect();
         let levels = plan.levels.iter().enumerate().map(|(at, level)| {
@@ -136,6 +139,7 @@ impl Manager {
             entry: 0,
             is_handing: false,
             trusted,
+            has_frames,
             tagged: 0,
             threads: None,
         })

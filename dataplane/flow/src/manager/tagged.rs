@@ -27,6 +27,19 @@ impl Manager {
         self.entry_of(node).and_then(|at| *self.trusted.get(at)?)
     }
 
+    /// Notes that packets which come to the classifier `node` are read as frames of Ethernet.
+    pub fn note_frames(&mut self, node: u32) {
+        if let Some(noted) = self.entry_of(node).and_then(|at| self.has_frames.get_mut(at)) {
+            *noted = true;
+        }
+    }
+
+    /// Where frames that come to the classifier `node` enter the decision: the index among the
+    /// plan's entries. `None`: it is no classifier, or reads no frames.
+    pub fn entry_of_frames(&self, node: u32) -> Option<usize> {
+        self.entry_of(node).filter(|entry| self.has_frames.get(*entry) == Some(&true))
+    }
+
     fn entry_of(&self, node: u32) -> Option<usize> {
         Some(self.plan.nodes.get(node as usize)?.entry? as usize)
     }

@@ -249,6 +249,14 @@ impl Device {
         }
     }
 
+    /// What steers the frames of an interface that is open in this process.
+    pub(crate) fn steering_of(interface: &Interface) -> Option<Weak<Steering>> {
+        let key = Key { namespace: namespace(), index: interface.index };
+        let device =
+            lock(&OPEN).iter().filter_map(Weak::upgrade).find(|device| device.key == key)?;
+        lock(&device.steering).as_ref().map(Arc::downgrade)
+    }
+
     /// The sockets of a queue, in the order of [`Class::ALL`](crate::classes::Class::ALL).
     pub(super) fn sockets(&self, queue: u32) -> &[OwnedFd; 2] {
         &self.queues[queue as usize].sockets

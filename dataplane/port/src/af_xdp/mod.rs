@@ -24,6 +24,7 @@ pub use device::Device;
 pub use features::{Features, features};
 pub use receiver::{Receiver, ReceiverStatistics};
 pub use sender::{SendResult, Sender};
+pub(crate) use steering::{Attached, Steering};
 
 use std::fmt;
 

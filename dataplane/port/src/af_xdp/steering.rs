@@ -18,13 +18,59 @@ const BUSY_MAX: Duration = Duration::from_millis(300);
 const BUSY_PAUSE: Duration = Duration::from_millis(10);
 
 /// Detaches on drop, and when the process ends in any other way.
-pub(super) struct Steering {
+pub(crate) struct Steering {
     map: OwnedFd,
-    /// Kept open: the program is attached as long as it is.
-    _link: OwnedFd,
+    program: OwnedFd,
+    attached: Attached,
+}
+
+/// An XDP program's link to an interface.
+pub(crate) struct Attached {
+    /// Kept open: a program is attached as long as it is.
+    link: OwnedFd,
     mode: Mode,
     /// Why it is in no mode that was to be tried first.
     passed_over: Option<String>,
+}
+
+impl Attached {
+    /// Attaches a program in the first of `modes` that works.
+    pub(crate) fn new(
+        interface: &Interface,
+        program: BorrowedFd<'_>,
+        queues: u32,
+        modes: &[Mode],
+    ) -> Result<Attached, PortError> {
+        let name = &interface.name;
+        let mut last = None;
+        for &mode in modes {
+            let flags = match mode {
+                Mode::Native => XDP_FLAGS_DRV_MODE,
+                Mode::Generic => XDP_FLAGS_SKB_MODE,
+            };
+            match link(program, interface.index, flags) {
+                Ok(link) => {
+                    let passed_over = last.map(|(error, _): (PortError, bool)| error.reason());
+                    return Ok(Attached { link, mode, passed_over });
+                }
+                Err(error) => last = Some(refusal(name, (mode, queues), error)),
+            }
+            if last.as_ref().is_some_and(|(_, is_final)| *is_final) {
+                break;
+            }
+        }
+        let none = || PortError::unfit(name, "no mode of XDP to try");
+        Err(last.map_or_else(none, |(error, _)| error))
+    }
+
+    /// "native mode", and why not a better one.
+    pub(crate) fn describe(&self) -> String {
+        let mode = self.mode;
+        match &self.passed_over {
+            None => format!("{mode} mode"),
+            Some(why) => format!("{mode} mode ({why})"),
+        }
+    }
 }
 
 impl Steering {
@@ -39,38 +85,32 @@ impl Steering {
             .map_err(|e| PortError::xdp(name, "bpf(BPF_MAP_CREATE) of a socket map", e))?;
         let program = bpf::load(Hook::Xdp, &steering::program(map.as_fd()))
             .map_err(|e| PortError::xdp(name, "bpf(BPF_PROG_LOAD) of the steering program", e))?;
-        let mut last = None;
-        for &mode in modes {
-            let flags = match mode {
-                Mode::Native => XDP_FLAGS_DRV_MODE,
-                Mode::Generic => XDP_FLAGS_SKB_MODE,
-            };
-            match link(&program, interface.index, flags) {
-                Ok(link) => {
-                    let passed_over = last.map(|(error, _): (PortError, bool)| error.reason());
-                    return Ok(Steering { map, _link: link, mode, passed_over });
-                }
-                Err(error) => last = Some(refusal(name, (mode, queues), error)),
-            }
-            if last.as_ref().is_some_and(|(_, is_final)| *is_final) {
-                break;
-            }
-        }
-        let none = || PortError::unfit(name, "no mode of AF_XDP to try");
-        Err(last.map_or_else(none, |(error, _)| error))
+        let attached = Attached::new(interface, program.as_fd(), queues, modes)?;
+        Ok(Steering { map, program, attached })
+    }
+
+    /// The sockets, by queue and class.
+    pub(crate) fn map(&self) -> BorrowedFd<'_> {
+        self.map.as_fd()
+    }
+
+    /// Has the interface run another program; it must steer by [`Steering::map`].
+    pub(crate) fn replace(&self, program: BorrowedFd<'_>) -> io::Result<()> {
+        bpf::replace(self.attached.link.as_fd(), program)
+    }
+
+    /// Has the interface run the steering program alone again.
+    pub(crate) fn restore(&self) -> io::Result<()> {
+        self.replace(self.program.as_fd())
     }
 
     pub(super) fn mode(&self) -> Mode {
-        self.mode
+        self.attached.mode
     }
 
-    /// "native mode", and why not a better one.
-    pub(super) fn describe(&self) -> String {
-        let mode = self.mode;
-        match &self.passed_over {
-            None => format!("{mode} mode"),
-            Some(why) => format!("{mode} mode ({why})"),
-        }
+    /// See [`Attached::describe`].
+    pub(crate) fn describe(&self) -> String {
+        self.attached.describe()
     }
 
     /// From now on the queue's frames of a class go to this socket.
@@ -89,10 +129,10 @@ impl Steering {
 
 /// Links the program. Where another one is attached it is tried again for a moment: a link ends a
 /// little after its owner if that was starting a process, which has the descriptor until it runs.
-fn link(program: &OwnedFd, interface: u32, flags: u32) -> io::Result<OwnedFd> {
+fn link(program: BorrowedFd<'_>, interface: u32, flags: u32) -> io::Result<OwnedFd> {
     let begin = Instant::now();
     loop {
-        match bpf::link(Hook::Xdp, program.as_fd(), interface, flags) {
+        match bpf::link(Hook::Xdp, program, interface, flags) {
             Err(error)
                 if error.raw_os_error() == Some(libc::EBUSY) && begin.elapsed() < BUSY_MAX =>
             {

@@ -85,6 +85,8 @@ pub(crate) enum Function {
     Lookup = 1,
     /// `bpf_ktime_get_ns()`.
     Now = 5,
+    /// `bpf_get_smp_processor_id()`.
+    Cpu = 8,
     /// `bpf_redirect_map(map, key, flags)`.
     RedirectMap = 51,
 }
@@ -92,6 +94,10 @@ pub(crate) enum Function {
 /// A jump whose place to land is not written yet.
 #[must_use]
 pub(crate) struct Jump(usize);
+
+/// An instruction that jumps can go back to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Label(usize);
 
 /// A program that is being written.
 #[derive(Debug, Default)]
@@ -148,6 +154,11 @@ impl Assembly {
         self.push(TO_BIG_ENDIAN, [register as u8, 0], 0, 16);
     }
 
+    /// The lower 32 bits of a register, and nothing else, in the network's byte order.
+    pub(crate) fn network32(&mut self, register: Register) {
+        self.push(TO_BIG_ENDIAN, [register as u8, 0], 0, 32);
+    }
+
     /// `to` = a map, for calls.
     pub(crate) fn map(&mut self, to: Register, map: BorrowedFd<'_>) {
         self.push(LOAD_CONSTANT, [to as u8, MAP_DESCRIPTOR], 0, map.as_raw_fd());
@@ -172,6 +183,17 @@ impl Assembly {
     /// Goes on elsewhere.
     pub(crate) fn jump(&mut self) -> Jump {
         Jump(self.push(JUMP, [0, 0], 0, 0))
+    }
+
+    /// The next instruction.
+    pub(crate) fn here(&self) -> Label {
+        Label(self.0.len())
+    }
+
+    /// Goes on at an instruction before this one.
+    pub(crate) fn jump_back(&mut self, to: Label) {
+        let offset = to.0 as i64 - self.0.len() as i64 - 1;
+        self.push(JUMP, [0, 0], offset as i16, 0);
     }
 
     /// The jump lands here.

@@ -1,8 +1,10 @@
 //! The few commands of bpf(2) that are needed here: maps and their entries, a program, a link, a
 //! run.
 
+pub(crate) mod area;
 pub(crate) mod assembly;
 pub(crate) mod program;
+pub(crate) mod test_run;
 
 use crate::error::PortError;
 use std::io;
@@ -18,6 +20,7 @@ const MAP_DELETE: i32 = 3;
 const PROGRAM_LOAD: i32 = 5;
 const PROGRAM_RUN: i32 = 10;
 const LINK_CREATE: i32 = 28;
+const LINK_UPDATE: i32 = 29;
 const TYPE_ARRAY: u32 = 2;
 const TYPE_DEVMAP: u32 = 14;
 const TYPE_XSKMAP: u32 = 17;
@@ -194,6 +197,11 @@ pub(crate) fn link(
     descriptor(LINK_CREATE, &Attributes::new(&words))
 }
 
+/// Has a link's interface run another program from now on; no frame passes in between.
+pub(crate) fn replace(link: BorrowedFd<'_>, program: BorrowedFd<'_>) -> io::Result<()> {
+    call(LINK_UPDATE, &Attributes::new(&[number(link), number(program)])).map(drop)
+}
+
 /// Keeps the host's stack from what an interface receives, for as long as the link is open: packet
 /// sockets (sniffers) see it, and nobody else.
 ///
@@ -225,17 +233,7 @@ pub(crate) fn run(program: BorrowedFd<'_>, frame: &[u8], times: u32, batch: u32)
 /// What an XDP program gives for a frame of at least 14 bytes.
 #[cfg(test)]
 pub(crate) fn verdict(program: BorrowedFd<'_>, frame: &[u8]) -> io::Result<u32> {
-    let [f0, f1] = pointer(frame.as_ptr());
-    let mut attributes =
-        Attributes::new(&[number(program), 0, frame.len() as u32, 0, f0, f1, 0, 0, 1]);
-    let (pointer, len) = (std::ptr::from_mut(&mut attributes), size_of::<Attributes>());
-    // JUSTIFICATION: as for `call`; the kernel writes its answer to the attributes.
-    // SAFETY: they are writable for their length, and the frame is readable for its own.
-    let result = unsafe { libc::syscall(libc::SYS_bpf, PROGRAM_RUN, pointer, len) };
-    crate::system::check(result as i32)?;
-    // The second word.
-    let bytes = attributes.0[0].to_ne_bytes();
-    Ok(u32::from_ne_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]))
+    test_run::test_run(program, frame, 1).map(|(verdict, _)| verdict)
 }
 
 #[cfg(test)]

@@ -26,12 +26,12 @@ impl Class {
 /// read, and all that the preferred ring leaves.
 pub(crate) const SHARE: usize = 8;
 
-const ETHERNET_LEN: u32 = 14;
+pub(crate) const ETHERNET_LEN: u32 = 14;
 const VLAN_LEN: u32 = 4;
-const IPV4_LEN: u32 = 20;
-const IPV6_LEN: u32 = 40;
+pub(crate) const IPV4_LEN: u32 = 20;
+pub(crate) const IPV6_LEN: u32 = 40;
 const PROTOCOL_TCP: u32 = 6;
-const PROTOCOL_ICMPV6: u32 = 58;
+pub(crate) const PROTOCOL_ICMPV6: u32 = 58;
 /// More fragments follow, or an offset, in the word of IPv4's flags (RFC 791).
 const FRAGMENT: u32 = 0x3FFF;
 /// Byte of TCP's header that has the flags.

@@ -25,9 +25,15 @@ pub(crate) fn index(queue: u32, class: Class) -> u32 {
 /// not in the map go to the host's stack.
 pub(crate) fn program(map: BorrowedFd<'_>) -> Assembly {
     let mut program = Assembly::default();
+    steer(&mut program, map);
+    program
+}
+
+/// The same behind other instructions, which leave the frame's context in R1.
+pub(crate) fn steer(program: &mut Assembly, map: BorrowedFd<'_>) {
     program.load(Width::Word, R6, R1, QUEUE_AT);
     program.alu(Alu::ShiftLeft, R6, By::Value(1));
-    by_class(&mut program, |program, class| {
+    by_class(program, |program, class| {
         program.alu(Alu::Move, R2, By::Register(R6));
         program.alu(Alu::Add, R2, By::Value(class as i32));
         program.map(R1, map);
@@ -36,7 +42,6 @@ pub(crate) fn program(map: BorrowedFd<'_>) -> Assembly {
         program.call(Function::RedirectMap);
         program.exit();
     });
-    program
 }
 
 /// Ends with what `end` writes for the class of the frame; R6 is left alone.

@@ -1,6 +1,7 @@
 //! `thruway offload` with the real Open vSwitch: a client, the switch, and a host with a chain,
 //! each in a namespace of its own.
 
+mod in_kernel;
 mod switch;
 
 use std::fs::write;
@@ -11,6 +12,7 @@ use rustix::process::Signal;
 use tempfile::TempDir;
 
 use crate::frames::{handmade, read_capture, write_capture};
+use crate::network::Namespace;
 use crate::process::{Done, LIMIT, Running, privileged, root, run, thruway, wait_for};
 use switch::Line;
 
@@ -103,7 +105,7 @@ impl Chain {
 }
 
 /// Sends frames from the client.
-fn send(line: &Line, frames: &[Vec<u8>]) {
+fn send(client: &Namespace, frames: &[Vec<u8>]) {
     let dir = tempfile::tempdir().expect("a directory");
     let file = dir.path().join("in.pcap");
     write_capture(&file, frames);
@@ -111,7 +113,7 @@ fn send(line: &Line, frames: &[Vec<u8>]) {
         "FromDump({}, STOP true) -> Queue(20000) -> BandwidthShaper(2000000) -> ToDevice(eth0, METHOD LINUX)",
         file.display()
     );
-    run(line.client.thruway().args(["run", "-q", "-e", &text])).expect(0);
+    run(client.thruway().args(["run", "-q", "-e", &text])).expect(0);
 }
 
 /// Frames of every kind, some with tags like those of the switch.
@@ -157,7 +159,7 @@ fn captures_pass_the_switch_as_they_pass_software() {
     let chain = Chain::start(&line);
     let keeper = chain.apply(&line);
     run(&mut chain.offload(&line, "verify")).expect(0).prints(&["rules of 'fc'"]);
-    send(&line, &frames);
+    send(&line.client, &frames);
     let all = frames.len() as u64;
     wait_for("all packets", || (chain.accounted() >= all).then_some(()));
     assert_eq!(chain.accounted(), all, "each packet has one fate");
@@ -195,7 +197,7 @@ fn ten(line: &Line, chain: &Chain) -> u64 {
     ]
     .concat();
     let (before, tagged) = (chain.number("c1.count"), chain.number("fc.tagged"));
-    send(line, &vec![udp; 10]);
+    send(&line.client, &vec![udp; 10]);
     wait_for("ten packets", || (chain.number("c1.count") == before + 10).then_some(()));
     chain.number("fc.tagged") - tagged
 }
