@@ -5,7 +5,7 @@ use thruway_packet::{Anno, LARGE_FRAME, Packet};
 use thruway_port::capture::{CaptureReader, CapturedFrame, LinkType};
 
 use super::encap;
-use thruway_elements_support::census::{Census, PACKETS_MAX};
+use thruway_elements_support::traffic_profile::{PACKETS_MAX, TrafficProfile};
 
 /// Least head room that a packet is made with; what is longer than this leaves has no frame.
 const FRAME_MAX: usize = LARGE_FRAME - 128;
@@ -112,19 +112,19 @@ impl CaptureIn {
 
     /// What the file's first packets are like, read anew; nothing of what is no plain file, for
     /// that can be read once only.
-    pub fn census(&self) -> Census {
-        let mut census = Census::default();
+    pub fn traffic_profile(&self) -> TrafficProfile {
+        let mut traffic_profile = TrafficProfile::default();
         if self.file_bytes().is_none() {
-            return census;
+            return traffic_profile;
         }
-        let Ok(mut reader) = CaptureReader::open(&self.path) else { return census };
+        let Ok(mut reader) = CaptureReader::open(&self.path) else { return traffic_profile };
         while let Ok(Some(frame)) = reader.next_frame() {
-            census.add(frame.bytes);
-            if census.packets() == PACKETS_MAX {
+            traffic_profile.add(frame.bytes);
+            if traffic_profile.packets() == PACKETS_MAX {
                 break;
             }
         }
-        census
+        traffic_profile
     }
 
     /// The file's name as given.

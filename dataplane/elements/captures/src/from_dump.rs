@@ -10,8 +10,8 @@ use thruway_port::capture::LinkType;
 
 use super::capture_in::{CaptureIn, Taken};
 use super::encap;
-use super::window::{Place, Sampler, Window};
-use thruway_elements_support::census::replaying;
+use super::window::{Position, Sampler, Window};
+use thruway_elements_support::traffic_profile::replaying;
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -175,14 +175,14 @@ impl FromDump {
                     None => return Next::End,
                 },
             };
-            match self.window.place(packet.timestamp()) {
-                Place::Before => continue,
-                Place::Past => {
+            match self.window.position(packet.timestamp()) {
+                Position::Before => continue,
+                Position::Past => {
                     // Kept: extend_interval may want it.
                     self.held = Some(packet);
                     return Next::End;
                 }
-                Place::Within => {}
+                Position::Within => {}
             }
             if self.timing {
                 let due = self.due(cx.now(), &packet);
@@ -366,6 +366,6 @@ impl CostModel for FromDump {
     }
 
     fn makes(&self) -> Option<Made> {
-        self.capture.census().made()
+        self.capture.traffic_profile().made()
     }
 }

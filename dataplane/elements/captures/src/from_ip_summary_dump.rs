@@ -190,7 +190,7 @@ impl Summary {
             "!binary" => return Line::End("a binary summary; text is read".to_owned()),
             _ => None,
         };
-        wrong.map_or(Line::Nothing, Line::Told)
+        wrong.map_or(Line::Nothing, Line::Message)
     }
 
     /// Takes the version of the format; what is wrong with it.

@@ -8,7 +8,7 @@ use thruway_element::{
 };
 use thruway_packet::{Batch, Image, MAX_BATCH, Marks, Packet, prefetch_bytes};
 
-use thruway_elements_support::census::{Census, replaying};
+use thruway_elements_support::traffic_profile::{TrafficProfile, replaying};
 
 mod handlers;
 
@@ -407,7 +407,7 @@ impl CostModel for ReplayUnqueue {
     }
 
     fn makes(&self) -> Option<Made> {
-        Census::of(self.store.packets()).made()
+        TrafficProfile::of(self.store.packets()).made()
     }
 }
 
@@ -429,7 +429,7 @@ mod tests {
         assert_eq!((cost[1].operation, cost[1].count), (Operation::CopyLine, 27.0 / 4.0));
         assert_eq!(cost[1].reach.map(|reach| reach.bytes), Some(27.0 * 64.0 + 4.0 * 24.0));
         assert_eq!(store.cost(&load(1639.0 / 2.0))[1].count, 27.0 / 2.0);
-        let made = Census::of(store.packets()).made().expect("packets");
+        let made = TrafficProfile::of(store.packets()).made().expect("packets");
         assert_eq!((made.packet_bytes, made.sessions), (1639.0 / 4.0, 0.0));
         assert_eq!(Store::default().cost(&load(64.0))[1].count, 0.0);
     }

@@ -42,7 +42,7 @@ pub(super) enum Line {
     /// Nothing that anybody is told of.
     Nothing,
     /// Something to tell.
-    Told(String),
+    Message(String),
     /// What should be a packet and is none: why.
     Malformed(&'static str),
     /// Nothing here can be read: why.
@@ -221,21 +221,21 @@ impl TextDump {
             }
             let what = self.dialect.read(String::from_utf8_lossy(&line).trim_end());
             self.line = line;
-            let place = || format!("{}:{}", self.source.name(), self.lines.number);
+            let position = || format!("{}:{}", self.source.name(), self.lines.number);
             match what {
                 Line::Nothing => {}
-                Line::Told(what) => cx.log(&format!("{}: {what}", place())),
+                Line::Message(what) => cx.log(&format!("{}: {what}", position())),
                 Line::Packet(packet, others) => return Some(self.made(cx, packet, others)),
                 Line::Malformed(why) => {
                     cx.count_drops(Lost::Malformed, 1);
                     if !self.complained {
-                        cx.log(&format!("{}: {why}", place()));
+                        cx.log(&format!("{}: {why}", position()));
                         self.complained = true;
                     }
                     return Some(None);
                 }
                 Line::End(why) => {
-                    cx.log(&format!("{}: {why}", place()));
+                    cx.log(&format!("{}: {why}", position()));
                     self.lines.input = None;
                     self.failure = Some(why);
                 }

@@ -44,7 +44,7 @@ enum Bound {
 
 /// Where a packet lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Position {
     Before,
     Within,
     Past,
@@ -83,21 +83,21 @@ impl Window {
 
     /// Where a packet of this time lies. Packets come in the order of the trace.
     #[inline]
-    pub(super) fn place(&mut self, time: i64) -> Place {
+    pub(super) fn position(&mut self, time: i64) -> Position {
         if self.start == Bound::Open && self.end == Bound::Open {
-            return Place::Within;
+            return Position::Within;
         }
         self.compare(time)
     }
 
-    fn compare(&mut self, time: i64) -> Place {
+    fn compare(&mut self, time: i64) -> Position {
         for bound in [&mut self.start, &mut self.end] {
             if let Bound::AfterFirst(span) = *bound {
                 *bound = Bound::At(time.saturating_add(span));
             }
         }
         if matches!(self.start, Bound::At(start) if time < start) {
-            return Place::Before;
+            return Position::Before;
         }
         // From the first wanted packet on, earlier times are only disorder.
         self.start = Bound::Open;
@@ -105,8 +105,8 @@ impl Window {
             self.end = Bound::At(time.saturating_add(span));
         }
         match self.end {
-            Bound::At(end) if time >= end => Place::Past,
-            _ => Place::Within,
+            Bound::At(end) if time >= end => Position::Past,
+            _ => Position::Within,
         }
     }
 
@@ -168,9 +168,9 @@ mod tests {
 
     const S: i64 = 1_000_000_000;
 
-    fn places(start: Bound, end: Bound, times: &[i64]) -> Vec<Place> {
+    fn positions(start: Bound, end: Bound, times: &[i64]) -> Vec<Position> {
         let mut window = Window { start, end };
-        times.iter().map(|time| window.place(*time)).collect()
+        times.iter().map(|time| window.position(*time)).collect()
     }
 
     #[test]
@@ -186,21 +186,21 @@ mod tests {
 
     #[test]
     fn bounds_count_from_what_they_name() {
-        use Place::{Before, Past, Within};
+        use Position::{Before, Past, Within};
         let times = [10, 11, 12, 13, 14];
         assert_eq!(
-            places(Bound::At(12), Bound::At(13), &times),
+            positions(Bound::At(12), Bound::At(13), &times),
             [Before, Before, Within, Past, Past]
         );
         assert_eq!(
-            places(Bound::AfterFirst(1), Bound::AfterFirst(3), &times),
+            positions(Bound::AfterFirst(1), Bound::AfterFirst(3), &times),
             [Before, Within, Within, Past, Past]
         );
         assert_eq!(
-            places(Bound::AfterFirst(1), Bound::AfterStart(1), &times),
+            positions(Bound::AfterFirst(1), Bound::AfterStart(1), &times),
             [Before, Within, Past, Past, Past]
         );
-        assert_eq!(places(Bound::Open, Bound::Open, &times), [Within; 5]);
+        assert_eq!(positions(Bound::Open, Bound::Open, &times), [Within; 5]);
     }
 
     #[test]

@@ -15,7 +15,7 @@ use thruway_sync::atomic::{AtomicUsize, Ordering};
 
 use self::log::Log;
 use self::serve::Server;
-use super::door::{self, Door, lock};
+use super::acceptor::{self, Acceptor, lock};
 use super::management::Post;
 
 /// See the spec.
@@ -41,20 +41,20 @@ pub static ENTRY: Entry = Entry::built::<ChatterSocket>(
         ports: "0/0",
         processing: "a/a",
         args: &[
-            door::TYPE,
-            door::PORT,
-            door::FILENAME,
+            acceptor::TYPE,
+            acceptor::PORT,
+            acceptor::FILENAME,
             Arg::keyword("CHANNEL", Ty::Str, "channel of the lines").or("default"),
             Arg::keyword("QUIET_CHANNEL", Ty::Bool, "accepted").or("true"),
             Arg::keyword("GREETING", Ty::Bool, "whether clients are greeted").or("true"),
-            door::AUTH,
-            door::TOKEN,
-            door::TOKEN_FILE,
-            door::MODE,
-            door::GROUP,
-            door::LOCALHOST,
-            door::RETRIES,
-            door::RETRY_WARNINGS,
+            acceptor::AUTH,
+            acceptor::TOKEN,
+            acceptor::TOKEN_FILE,
+            acceptor::MODE,
+            acceptor::GROUP,
+            acceptor::LOCALHOST,
+            acceptor::RETRIES,
+            acceptor::RETRY_WARNINGS,
         ],
         cost: NOTHING_MORE,
         replicas: Replicas::Single,
@@ -82,9 +82,9 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     let channel: String = args.get("CHANNEL")?;
     let log = Log::new().map_err(|error| ArgErrors::whole(format!("no event counter: {error}")))?;
     let log = Arc::new(log);
-    let door = Door::of(args)?;
-    let (name, greets) = (door.name(), args.get("GREETING")?);
-    let server = Server::new(door, Arc::clone(&log), greets);
+    let acceptor = Acceptor::of(args)?;
+    let (name, greets) = (acceptor.name(), args.get("GREETING")?);
+    let server = Server::new(acceptor, Arc::clone(&log), greets);
     Ok(Box::new(ChatterSocket {
         hears: matches!(channel.as_str(), "" | "default"),
         clients: server.count(),

@@ -1,15 +1,15 @@
 //! What runs a router from inside and outside: scripts, sockets, settings.
 #![forbid(unsafe_code)]
 
+mod acceptor;
 mod chatter_socket;
+mod client_limits;
 mod control_socket;
 mod desk;
-mod door;
 mod error;
 mod gate;
 mod management;
 mod message;
-mod places;
 mod poke_handlers;
 mod random_seed;
 mod schedule_info;

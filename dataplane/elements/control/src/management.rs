@@ -12,8 +12,8 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use thruway_element::{Cx, Ready, Remote};
 use thruway_sync::atomic::{AtomicBool, Ordering};
 
+use super::acceptor::Acceptor;
 use super::desk::Desk;
-use super::door::Door;
 
 /// A socket's service.
 pub(super) trait Service: Send + 'static {
@@ -25,7 +25,7 @@ pub(super) trait Service: Send + 'static {
     fn watch<'a>(&'a self, desk: &Desk, fds: &mut Vec<(BorrowedFd<'a>, PollFlags)>);
 
     /// Where clients come in.
-    fn door(&mut self) -> &mut Door;
+    fn acceptor(&mut self) -> &mut Acceptor;
 
     /// Takes over a predecessor's door and clients.
     fn take(&mut self, left: Self);
@@ -76,8 +76,8 @@ impl<S: Service> Post<S> {
     /// # Errors
     /// The door cannot be opened, or there is no thread.
     pub(super) fn begin(&mut self, cx: &mut Cx<'_>, mut service: Box<S>) -> Result<(), String> {
-        service.door().belongs_to(cx);
-        let warning = service.door().open(Instant::now())?;
+        service.acceptor().belongs_to(cx);
+        let warning = service.acceptor().open(Instant::now())?;
         warning.iter().for_each(|line| cx.log(line));
         let node = cx.node();
         self.remote = cx.host().remote(node);
@@ -93,7 +93,7 @@ impl<S: Service> Post<S> {
             let _ = self.start(left);
             return;
         };
-        if service.door().is_like(left.door()) {
+        if service.acceptor().is_like(left.acceptor()) {
             both(&left);
             service.take(*left);
         }

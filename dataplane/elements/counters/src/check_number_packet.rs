@@ -6,7 +6,7 @@ use thruway_element::{
 };
 use thruway_packet::Batch;
 
-use super::number_packet::{self, Place};
+use super::number_packet::{self, NumberField};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::built::<CheckNumberPacket>(
@@ -61,7 +61,7 @@ const COUNT_MAX: usize = 1 << 24;
 )]
 #[handler(read, name = "dump", "how often each came, a line each", read = self.read_dump())]
 struct CheckNumberPacket {
-    place: Place,
+    field: NumberField,
     seen: Vec<u32>,
 }
 
@@ -70,8 +70,8 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     if count > COUNT_MAX {
         return Err(args.error("COUNT", format!("at most {COUNT_MAX}")).into());
     }
-    let place = Place::new(args, args.get("NET_ORDER")?)?;
-    Ok(Box::new(CheckNumberPacket { place, seen: vec![0; count] }))
+    let field = NumberField::new(args, args.get("NET_ORDER")?)?;
+    Ok(Box::new(CheckNumberPacket { field, seen: vec![0; count] }))
 }
 
 /// The first of those that `better` prefers to all others.
@@ -102,9 +102,9 @@ impl CheckNumberPacket {
 
 impl Element for CheckNumberPacket {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
-        let (place, seen) = (self.place, &mut self.seen);
+        let (field, seen) = (self.field, &mut self.seen);
         cx.filter(batch, |packet| {
-            let Some(number) = place.read(packet.data()) else {
+            let Some(number) = field.read(packet.data()) else {
                 return Verdict::reject(1, Unexpected::TooShort);
             };
             match usize::try_from(number).ok().and_then(|number| seen.get_mut(number)) {

@@ -47,23 +47,23 @@ const OFFSET_MAX: usize = 65_000;
 
 /// Where a packet's number is and how it is written.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct NumberField {
     offset: usize,
     net_order: bool,
 }
 
-impl Place {
-    pub(super) fn new(args: &Args<'_>, net_order: bool) -> Result<Place, ArgErrors> {
+impl NumberField {
+    pub(super) fn new(args: &Args<'_>, net_order: bool) -> Result<NumberField, ArgErrors> {
         let offset: usize = args.get("OFFSET")?;
         if offset > OFFSET_MAX {
             return Err(args.error("OFFSET", format!("at most {OFFSET_MAX}")).into());
         }
-        Ok(Place { offset, net_order })
+        Ok(NumberField { offset, net_order })
     }
 
     /// The same place, with the number in this order.
-    pub(super) fn in_order(self, net_order: bool) -> Place {
-        Place { net_order, ..self }
+    pub(super) fn in_order(self, net_order: bool) -> NumberField {
+        NumberField { net_order, ..self }
     }
 
     /// The number in a packet, if it is long enough.
@@ -74,20 +74,20 @@ impl Place {
 
     fn write(self, data: &mut [u8], number: u64) {
         let bytes = if self.net_order { number.to_be_bytes() } else { number.to_ne_bytes() };
-        if let Some(place) = data.get_mut(self.offset..).and_then(|rest| rest.get_mut(..SIZE)) {
-            place.copy_from_slice(&bytes);
+        if let Some(field) = data.get_mut(self.offset..).and_then(|rest| rest.get_mut(..SIZE)) {
+            field.copy_from_slice(&bytes);
         }
     }
 }
 
 struct NumberPacket {
-    place: Place,
+    field: NumberField,
     next: Arc<AtomicU64>,
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let place = Place::new(args, args.get("NET_ORDER")?)?;
-    Ok(Box::new(NumberPacket { place, next: args.shared("next", || AtomicU64::new(0)) }))
+    let field = NumberField::new(args, args.get("NET_ORDER")?)?;
+    Ok(Box::new(NumberPacket { field, next: args.shared("next", || AtomicU64::new(0)) }))
 }
 
 /// Makes a packet at least `len` bytes long. False when there is no memory.
@@ -111,12 +111,12 @@ impl Element for NumberPacket {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         // Relaxed: only that numbers differ matters, nothing else is told by them.
         let mut number = self.next.fetch_add(batch.len() as u64, Ordering::Relaxed);
-        let (place, end) = (self.place, self.place.offset + SIZE);
+        let (field, end) = (self.field, self.field.offset + SIZE);
         cx.filter(batch, |packet| {
             if packet.len() < end && !lengthen(packet, end) {
                 return Verdict::drop(Reason::NO_MEMORY);
             }
-            place.write(packet.data_mut(), number);
+            field.write(packet.data_mut(), number);
             number += 1;
             Verdict::Pass
         });
@@ -150,11 +150,11 @@ mod tests {
             net_order: bool,
             number: u64,
         ) {
-            let place = Place { offset, net_order };
+            let field = NumberField { offset, net_order };
             let mut data = vec![7; len];
-            place.write(&mut data, number);
+            field.write(&mut data, number);
             let fits = offset + SIZE <= len;
-            prop_assert_eq!(place.read(&data), fits.then_some(number));
+            prop_assert_eq!(field.read(&data), fits.then_some(number));
             let apart = |at: usize| !(offset..offset + SIZE).contains(&at);
             let kept = (0..len).all(|at| data[at] == 7 || !apart(at));
             prop_assert!(kept && (fits || data.iter().all(|byte| *byte == 7)));

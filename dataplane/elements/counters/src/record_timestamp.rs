@@ -9,7 +9,7 @@ use thruway_element::{
 use thruway_packet::Batch;
 use thruway_sync::atomic::{AtomicU64, Ordering};
 
-use super::number_packet::{self, Place};
+use super::number_packet::{self, NumberField};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -110,7 +110,7 @@ impl Record {
 
 struct RecordTimestamp {
     record: Arc<Record>,
-    place: Option<Place>,
+    field: Option<NumberField>,
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
@@ -120,25 +120,25 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         return Err(args.error("N", format!("must be from 1 to {N_MAX}")).into());
     }
     let net_order = args.get("NET_ORDER")?;
-    let place = match args.get::<i64>("OFFSET")? {
+    let field = match args.get::<i64>("OFFSET")? {
         ..0 => None,
-        _ => Some(Place::new(args, net_order)?),
+        _ => Some(NumberField::new(args, net_order)?),
     };
     let record = Record::of(args, args.name()).ok_or_else(|| ArgErrors::whole("no record"))?;
     record.prepare(n, net_order);
-    Ok(Box::new(RecordTimestamp { record, place }))
+    Ok(Box::new(RecordTimestamp { record, field }))
 }
 
 impl Element for RecordTimestamp {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         let (now, record) = (cx.now(), &self.record);
-        let Some(place) = self.place else {
+        let Some(field) = self.field else {
             // Relaxed: only that numbers differ matters.
             let first = record.count.fetch_add(batch.len() as u64, Ordering::Relaxed);
             (first..).zip(batch.iter()).for_each(|(number, _)| record.put(number, now));
             return;
         };
-        cx.filter(batch, |packet| match place.read(packet.data()) {
+        cx.filter(batch, |packet| match field.read(packet.data()) {
             Some(number) => {
                 record.put(number, now);
                 Verdict::Pass

@@ -116,16 +116,16 @@ struct TimeFilter {
     span: Option<Span>,
     call: Option<Call>,
     /// The end was told.
-    told: bool,
+    announced: bool,
     /// Packets that came while the end was told, in order; the first is the one that was late.
     held: Batch,
 }
 
 /// An argument and the bound that it gives.
-type Way<'a> = (&'a str, fn(i64) -> Bound);
+type BoundKind<'a> = (&'a str, fn(i64) -> Bound);
 
 /// The one of these arguments that is given.
-fn bound(args: &Args<'_>, paths: &[Way<'_>]) -> Result<Option<Bound>, ArgErrors> {
+fn bound(args: &Args<'_>, paths: &[BoundKind<'_>]) -> Result<Option<Bound>, ArgErrors> {
     let mut found = None;
     for (name, make) in paths {
         let Some(Nanos(ns)) = args.opt(name)? else { continue };
@@ -165,7 +165,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         begin: 0,
         span: None,
         call,
-        told: false,
+        announced: false,
         held: Batch::with_room(),
     }))
 }
@@ -181,8 +181,8 @@ impl TimeFilter {
     }
 
     /// Tells the end, which the packet of `time` is behind. True if an answer is to be waited for.
-    fn tell(&mut self, cx: &mut Cx<'_>, time: i64) -> bool {
-        self.told = true;
+    fn announce(&mut self, cx: &mut Cx<'_>, time: i64) -> bool {
+        self.announced = true;
         let Some(call) = &self.call else { return false };
         let call = call.with("$t", &timestamp(time));
         if cx.is_pull_output(0) {
@@ -201,7 +201,7 @@ impl TimeFilter {
         }
         let time = packet.timestamp();
         let late = time >= self.span(time).end;
-        if late && !self.told && self.tell(cx, time) {
+        if late && !self.announced && self.announce(cx, time) {
             self.held.push(packet);
             return;
         }
@@ -217,12 +217,12 @@ impl Element for TimeFilter {
     }
 
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
-        let quiet = self.told || self.call.is_none();
+        let quiet = self.announced || self.call.is_none();
         if self.held.is_empty() && (quiet || cx.is_pull_output(0)) {
             for packet in batch.iter() {
                 let time = packet.timestamp();
-                if time >= self.span(time).end && !self.told {
-                    self.tell(cx, time);
+                if time >= self.span(time).end && !self.announced {
+                    self.announce(cx, time);
                 }
             }
             let Some(span) = self.span else { return };
@@ -273,7 +273,7 @@ impl Handlers for TimeFilter {
             "extend_interval" => span.end = span.end.saturating_add(ns),
             _ => return Err(HandlerError::no_write(name)),
         }
-        self.told &= name == "start";
+        self.announced &= name == "start";
         Ok(())
     }
 }

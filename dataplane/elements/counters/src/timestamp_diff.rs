@@ -8,7 +8,7 @@ use thruway_element::{
 };
 use thruway_packet::Batch;
 
-use super::number_packet::{self, Place};
+use super::number_packet::{self, NumberField};
 use super::record_timestamp::Record;
 use thruway_elements_support::text::general;
 
@@ -84,7 +84,7 @@ struct TimestampDiff {
     /// Records of that name, the innermost compound's first; one when it is known which there is.
     records: Vec<Arc<Record>>,
     recorder: String,
-    place: Place,
+    field: NumberField,
     delays: Vec<u32>,
     n: usize,
     /// Nanoseconds.
@@ -103,7 +103,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     Ok(Box::new(TimestampDiff {
         records: names.iter().filter_map(|name| Record::of(args, name)).collect(),
         recorder,
-        place: Place::new(args, false)?,
+        field: NumberField::new(args, false)?,
         delays: Vec::with_capacity(n),
         n,
         max: i64::from(args.get::<u32>("MAXDELAY")?) * 1_000_000,
@@ -170,18 +170,18 @@ impl Element for TimestampDiff {
         self.records.retain(|record| record.net_order().is_some());
         self.records.truncate(1);
         match self.records.first().and_then(|record| record.net_order()) {
-            Some(net_order) => self.place = self.place.in_order(net_order),
+            Some(net_order) => self.field = self.field.in_order(net_order),
             None => return Err(format!("RECORDER: no RecordTimestamp named '{}'", self.recorder)),
         }
         Ok(())
     }
 
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
-        let (now, place, n, max) = (cx.now(), self.place, self.n, self.max);
+        let (now, field, n, max) = (cx.now(), self.field, self.n, self.max);
         let Some(record) = self.records.first() else { return };
         let (delays, mut late) = (&mut self.delays, None);
         cx.filter(batch, |packet| {
-            let Some(number) = place.read(packet.data()) else {
+            let Some(number) = field.read(packet.data()) else {
                 return Verdict::reject(1, Unknown::TooShort);
             };
             let Some(then) = record.take(number) else {

@@ -100,16 +100,16 @@ const KEY: u64 = 1 << 63;
 
 /// Who is where, as all replicas know it.
 #[derive(Debug)]
-struct Places {
+struct StationTable {
     table: AgingTable<1>,
     /// Nanoseconds; 0 to learn nothing.
     timeout: AtomicU64,
 }
 
-impl Places {
-    fn new(capacity: usize, timeout: i64) -> Places {
+impl StationTable {
+    fn new(capacity: usize, timeout: i64) -> StationTable {
         let table = AgingTable::new(capacity, timeout);
-        Places { table, timeout: AtomicU64::new(timeout as u64) }
+        StationTable { table, timeout: AtomicU64::new(timeout as u64) }
     }
 
     fn timeout(&self) -> u64 {
@@ -160,7 +160,7 @@ struct Seen {
 #[handler(sum, field = unlearnt, "frames whose source found no room in the table")]
 #[handler(
     both, shared, name = "timeout", "how long an address counts, in seconds",
-    get = (self.places.timeout() / 1_000_000_000), write = self.write_timeout(value)
+    get = (self.stations.timeout() / 1_000_000_000), write = self.write_timeout(value)
 )]
 #[handler(
     write, shared, name = "add", "enters [VLAN] ADDRESS PORT, which does not age",
@@ -174,7 +174,7 @@ struct Seen {
     write = self.flush(value)
 )]
 struct EtherSwitch {
-    places: Arc<Places>,
+    stations: Arc<StationTable>,
     /// The VLANs of each port, if there are any.
     ports: Option<Box<[Port]>>,
     /// Number of ports.
@@ -215,9 +215,9 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         return Err(args.error("CAPACITY", format!("must be from 1 to {MAX_CAPACITY}")).into());
     }
     let ports = vlans::ports(args, args.env().inputs)?;
-    let places = args.shared("places", || Places::new(capacity, timeout));
+    let stations = args.shared("places", || StationTable::new(capacity, timeout));
     let count = args.env().inputs;
-    Ok(Box::new(EtherSwitch { places, ports, count, listener, unlearnt: 0, names: args.names() }))
+    Ok(Box::new(EtherSwitch { stations, ports, count, listener, unlearnt: 0, names: args.names() }))
 }
 
 /// Whether bridges keep frames to this address to one link.
@@ -250,9 +250,9 @@ impl EtherSwitch {
 
     /// Learns from a frame; the port where it goes, `None` for all.
     #[inline]
-    fn place(&mut self, seen: &Seen, now: i64) -> Option<usize> {
-        let Places { table, .. } = &*self.places;
-        if self.places.timeout() != 0 && !seen.src.is_multicast() {
+    fn port_of(&mut self, seen: &Seen, now: i64) -> Option<usize> {
+        let StationTable { table, .. } = &*self.stations;
+        if self.stations.timeout() != 0 && !seen.src.is_multicast() {
             let learnt = table.learn(key(seen.vlan, seen.src), [seen.from as u64], now);
             self.unlearnt += u64::from(learnt == Learnt::Full);
         }
@@ -361,12 +361,12 @@ impl EtherSwitch {
         if !self.takes(usize::from(port), vlan) {
             return Err(refused(format!("port {port} does not have VLAN {vlan}")));
         }
-        self.places.table.fix(key, [port.into()], now).map_err(|why| refused(why.into()))
+        self.stations.table.fix(key, [port.into()], now).map_err(|why| refused(why.into()))
     }
 
     fn flush(&self, value: &str) -> Result<(), HandlerError> {
         let refused = |why: String| HandlerError::refused(format!("flush: {why}"));
-        let table = &self.places.table;
+        let table = &self.stations.table;
         match split_words(value)[..] {
             [] => table.retain(|found| found.fixed),
             ["VLAN", vlan] => {
@@ -384,7 +384,7 @@ impl EtherSwitch {
 
     fn show(&self, now: i64) -> String {
         let mut text = String::new();
-        for found in self.places.table.entries(now) {
+        for found in self.stations.table.entries(now) {
             let (vlan, mac, port) = entry(&found);
             let _ = match self.ports {
                 Some(_) => write!(text, "{vlan} {} {port}", mac.dashed()),
@@ -399,7 +399,7 @@ impl EtherSwitch {
 impl EtherSwitch {
     fn read_lookup(&mut self, cx: &mut Cx<'_>, param: &str) -> Result<String, HandlerError> {
         let (key, _) = self.address("lookup", &split_words(param))?;
-        let found = self.places.table.find(key, cx.now());
+        let found = self.stations.table.find(key, cx.now());
         Ok(found.map_or("-1".to_owned(), |[port]| port.to_string()))
     }
 
@@ -414,13 +414,13 @@ impl EtherSwitch {
     fn write_timeout(&mut self, value: &str) -> Result<(), HandlerError> {
         let refused = |why| HandlerError::refused(format!("timeout: {why}"));
         let timeout = timeout(handler_value("timeout", value)?).map_err(refused)?;
-        self.places.set_timeout(timeout);
+        self.stations.set_timeout(timeout);
         Ok(())
     }
 
     fn write_remove(&mut self, value: &str) -> Result<(), HandlerError> {
         let (key, _) = self.address("remove", &split_words(value))?;
-        if !self.places.table.remove(key) {
+        if !self.stations.table.remove(key) {
             return Err(HandlerError::refused(format!("{} not found", value.trim())));
         }
         Ok(())
@@ -438,7 +438,7 @@ impl Element for EtherSwitch {
                     continue;
                 }
             };
-            match self.place(&seen, now) {
+            match self.port_of(&seen, now) {
                 None => self.flood(cx, &seen, packet),
                 Some(to) => self.forward(cx, to, &seen, packet),
             }
@@ -448,10 +448,10 @@ impl Element for EtherSwitch {
 
 impl CostModel for EtherSwitch {
     fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
-        let table = &self.places.table;
+        let table = &self.stations.table;
         let known = (table.entries(0).len(), table.entry_bytes());
         let look_up = |operation: Operation| looking_up(operation.once(), known, 2.0, load);
-        let learnt = (self.places.timeout() > 0).then(|| look_up(Operation::HashLearn));
+        let learnt = (self.stations.timeout() > 0).then(|| look_up(Operation::HashLearn));
         let found = [Operation::HeaderRead.once(), look_up(Operation::HashLookup)];
         Some(found.into_iter().chain(learnt).collect())
     }

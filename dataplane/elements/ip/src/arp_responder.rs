@@ -49,7 +49,7 @@ reasons! {
 
 /// Where the addresses of a prefix are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Place {
+struct PrefixEntry {
     /// Its host bits are zero.
     prefix: IpPrefix,
     mac: MacAddr,
@@ -60,22 +60,22 @@ type Wrong = (usize, String);
 
 /// Places, the more specific ones first.
 #[derive(Debug, Clone, Default)]
-struct Places(Vec<Place>);
+struct PrefixTable(Vec<PrefixEntry>);
 
-impl Places {
+impl PrefixTable {
     /// All of these arguments, and the prefixes that several of them are about: the last counts.
     fn of<'a>(
         texts: impl Iterator<Item = (usize, &'a str)>,
         names: &Names,
-    ) -> Result<(Places, Vec<IpPrefix>), Vec<Wrong>> {
-        let (mut places, mut repeated, mut wrong) = (Places::default(), Vec::new(), Vec::new());
+    ) -> Result<(PrefixTable, Vec<IpPrefix>), Vec<Wrong>> {
+        let (mut table, mut repeated, mut wrong) = (PrefixTable::default(), Vec::new(), Vec::new());
         for (index, text) in texts {
-            match places.add(text, names) {
+            match table.add(text, names) {
                 Ok(again) => repeated.extend(again),
                 Err(why) => wrong.push((index, why)),
             }
         }
-        if wrong.is_empty() { Ok((places, repeated)) } else { Err(wrong) }
+        if wrong.is_empty() { Ok((table, repeated)) } else { Err(wrong) }
     }
 
     /// Adds the prefixes of one argument; a prefix that is there already (these are returned) gets
@@ -113,7 +113,7 @@ impl Places {
             let other = place.prefix.mask.to_bits();
             mask & other == other && mask != other
         });
-        self.0.insert(at.unwrap_or(self.0.len()), Place { prefix, mac });
+        self.0.insert(at.unwrap_or(self.0.len()), PrefixEntry { prefix, mac });
         again
     }
 
@@ -156,7 +156,7 @@ fn show(prefix: &IpPrefix) -> String {
 #[handler(write, name = "add", "adds IP/MASK... ETH", write = self.write_add(value))]
 #[handler(write, name = "remove", "removes IP/MASK", write = self.write_remove(value))]
 struct ArpResponder {
-    places: Places,
+    table: PrefixTable,
     names: Names,
     config: String,
     /// Prefixes that occurred twice in the configuration, not told yet.
@@ -165,21 +165,21 @@ struct ArpResponder {
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     let names = args.names();
-    let (places, repeated) = Places::of(args.rest(), &names).map_err(|wrong| {
+    let (table, repeated) = PrefixTable::of(args.rest(), &names).map_err(|wrong| {
         ArgErrors(wrong.into_iter().map(|(at, why)| args.rest_error(at, why)).collect())
     })?;
     let config = join(&args.rest().map(|(_, text)| text).collect::<Vec<_>>());
-    Ok(Box::new(ArpResponder { places, names, config, repeated }))
+    Ok(Box::new(ArpResponder { table, names, config, repeated }))
 }
 
 /// The reply to a query.
-fn reply(frame: &[u8], places: &Places) -> Result<[u8; 42], Other> {
+fn reply(frame: &[u8], table: &PrefixTable) -> Result<[u8; 42], Other> {
     let (ether, body) = EthernetHeader::parse(frame).map_err(|_| Other::NotQuery)?;
     let (query, _) = ArpPacket::parse(body).map_err(|_| Other::NotQuery)?;
     if ether.ethertype() != ethertype::ARP || query.operation() != arp::REQUEST {
         return Err(Other::NotQuery);
     }
-    let mac = places.look_up(query.target_addr()).ok_or(Other::NotOurs)?;
+    let mac = table.look_up(query.target_addr()).ok_or(Other::NotOurs)?;
     let mut reply = [0; EthernetHeader::LEN + ArpPacket::LEN];
     let ether = EthernetHeader::new(query.sender_mac(), mac, ethertype::ARP);
     // The array has just that length.
@@ -189,7 +189,7 @@ fn reply(frame: &[u8], places: &Places) -> Result<[u8; 42], Other> {
 
 impl ArpResponder {
     fn answer(&self, cx: &mut Cx<'_>, packet: Packet) {
-        let reply = match reply(packet.data(), &self.places) {
+        let reply = match reply(packet.data(), &self.table) {
             Ok(reply) => reply,
             Err(other) => return cx.reject(1, other, packet),
         };
@@ -218,14 +218,14 @@ impl ArpResponder {
 impl ArpResponder {
     fn read_table(&mut self) -> Result<String, HandlerError> {
         let mut text = String::new();
-        for place in &self.places.0 {
+        for place in &self.table.0 {
             let _ = writeln!(text, "{} {:#}", show(&place.prefix), place.mac.dashed());
         }
         Ok(text)
     }
 
     fn read_lookup(&mut self, param: &str) -> Result<String, HandlerError> {
-        let mac = self.places.look_up(self.names.handler_value("lookup", param)?);
+        let mac = self.table.look_up(self.names.handler_value("lookup", param)?);
         Ok(mac.map_or(String::new(), |mac| format!("{:#}", mac.dashed())))
     }
 
@@ -233,24 +233,24 @@ impl ArpResponder {
         // All or nothing.
         let args = split_args(value);
         let texts = args.iter().map(|(text, _)| (0, &**text));
-        let (places, repeated) = Places::of(texts, &self.names).map_err(|wrong| {
+        let (table, repeated) = PrefixTable::of(texts, &self.names).map_err(|wrong| {
             let why: Vec<String> = wrong.into_iter().map(|(_, why)| why).collect();
             HandlerError::refused(format!("config: {}", why.join("; ")))
         })?;
-        (self.places, self.repeated) = (places, repeated);
+        (self.table, self.repeated) = (table, repeated);
         self.config = value.trim().to_owned();
         self.warn(cx);
         Ok(())
     }
 
     fn write_add(&mut self, value: &str) -> Result<(), HandlerError> {
-        let added = self.places.add(value, &self.names);
+        let added = self.table.add(value, &self.names);
         added.map(drop).map_err(|why| HandlerError::refused(format!("add: {why}")))
     }
 
     fn write_remove(&mut self, value: &str) -> Result<(), HandlerError> {
         let prefix = canonical(self.names.handler_value("remove", value)?);
-        match self.places.remove(prefix) {
+        match self.table.remove(prefix) {
             true => Ok(()),
             false => Err(HandlerError::refused(format!("{} not found", show(&prefix)))),
         }
@@ -275,29 +275,29 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn add(places: &mut Places, text: &str) -> Result<(), String> {
-        places.add(text, &Names::default()).map(drop)
+    fn add(table: &mut PrefixTable, text: &str) -> Result<(), String> {
+        table.add(text, &Names::default()).map(drop)
     }
 
     #[test]
     fn the_most_specific_counts_and_the_last_replaces() {
-        let mut places = Places::default();
-        add(&mut places, "0/0 2:0:0:0:0:1").unwrap();
-        add(&mut places, "1.0.0.0/8 1.2.0.0/16 2:0:0:0:0:2").unwrap();
-        add(&mut places, "1.2.3.4 2:0:0:0:0:3").unwrap();
-        let again = places.add("1.2.9.9/16 2:0:0:0:0:4", &Names::default()).unwrap();
+        let mut table = PrefixTable::default();
+        add(&mut table, "0/0 2:0:0:0:0:1").unwrap();
+        add(&mut table, "1.0.0.0/8 1.2.0.0/16 2:0:0:0:0:2").unwrap();
+        add(&mut table, "1.2.3.4 2:0:0:0:0:3").unwrap();
+        let again = table.add("1.2.9.9/16 2:0:0:0:0:4", &Names::default()).unwrap();
         assert_eq!(again, [IpPrefix::parse("1.2.0.0/16").unwrap()]);
-        let last = |ip: [u8; 4]| places.look_up(ip.into()).unwrap().0[5];
+        let last = |ip: [u8; 4]| table.look_up(ip.into()).unwrap().0[5];
         assert_eq!([last([1, 2, 3, 4]), last([1, 2, 0, 0])], [3, 4]);
         assert_eq!([last([1, 9, 9, 9]), last([9, 9, 9, 9])], [2, 1]);
-        assert_eq!(places.0.len(), 4);
-        assert!(places.remove(IpPrefix::parse("0/0").unwrap()));
-        assert_eq!(places.look_up([9, 9, 9, 9].into()), None);
+        assert_eq!(table.0.len(), 4);
+        assert!(table.remove(IpPrefix::parse("0/0").unwrap()));
+        assert_eq!(table.look_up([9, 9, 9, 9].into()), None);
     }
 
     #[test]
     fn wrong_entries() {
-        let mut places = Places::default();
+        let mut table = PrefixTable::default();
         for (text, why) in [
             ("1.0.0.1", "missing ETH"),
             ("2:0:0:0:0:1", "missing IP/MASK"),
@@ -305,9 +305,9 @@ mod tests {
             ("1.0.0.1 nonsense", "'nonsense'"),
             ("", "missing ETH"),
         ] {
-            assert!(add(&mut places, text).unwrap_err().starts_with(why), "{text}");
+            assert!(add(&mut table, text).unwrap_err().starts_with(why), "{text}");
         }
-        assert!(places.0.is_empty());
+        assert!(table.0.is_empty());
     }
 
     proptest! {
@@ -317,24 +317,24 @@ mod tests {
             prefixes in prop::collection::vec((0u32..64, 0u32..7), 1..20),
             ip in 0u32..64,
         ) {
-            let mut places = Places::default();
+            let mut table = PrefixTable::default();
             let mut wanted: Option<(u32, usize)> = None;
             for (n, (bits, length)) in prefixes.iter().enumerate() {
                 // Prefixes of the low six bits, so that they often overlap.
                 let mask = u32::MAX << (6 - length);
                 let prefix = IpPrefix { addr: (bits & mask).into(), mask: mask.into() };
-                places.put(prefix, MacAddr::from_u64(n as u64));
+                table.put(prefix, MacAddr::from_u64(n as u64));
                 if bits & mask == ip & mask && wanted.is_none_or(|(best, _)| *length >= best) {
                     wanted = Some((*length, n));
                 }
             }
-            let found = places.look_up(ip.into()).map(|mac| mac.to_u64() as usize);
+            let found = table.look_up(ip.into()).map(|mac| mac.to_u64() as usize);
             prop_assert_eq!(found, wanted.map(|(_, n)| n));
         }
 
         #[test]
         fn any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
-            let _ = reply(&bytes, &Places::default());
+            let _ = reply(&bytes, &PrefixTable::default());
         }
     }
 }

@@ -153,12 +153,12 @@ struct Gateway {
 struct Failed {
     reason: Reason,
     /// The output by which an answer leaves, which took the packet's place.
-    told: Option<u16>,
+    reported: Option<u16>,
 }
 
 impl From<Reason> for Failed {
     fn from(reason: Reason) -> Failed {
-        Failed { reason, told: None }
+        Failed { reason, reported: None }
     }
 }
 
@@ -273,8 +273,8 @@ impl Element for Bng {
             };
             match done {
                 Ok(port) => outcome(Ok(port), punt),
-                Err(Failed { reason, told }) => {
-                    outcome(Err(reason), told.map(usize::from).or(punt))
+                Err(Failed { reason, reported }) => {
+                    outcome(Err(reason), reported.map(usize::from).or(punt))
                 }
             }
         });

@@ -14,7 +14,7 @@ use thruway_wire::MacAddr;
 use thruway_wire::dhcp::CLIENT_PORT;
 
 use super::dhcp::receive;
-use exchange::{Event, Exchange, State};
+use exchange::{ClientState, Event, Exchange};
 use thruway_elements_support::random::Secret;
 
 /// See the spec.
@@ -172,11 +172,11 @@ impl Handlers for DhcpClient {
         let lease = self.exchange.lease();
         Ok(match name {
             "state" => match self.exchange.state {
-                State::Selecting => "selecting",
-                State::Requesting(_) => "requesting",
-                State::Bound(_) => "bound",
-                State::Renewing(_) => "renewing",
-                State::Rebinding(_) => "rebinding",
+                ClientState::Selecting => "selecting",
+                ClientState::Requesting(_) => "requesting",
+                ClientState::Bound(_) => "bound",
+                ClientState::Renewing(_) => "renewing",
+                ClientState::Rebinding(_) => "rebinding",
             }
             .to_owned(),
             "address" => address,

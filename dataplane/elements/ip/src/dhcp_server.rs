@@ -103,7 +103,7 @@ const DNS_MAX: usize = 8;
 const DOMAIN_MAX: usize = 200;
 
 /// What clients are told.
-struct Told {
+struct Announced {
     ip: Ipv4Addr,
     mask: Ipv4Addr,
     mac: MacAddr,
@@ -114,7 +114,7 @@ struct Told {
 }
 
 struct DhcpServer {
-    told: Told,
+    announced: Announced,
     leases: Leases,
     names: Names,
 }
@@ -162,7 +162,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         return Err(args.error("DOMAIN", why).into());
     }
     let dns = resolvers(&names, args.text("DNS").unwrap_or(""));
-    let told = Told {
+    let announced = Announced {
         ip,
         mask: net.mask,
         mac: args.get("ETH")?,
@@ -172,7 +172,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         // Within the bounds above.
         lease_s: lease_s as u32,
     };
-    Ok(Box::new(DhcpServer { told, leases: leases(args, ip, net)?, names }))
+    Ok(Box::new(DhcpServer { announced, leases: leases(args, ip, net)?, names }))
 }
 
 /// What is answered.
@@ -216,7 +216,7 @@ impl DhcpServer {
         let message = &asked.received.message;
         let (client, mac) = (&asked.client, asked.mac);
         let server = message.address(option::SERVER_ID);
-        let is_other = server.is_some_and(|server| server != self.told.ip);
+        let is_other = server.is_some_and(|server| server != self.announced.ip);
         match message.message_type() {
             Some(message_type::DISCOVER) => {
                 let offer = self.leases.offer(client, mac, asked.wants, now);
@@ -231,7 +231,7 @@ impl DhcpServer {
             // has (RFC 2131 section 4.3.2).
             Some(message_type::REQUEST) => {
                 let address = asked.wants.or(asked.has).ok_or(Other::NotDhcp)?;
-                let until = now.saturating_add(i64::from(self.told.lease_s) * 1_000_000_000);
+                let until = now.saturating_add(i64::from(self.announced.lease_s) * 1_000_000_000);
                 let given = self.leases.lease(client, mac, address, (now, until));
                 Ok(if given { Answer::Ack(address) } else { Answer::Nak })
             }
@@ -254,11 +254,11 @@ impl DhcpServer {
         let asked = Asked::of(frame)?;
         let answer = self.decide(&asked, now)?;
         // `build` saw to it that all options have room.
-        self.told.frame(&asked, answer).map_err(|_| Other::NotDhcp)
+        self.announced.frame(&asked, answer).map_err(|_| Other::NotDhcp)
     }
 }
 
-impl Told {
+impl Announced {
     /// The answer and its way to the client (RFC 2131 section 4.1).
     fn frame(&self, asked: &Asked<'_>, answer: Answer) -> Result<Frame, ParseError> {
         let request = asked.received.message.header();
@@ -344,7 +344,7 @@ impl Handlers for DhcpServer {
             "leases" => Ok(self.leases.table(cx.now())),
             "count" => Ok(self.leases.count(cx.now()).to_string()),
             "dns" => {
-                let dns: Vec<String> = self.told.dns.iter().map(Ipv4Addr::to_string).collect();
+                let dns: Vec<String> = self.announced.dns.iter().map(Ipv4Addr::to_string).collect();
                 Ok(dns.join(" "))
             }
             _ => Err(HandlerError::no_read(name)),
@@ -361,7 +361,7 @@ impl Handlers for DhcpServer {
             return Err(HandlerError::no_write(name));
         }
         let dns = resolvers(&self.names, value);
-        self.told.dns = dns.map_err(|why| HandlerError::refused(format!("dns: {why}")))?;
+        self.announced.dns = dns.map_err(|why| HandlerError::refused(format!("dns: {why}")))?;
         Ok(())
     }
 }

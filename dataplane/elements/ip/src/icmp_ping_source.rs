@@ -229,13 +229,13 @@ impl IcmpPingSource {
             let what = format!(
                 "{len} bytes from {from}: icmp_seq={sequence} ttl={ttl} time={ms}.{us:03} ms"
             );
-            tell(cx, &what);
+            report(cx, &what);
         }
     }
 }
 
 /// Tells the user, with the element's name in front.
-fn tell(cx: &mut Cx<'_>, what: &str) {
+fn report(cx: &mut Cx<'_>, what: &str) {
     let node = cx.node();
     let name = cx.host().describe(node).map_or(String::new(), |(name, _)| name.to_owned());
     cx.log(&format!("{name}: {what}"));
@@ -283,7 +283,7 @@ impl Element for IcmpPingSource {
     fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         if let Some(replies) = self.replies.as_ref().filter(|_| self.verbose) {
             for line in replies.summary(self.count).lines() {
-                tell(cx, line);
+                report(cx, line);
             }
         }
         Ok(())

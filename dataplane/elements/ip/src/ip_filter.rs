@@ -14,7 +14,7 @@ use thruway_flow::{
 use thruway_packet::{Batch, MAX_BATCH, Packet};
 
 use super::dispatch::{Sorter, drop_for};
-use super::rule_texts::{Mistake, listed, told, warnings};
+use super::rule_texts::{Mistake, listed, mistake_of, warnings};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -96,7 +96,7 @@ impl Context {
             }
             Kind::Classifier => parse_classifier_rules(&texts, &self.names),
         };
-        let rules = rules.map_err(|errors| errors.iter().map(told).collect::<Vec<_>>())?;
+        let rules = rules.map_err(|errors| errors.iter().map(mistake_of).collect::<Vec<_>>())?;
         let program =
             IpProgram::compile(&rules).map_err(|error| vec![(None, error.to_string())])?;
         let places: Vec<usize> = (0..texts.len()).collect();
@@ -148,11 +148,11 @@ pub(crate) fn build(args: &Args<'_>, kind: Kind) -> Result<Box<dyn Element>, Arg
         let (indices, texts) =
             written_rules(args, kind)?.into_iter().unzip::<_, _, Vec<usize>, _>();
         context.compile(texts).map(Arc::new).map_err(|errors| {
-            let told = errors.into_iter().map(|(rule, message)| {
+            let mistake_of = errors.into_iter().map(|(rule, message)| {
                 let index = rule.and_then(|rule| indices.get(rule).copied());
                 ArgError { index, message }
             });
-            ArgErrors(told.collect())
+            ArgErrors(mistake_of.collect())
         })
     };
     // Replicas share what was compiled once.

@@ -56,7 +56,7 @@ reasons! {
 }
 
 /// Refused packets that are told even if not VERBOSE.
-const TOLD: u64 = 5;
+const REPORTED_MAX: u64 = 5;
 
 #[derive(Handlers)]
 struct IpFragmenter {
@@ -244,8 +244,8 @@ impl IpFragmenter {
                 cx.emit_all(0, &mut self.rest);
             }
             Err(bad) => {
-                if self.verbose || self.drops < TOLD {
-                    self.tell(cx, &packet);
+                if self.verbose || self.drops < REPORTED_MAX {
+                    self.report(cx, &packet);
                 }
                 self.drops += 1;
                 cx.reject(1, bad, packet);
@@ -253,7 +253,7 @@ impl IpFragmenter {
         }
     }
 
-    fn tell(&self, cx: &mut Cx<'_>, packet: &Packet) {
+    fn report(&self, cx: &mut Cx<'_>, packet: &Packet) {
         if let Ok((header, _)) = Ipv4Header::view(packet.network()) {
             let (src, dst) = (header.src_addr(), header.dst_addr());
             let (mtu, len) = (self.limit(), packet.len());

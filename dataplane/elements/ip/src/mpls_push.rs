@@ -148,7 +148,7 @@ pub(super) fn is_stack(ethertype: u16) -> bool {
 impl MplsPush {
     /// Where the stack begins, and whether there is one as far as can be told.
     #[inline]
-    fn place(&self, packet: &Packet) -> Result<(usize, Option<bool>), Bad> {
+    fn stack_start(&self, packet: &Packet) -> Result<(usize, Option<bool>), Bad> {
         if !self.ether {
             return Ok((0, None));
         }
@@ -158,8 +158,8 @@ impl MplsPush {
 
     #[inline]
     fn apply(&self, packet: &mut Packet) -> Verdict {
-        let (at, stack) = match self.place(packet) {
-            Ok(place) => place,
+        let (at, stack) = match self.stack_start(packet) {
+            Ok(stack_start) => stack_start,
             Err(bad) => return Verdict::reject(1, bad),
         };
         if self.operation == Action::Push {

@@ -117,7 +117,7 @@ pub(crate) struct RouteTable<F> {
     /// Arguments that named a prefix which an earlier one had.
     doubles: usize,
     /// Whether the user was told of them.
-    told: OnceLock<()>,
+    reported: OnceLock<()>,
     /// How reading FILE went, once it was read.
     file: OnceLock<Result<(), String>>,
     /// Held while a handler changes routes: a transaction is not mixed with another.
@@ -137,7 +137,7 @@ impl<F: Fib> RouteTable<F> {
             element: env.name.to_owned(),
             addresses: env.addresses.clone(),
             doubles: 0,
-            told: OnceLock::new(),
+            reported: OnceLock::new(),
             file: OnceLock::new(),
             changing: Mutex::new(()),
         };
@@ -167,7 +167,7 @@ impl<F: Fib> RouteTable<F> {
 
     /// What to tell the user about the arguments, the first time this is asked.
     pub(crate) fn warning(&self) -> Option<String> {
-        self.told.set(()).ok()?;
+        self.reported.set(()).ok()?;
         let routes = match self.doubles {
             0 => return None,
             1 => "1 duplicate route".to_owned(),

@@ -6,7 +6,7 @@ use thruway_flow::{IpProgram, Rule, RuleError};
 pub type Mistake = (Option<usize>, String);
 
 /// A parser's error.
-pub fn told(error: &RuleError) -> Mistake {
+pub fn mistake_of(error: &RuleError) -> Mistake {
     let hint =
         error.suggestion.as_ref().map_or(String::new(), |s| format!("; did you mean '{s}'?"));
     (Some(error.rule), format!("{}{hint}", error.message))
@@ -31,8 +31,8 @@ pub fn warnings<S: AsRef<str>>(
 ) -> Vec<String> {
     let place = |at: usize| places.get(at).copied().unwrap_or(at);
     let parsed = rules.iter().enumerate().flat_map(|(at, rule)| {
-        let told = move |warning| format!("{element}: pattern {}: {warning}", place(at));
-        rule.warnings.iter().map(told)
+        let mistake_of = move |warning| format!("{element}: pattern {}: {warning}", place(at));
+        rule.warnings.iter().map(mistake_of)
     });
     let silent = program.unreachable().iter().map(|at| {
         let text = texts.get(*at).map_or("", AsRef::as_ref);

@@ -51,7 +51,7 @@ reasons! {
 struct SetTransportChecksum {
     udp: bool,
     fix_offset: bool,
-    told: bool,
+    reported: bool,
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
@@ -59,7 +59,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     if udp && args.given("FIXOFF") {
         return Err(args.error("FIXOFF", "SetUDPChecksum takes no arguments").into());
     }
-    Ok(Box::new(SetTransportChecksum { udp, fix_offset: args.get("FIXOFF")?, told: false }))
+    Ok(Box::new(SetTransportChecksum { udp, fix_offset: args.get("FIXOFF")?, reported: false }))
 }
 
 /// Gives a header length that cannot be the length of the segment.
@@ -104,8 +104,8 @@ impl Element for SetTransportChecksum {
             Ok(()) => Verdict::Pass,
             Err(bad) => Verdict::drop(bad),
         });
-        if batch.len() < before && !self.told {
-            self.told = true;
+        if batch.len() < before && !self.reported {
+            self.reported = true;
             let name = if self.udp { "SetUDPChecksum" } else { "SetTCPChecksum" };
             cx.log(&format!("{name}: bad lengths"));
         }

@@ -43,7 +43,7 @@ pub static ENTRY: Entry = Entry::new(
 
 /// Where the address goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Target {
     Offset(usize),
     Src,
     Dst,
@@ -52,36 +52,36 @@ enum Place {
 struct StoreIpAddress {
     /// `None`: the annotation.
     addr: Option<Ipv4Addr>,
-    place: Place,
+    target: Target,
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     let texts: Vec<(usize, &str)> = args.rest().collect();
-    let (addr, (index, place)) = match texts[..] {
-        [place] => (None, place),
-        [addr, place] => (Some(addr), place),
+    let (addr, (index, target)) = match texts[..] {
+        [target] => (None, target),
+        [addr, target] => (Some(addr), target),
         _ => return Err(ArgErrors::whole("expected StoreIPAddress([ADDRESS,] OFFSET)")),
     };
     let wrong = |index| move |why: String| -> ArgError { args.rest_error(index, why) };
     let addr = addr.map(|(index, text)| args.parse(text).map_err(wrong(index))).transpose()?;
-    let place = match place.to_ascii_lowercase().as_str() {
-        "src" => Place::Src,
-        "dst" => Place::Dst,
+    let target = match target.to_ascii_lowercase().as_str() {
+        "src" => Target::Src,
+        "dst" => Target::Dst,
         _ => {
-            let offset = args.parse::<u32>(place);
+            let offset = args.parse::<u32>(target);
             let message = |why| format!("OFFSET: {why}; write a number of bytes, src or dst");
-            Place::Offset(offset.map_err(message).map_err(wrong(index))? as usize)
+            Target::Offset(offset.map_err(message).map_err(wrong(index))? as usize)
         }
     };
-    Ok(Box::new(StoreIpAddress { addr, place }))
+    Ok(Box::new(StoreIpAddress { addr, target }))
 }
 
 /// Sets a field of the marked IP header, sound or not, and updates the checksums over it.
-fn set_field(packet: &mut Packet, place: Place, addr: u32) {
+fn set_field(packet: &mut Packet, target: Target, addr: u32) {
     let Ok((ip, rest)) = Ipv4Header::view_mut(packet.network_mut()) else { return };
     let Some(options_len) = ip.header_len().checked_sub(Ipv4Header::LEN) else { return };
-    let delta = match place {
-        Place::Src => ip.update_src(addr),
+    let delta = match target {
+        Target::Src => ip.update_src(addr),
         _ => ip.update_dst(addr),
     };
     if ip.is_first_fragment()
@@ -115,14 +115,14 @@ impl StoreIpAddress {
         if self.addr.is_none() && addr == [0; 4] {
             return;
         }
-        match self.place {
-            Place::Offset(offset) => {
+        match self.target {
+            Target::Offset(offset) => {
                 // A 32-bit number: no overflow.
                 if let Some(bytes) = packet.data_mut().get_mut(offset..offset + 4) {
                     bytes.copy_from_slice(&addr);
                 }
             }
-            place => set_field(packet, place, u32::from_be_bytes(addr)),
+            target => set_field(packet, target, u32::from_be_bytes(addr)),
         }
     }
 }
@@ -165,13 +165,13 @@ mod tests {
         fn as_made_anew(src in 1u32.., dst in 1u32.., to in 1u32.., udp: bool,
                         body in prop::collection::vec(any::<u8>(), 20..40)) {
             let protocol = if udp { 17 } else { 6 };
-            let store = |place| StoreIpAddress { addr: Some(to.into()), place };
+            let store = |target| StoreIpAddress { addr: Some(to.into()), target };
             let mut changed = packet(protocol, src, dst, body.clone());
-            store(Place::Src).store(&mut changed);
+            store(Target::Src).store(&mut changed);
             let wanted = packet(protocol, to, dst, body.clone());
             prop_assert_eq!(changed.data(), wanted.data());
             let mut changed = packet(protocol, src, dst, body.clone());
-            store(Place::Dst).store(&mut changed);
+            store(Target::Dst).store(&mut changed);
             let wanted = packet(protocol, src, to, body);
             prop_assert_eq!(changed.data(), wanted.data());
         }
@@ -179,13 +179,13 @@ mod tests {
 
     #[test]
     fn ends() {
-        let store = StoreIpAddress { addr: Some([1, 2, 3, 4].into()), place: Place::Offset(4) };
+        let store = StoreIpAddress { addr: Some([1, 2, 3, 4].into()), target: Target::Offset(4) };
         for (len, last) in [(8, 4), (7, 0), (0, 0)] {
             let mut packet = Packet::zeroed(len).unwrap();
             store.store(&mut packet);
             assert_eq!(packet.data().last().copied().unwrap_or(0), last);
         }
-        let huge = StoreIpAddress { place: Place::Offset(u32::MAX as usize), ..store };
+        let huge = StoreIpAddress { target: Target::Offset(u32::MAX as usize), ..store };
         huge.store(&mut Packet::zeroed(8).unwrap());
     }
 }

@@ -11,7 +11,7 @@ use thruway_packet::{Batch, Packet};
 use thruway_sync::Credit;
 use thruway_sync::atomic::{AtomicU64, Ordering};
 
-use thruway_elements_support::pace::{Level, Pace};
+use thruway_elements_support::pace::{Pace, TokenLevel};
 use thruway_elements_support::rate::{TokenBucket, bandwidth_text};
 
 /// Argument BURST_DURATION, of all.
@@ -127,18 +127,18 @@ impl Limit {
     pub(super) fn begin(&mut self, cx: &Cx<'_>) {
         self.last = Some(cx.now());
         if self.common.as_ref().is_some_and(|common| common.set_at.load(Ordering::Relaxed) == 0) {
-            self.set_common_level(Level { at: cx.now(), tokens: i64::MAX });
+            self.set_common_level(TokenLevel { at: cx.now(), tokens: i64::MAX });
         }
     }
 
     /// Sets what is there, unless another replica knew what was later.
-    fn set_common_level(&mut self, level: Level) {
+    fn set_common_level(&mut self, level: TokenLevel) {
         let Some(common) = &self.common else { return };
         let at = level.at.max(1) as u64;
         if common.set_at.fetch_max(at, Ordering::Relaxed) <= at
             && let Ok((pace, at)) = common.pace(self.burst, level.at)
         {
-            pace.set_level(&common.credit, Level { at, ..level });
+            pace.set_level(&common.credit, TokenLevel { at, ..level });
         }
     }
 
@@ -183,7 +183,7 @@ impl Limit {
             (Some(common), last) => {
                 let at = last?;
                 let (pace, now) = common.pace(self.burst, at).ok()?;
-                Level { at, ..pace.level(&common.credit, now) }
+                TokenLevel { at, ..pace.level(&common.credit, now) }
             }
         };
         Some(Box::new(level))
@@ -191,7 +191,7 @@ impl Limit {
 
     /// Goes on with what another configuration left: whole tokens, as far as there is room.
     pub(super) fn take_over(&mut self, state: Box<dyn Any + Send>) {
-        let Ok(level) = state.downcast::<Level>() else { return };
+        let Ok(level) = state.downcast::<TokenLevel>() else { return };
         match self.common {
             None => self.bucket.set_level(*level),
             Some(_) => self.set_common_level(*level),
@@ -242,7 +242,7 @@ impl Limit {
         let level = before.map(|(pace, now)| pace.level(&common.credit, now));
         common.rate.store(rate, Ordering::Relaxed);
         if let Ok(level) = level {
-            self.set_common_level(Level { at, ..level });
+            self.set_common_level(TokenLevel { at, ..level });
         }
         Ok(())
     }

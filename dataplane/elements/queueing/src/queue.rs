@@ -205,7 +205,7 @@ struct Queue {
     config: String,
     victim: Victim,
     /// Whether sources rest while it is full.
-    tells: bool,
+    notifies_sources: bool,
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
@@ -224,9 +224,17 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         "FrontDropQueue" => Victim::Oldest,
         _ => Victim::Newest,
     };
-    let tells =
+    let notifies_sources =
         !matches!(args.class(), "NotifierQueue" | "SimpleQueue" | "MixedQueue" | "FrontDropQueue");
-    Ok(Box::new(Queue { store, capacity, highwater: 0, drops: 0, config, victim, tells }))
+    Ok(Box::new(Queue {
+        store,
+        capacity,
+        highwater: 0,
+        drops: 0,
+        config,
+        victim,
+        notifies_sources,
+    }))
 }
 
 impl Queue {
@@ -252,16 +260,16 @@ impl Queue {
         }
         self.capacity = capacity;
         self.config = format!("CAPACITY {capacity}");
-        self.tell_sources(cx);
+        self.notify_sources(cx);
         Ok(())
     }
 
     /// Lets sources rest while nothing more can be stored. A queue between threads never says so:
     /// the thread that empties it could not call it off in time.
     #[inline]
-    fn tell_sources(&self, cx: &mut Cx<'_>) {
+    fn notify_sources(&self, cx: &mut Cx<'_>) {
         let full = match &self.store {
-            Store::Local(queue) => self.tells && queue.len() >= self.capacity,
+            Store::Local(queue) => self.notifies_sources && queue.len() >= self.capacity,
             Store::Shared(_) => false,
         };
         cx.set_full(full);
@@ -273,14 +281,14 @@ impl Queue {
         while let Some(packet) = self.store.pop() {
             cx.reject(1, Full::Reset, packet);
         }
-        self.tell_sources(cx);
+        self.notify_sources(cx);
         Ok(())
     }
 }
 
 impl Element for Queue {
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.tell_sources(cx);
+        self.notify_sources(cx);
         Ok(())
     }
 
@@ -297,7 +305,7 @@ impl Element for Queue {
             }
         }
         self.highwater = self.highwater.max(self.store.len());
-        self.tell_sources(cx);
+        self.notify_sources(cx);
         if matches!(self.store, Store::Shared(_)) {
             cx.wake_takers();
         }
@@ -305,7 +313,7 @@ impl Element for Queue {
 
     fn pull(&mut self, cx: &mut Cx<'_>, _port: usize, max: usize, batch: &mut Batch) {
         batch.extend(std::iter::from_fn(|| self.store.pop()).take(max));
-        self.tell_sources(cx);
+        self.notify_sources(cx);
     }
 }
 
@@ -344,7 +352,7 @@ mod tests {
     fn local(capacity: usize) -> Queue {
         let store = Store::Local(VecDeque::new());
         let (victim, config) = (Victim::Newest, String::new());
-        Queue { store, capacity, highwater: 0, drops: 0, config, victim, tells: true }
+        Queue { store, capacity, highwater: 0, drops: 0, config, victim, notifies_sources: true }
     }
 
     #[test]

@@ -299,7 +299,7 @@ impl Rig {
     }
 
     /// What the user was told.
-    pub fn told(&self) -> &[String] {
+    pub fn messages(&self) -> &[String] {
         &self.host.lines
     }
 

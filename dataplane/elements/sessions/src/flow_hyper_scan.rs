@@ -44,7 +44,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::sum("matches", "packets in which an expression ended"),
             Handler::sum("sessions", "sessions with such packets"),
         ],
-        wants: Wants::session::<State>("connection"),
+        wants: Wants::session::<ScanState>("connection"),
         changes: Changes::Nothing,
         cost: &[Operation::SessionState.once()],
         replicas: Replicas::Sharing("the automaton; each follows the sessions of its thread"),
@@ -58,7 +58,7 @@ pub static ENTRY: Entry = Entry::new(
 /// What is remembered of a session.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
-struct State {
+struct ScanState {
     /// By direction.
     progress: [Progress; 2],
     is_found: u32,
@@ -77,19 +77,19 @@ struct Scan {
 }
 
 impl PerSession for Scan {
-    type State = State;
+    type State = ScanState;
 
     fn open(
         &mut self,
         _opening: &mut Opening<'_>,
         _packet: &mut Packet,
-        state: &mut State,
+        state: &mut ScanState,
     ) -> Result<(), Reason> {
-        *state = State::default();
+        *state = ScanState::default();
         Ok(())
     }
 
-    fn each(&mut self, packet: &mut Packet, session: &mut Session<'_, State>) -> Verdict {
+    fn each(&mut self, packet: &mut Packet, session: &mut Session<'_, ScanState>) -> Verdict {
         let way = usize::from(session.direction == Direction::Reply);
         let state = &mut *session.state;
         if self.expressions.feed(&mut state.progress[way], packet.data()) {

@@ -13,7 +13,7 @@ use zerocopy::FromBytes;
 
 use balance::{Balanced, Balancer, HashOf};
 use lost::Lost;
-use servers::{METHODS, Place, Server, Servers, method};
+use servers::{METHODS, Server, ServerAddress, Servers, method};
 
 use super::pool::Standing;
 
@@ -135,10 +135,10 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     let mut servers = Servers::new(method);
     let mut errors = Vec::new();
     for (index, text) in args.rest() {
-        let added = address::server(text, &read_addr).and_then(|(place, weight)| {
-            match services.iter().any(|service| service.addr == place.addr) {
-                true => Err(format!("server {place} has the address of a service")),
-                false => servers.add(place, weight),
+        let added = address::server(text, &read_addr).and_then(|(server_address, weight)| {
+            match services.iter().any(|service| service.addr == server_address.addr) {
+                true => Err(format!("server {server_address} has the address of a service")),
+                false => servers.add(server_address, weight),
             }
         });
         errors.extend(added.err().map(|message| args.rest_error(index, message)));
@@ -154,35 +154,36 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
 }
 
 impl LoadBalancer {
-    fn server(&self, text: &str) -> Result<(Place, u32), String> {
+    fn server(&self, text: &str) -> Result<(ServerAddress, u32), String> {
         address::server(text, &|text| self.names.parse::<Ipv4Addr>(text))
     }
 
     fn change(&mut self, what: &str, value: &str) -> Result<(), String> {
         match what {
             "add" => {
-                let (place, weight) = self.server(value)?;
-                if self.balancer.services.iter().any(|service| service.addr == place.addr) {
-                    return Err(format!("server {place} has the address of a service"));
+                let (server_address, weight) = self.server(value)?;
+                if self.balancer.services.iter().any(|service| service.addr == server_address.addr)
+                {
+                    return Err(format!("server {server_address} has the address of a service"));
                 }
-                self.balancer.servers.add(place, weight)
+                self.balancer.servers.add(server_address, weight)
             }
             "remove" => {
                 let (text, now) = match value.trim().strip_suffix("now") {
                     Some(text) if text.ends_with(char::is_whitespace) => (text, true),
                     _ => (value, false),
                 };
-                let (place, _) = self.server(text)?;
-                self.balancer.servers.remove(place, now)
+                let (server_address, _) = self.server(text)?;
+                self.balancer.servers.remove(server_address, now)
             }
             "weight" => {
-                let (place, weight) = self.server(value)?;
-                self.balancer.servers.set_weight(place, weight)
+                let (server_address, weight) = self.server(value)?;
+                self.balancer.servers.set_weight(server_address, weight)
             }
             _ => {
                 let standing = if what == "drain" { Standing::Drained } else { Standing::Up };
-                let (place, _) = self.server(value)?;
-                self.balancer.servers.named(place)?.standing = standing;
+                let (server_address, _) = self.server(value)?;
+                self.balancer.servers.named(server_address)?.standing = standing;
                 Ok(())
             }
         }

@@ -35,7 +35,7 @@ use mapping::Mappings;
 use ports::{Pool, Ports, Share};
 use rules::Rules;
 use sessions::{Bad, Filter, Translator, describe};
-use state::{State, WORDS};
+use state::{NatSession, WORDS};
 use thruway_elements_support::random::Secret;
 
 /// See the spec.
@@ -135,7 +135,7 @@ pub static ENTRY: Entry = Entry::new(
         wants: Wants {
             translates: true,
             shared_words: WORDS,
-            ..Wants::session::<State>("connection")
+            ..Wants::session::<NatSession>("connection")
         },
         changes: Changes::Headers,
         cost: &[Operation::SessionState.once(), Operation::RewriteIp.once()],
@@ -448,7 +448,7 @@ impl HotSwap for Nat {
 impl SessionFunction for Nat {
     fn closed(&mut self, cx: &mut Cx<'_>, state: &[u8], why: Ended) {
         self.translator.now = cx.now();
-        if let Ok(state) = State::read_from_bytes(state) {
+        if let Ok(state) = NatSession::read_from_bytes(state) {
             self.translator.close(&state, why);
         }
     }

@@ -278,7 +278,7 @@ fn has_changeable_port(protocol: u8) -> bool {
 /// (RFC 4340 section 5.1), UDP-Lite (RFC 3828 section 3.1), ICMP (RFC 792). `None`: the addresses
 /// are under no checksum but the IP header's.
 #[inline]
-fn checksum_place(protocol: u8) -> Option<usize> {
+fn checksum_offset(protocol: u8) -> Option<usize> {
     use ip_protocol::{DCCP, ICMP, TCP, UDP, UDP_LITE};
     match protocol {
         TCP => Some(16),
@@ -290,7 +290,7 @@ fn checksum_place(protocol: u8) -> Option<usize> {
 
 /// Where the port of an end, or an identifier, stands.
 #[inline]
-fn port_place(protocol: u8, end: End) -> usize {
+fn port_offset(protocol: u8, end: End) -> usize {
     match (protocol, end) {
         (ip_protocol::ICMP, _) => 4,
         (_, End::Source) => 0,
@@ -314,11 +314,11 @@ fn set_port(
     delta: Delta,
 ) -> Result<(), Untranslatable> {
     // Every checksum is behind the ports, but ICMP's in front of the identifier.
-    let at = port.map(|port| (port_place(protocol, end), port));
+    let at = port.map(|port| (port_offset(protocol, end), port));
     if let Some((at, _)) = at {
         field(transport, at)?;
     }
-    if let Some(at) = checksum_place(protocol) {
+    if let Some(at) = checksum_offset(protocol) {
         let checksum = field(transport, at)?;
         let old = u16::from_be_bytes(*checksum);
         *checksum = changed(protocol, old, delta).to_be_bytes();
@@ -360,14 +360,14 @@ pub(crate) fn translate_quoted(
     let (ip, rest) = quoted.split_at_mut_checked(header_len).ok_or(Untranslatable::Short)?;
     let mut ports = Delta::NONE;
     if let Some(port) = port {
-        let place = field(rest, port_place(protocol, end))?;
+        let place = field(rest, port_offset(protocol, end))?;
         ports = Delta::of_u16(u16::from_be_bytes(*place), port);
         *place = port.to_be_bytes();
     }
     let pseudo = if protocol == ip_protocol::ICMP { ports } else { addresses.and(ports) };
     let mut told = addresses.and(ports);
     // The checksum may lie beyond what is quoted (RFC 792: 64 bits of the original datagram).
-    let place = checksum_place(protocol).and_then(|at| field(rest, at).ok());
+    let place = checksum_offset(protocol).and_then(|at| field(rest, at).ok());
     if let Some(checksum) = place {
         let old = u16::from_be_bytes(*checksum);
         let new = changed(protocol, old, pseudo);

@@ -106,11 +106,11 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     let compile = || {
         let texts = args.rest().map(|(_, text)| text.to_owned()).collect();
         Policy::compile(texts, &name, &names).map(Arc::new).map_err(|mistakes| {
-            let told = mistakes.into_iter().map(|(rule, message)| {
+            let mistake_of = mistakes.into_iter().map(|(rule, message)| {
                 let index = rule.and_then(|rule| indices.get(rule).copied());
                 ArgError { index, message }
             });
-            ArgErrors(told.collect())
+            ArgErrors(mistake_of.collect())
         })
     };
     // Replicas share what was compiled once.

@@ -11,9 +11,9 @@ use thruway_wire::checksum::{Sum, checksum_20};
 use thruway_wire::tcp::flags;
 use thruway_wire::{MacAddr, ip_protocol};
 
-use thruway_elements_support::census::making;
 use thruway_elements_support::random::Random;
 use thruway_elements_support::rate::TokenBucket;
+use thruway_elements_support::traffic_profile::making;
 
 mod handlers;
 

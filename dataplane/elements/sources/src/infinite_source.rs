@@ -8,8 +8,8 @@ use thruway_packet::{Batch, Image, MAX_BATCH, Marks, Packet};
 
 use super::template::{DEFAULT_DATA, Template};
 use thruway_elements_support::call::{Call, end_call};
-use thruway_elements_support::census::making;
 use thruway_elements_support::random::Random;
+use thruway_elements_support::traffic_profile::making;
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(

@@ -9,8 +9,8 @@ use thruway_packet::{Batch, Packet};
 use super::infinite_source::allowance;
 use super::template::{DEFAULT_DATA, Template};
 use thruway_elements_support::call::{Call, end_call};
-use thruway_elements_support::census::making;
 use thruway_elements_support::rate::TokenBucket;
+use thruway_elements_support::traffic_profile::making;
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(

@@ -2,7 +2,7 @@
 
 use thruway_element::{ArgError, Args, HandlerError, Made, handler_value, text};
 
-use thruway_elements_support::census::Census;
+use thruway_elements_support::traffic_profile::TrafficProfile;
 
 /// DATA where the user gives none, as in Click.
 pub(crate) const DEFAULT_DATA: &str =
@@ -45,7 +45,7 @@ impl Template {
 
     /// What a source makes that makes nothing else.
     pub(crate) fn made(&self) -> Option<Made> {
-        Census::of([self.bytes()]).made()
+        TrafficProfile::of([self.bytes()]).made()
     }
 
     /// The handlers `data`, `length` and `datasize`; `None` for another.

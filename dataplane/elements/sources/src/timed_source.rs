@@ -6,7 +6,7 @@ use thruway_element::{
 };
 
 use super::template::{DEFAULT_DATA, Template};
-use thruway_elements_support::census::making;
+use thruway_elements_support::traffic_profile::making;
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(

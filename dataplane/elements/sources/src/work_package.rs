@@ -131,7 +131,7 @@ fn filled(words: usize, seed: u64) -> Result<Vec<u32>, String> {
 
 /// The place below `n` that a number means: spread evenly. `n` is at most 2^32.
 #[inline]
-fn place(number: u32, n: usize) -> usize {
+fn index_of(number: u32, n: usize) -> usize {
     ((u64::from(number) * n as u64) >> 32) as usize
 }
 
@@ -146,11 +146,11 @@ impl Work {
         let visible = if self.payload { packet.len() } else { packet.len().min(HEADERS) };
         for _ in 0..self.reads {
             // Other bits than those that say which word.
-            let is_packet = place(number.rotate_left(16), 100) < self.percent as usize;
+            let is_packet = index_of(number.rotate_left(16), 100) < self.percent as usize;
             let word = if is_packet {
                 read(&packet.data()[..visible], number)
             } else {
-                array[place(number, array.len())]
+                array[index_of(number, array.len())]
             };
             // Multiplied, or few words of a packet would soon lead in circles.
             number = (number ^ word).wrapping_mul(0x9e37_79b1).wrapping_add(1);
@@ -163,7 +163,7 @@ impl Work {
 #[inline]
 fn read(bytes: &[u8], number: u32) -> u32 {
     let places = (bytes.len() + 1).saturating_sub(WORD);
-    let word = bytes.get(place(number, places)..).and_then(<[u8]>::first_chunk);
+    let word = bytes.get(index_of(number, places)..).and_then(<[u8]>::first_chunk);
     word.map_or(0, |word| u32::from_ne_bytes(*word))
 }
 

@@ -116,7 +116,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::sum("held", "incomplete heads held now"),
         ],
         drops: &DROPS,
-        wants: Wants::session::<State>("connection"),
+        wants: Wants::session::<SessionState>("connection"),
         changes: Changes::Nothing,
         cost: &[Operation::SessionState.once(), Operation::HeaderParse.once()],
         purpose: Purpose::BeginContext(Layer::Http),
@@ -145,7 +145,7 @@ const HEAD_MAX: std::ops::RangeInclusive<u64> = 256..=32 << 10;
 
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Clone, Copy)]
 #[repr(C)]
-struct State {
+struct SessionState {
     memory: Memory,
     enter: EnterState,
 }
@@ -255,10 +255,10 @@ impl Element for HttpIn {
         let came = batch.len();
         self.packets += came as u64;
         let (enter, out) = (&mut self.enter, &mut self.out);
-        cx.take_sessions::<State>(batch, |packet, known| match known {
+        cx.take_sessions::<SessionState>(batch, |packet, known| match known {
             Some(known) if !known.related => {
                 let direction = usize::from(known.direction == Direction::Reply);
-                let State { memory, enter: state } = known.state;
+                let SessionState { memory, enter: state } = known.state;
                 enter.packet((memory, state), (direction, now), packet, out);
             }
             _ => out.push(packet),
@@ -315,8 +315,8 @@ impl Buffer for HttpIn {
 
 impl SessionFunction for HttpIn {
     fn closed(&mut self, _cx: &mut Cx<'_>, state: &[u8], _why: Ended) {
-        if let Ok(mut state) = State::read_from_bytes(state) {
-            let State { memory, enter } = &mut state;
+        if let Ok(mut state) = SessionState::read_from_bytes(state) {
+            let SessionState { memory, enter } = &mut state;
             self.enter.forget(memory, enter);
         }
     }

@@ -48,7 +48,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::sum("held", "messages held now"),
         ],
         drops: &DROPS,
-        wants: Wants::session::<State>("connection"),
+        wants: Wants::session::<SessionState>("connection"),
         changes: Changes::Nothing,
         cost: &[Operation::SessionState.once()],
         purpose: Purpose::EndContext(Layer::Http),
@@ -68,7 +68,7 @@ const FIELDS_MAX: usize = 4096;
 
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Clone, Copy)]
 #[repr(C)]
-struct State {
+struct SessionState {
     memory: Memory,
     leave: LeaveState,
 }
@@ -96,10 +96,10 @@ impl Element for HttpOut {
         let now = cx.now();
         let came = batch.len();
         let (leave, out) = (&mut self.leave, &mut self.out);
-        cx.take_sessions::<State>(batch, |packet, known| match known {
+        cx.take_sessions::<SessionState>(batch, |packet, known| match known {
             Some(known) if !known.related => {
                 let direction = usize::from(known.direction == Direction::Reply);
-                let State { memory, leave: state } = known.state;
+                let SessionState { memory, leave: state } = known.state;
                 leave.packet((memory, state), (direction, now), packet, out);
             }
             _ => out.push(packet),
@@ -151,7 +151,7 @@ impl Buffer for HttpOut {
 
 impl SessionFunction for HttpOut {
     fn closed(&mut self, _cx: &mut Cx<'_>, state: &[u8], _why: Ended) {
-        if let Ok(mut state) = State::read_from_bytes(state) {
+        if let Ok(mut state) = SessionState::read_from_bytes(state) {
             self.leave.forget(&mut state.memory);
         }
     }

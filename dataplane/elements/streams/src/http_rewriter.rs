@@ -10,7 +10,7 @@ use thruway_element::{
 use thruway_packet::Batch;
 
 use super::holding::{GIVEN_UP, TOTAL, given_up, hold};
-use rewriting::{Page, Rewriting, State};
+use rewriting::{Page, Rewriting, SessionState};
 use rules::Rules;
 
 mod rewriting;
@@ -71,7 +71,7 @@ pub static ENTRY: Entry = Entry::new(
             GIVEN_UP,
             Handler::sum("late", "times that bytes were let go because nothing came in time"),
         ],
-        wants: Wants::stream::<State>(),
+        wants: Wants::stream::<SessionState>(),
         changes: Changes::Nothing,
         cost: &[Operation::SessionState.once(), Operation::MatchLine.once()],
         replicas: Replicas::Apart("each follows the connections of its thread"),

@@ -16,7 +16,7 @@ use thruway_packet::Batch;
 
 use super::journal::{JOURNAL_TIMER, Journal, RECORDS_MAX};
 use event::Event;
-use guard::{Guard, State, Totals};
+use guard::{Guard, SessionState, Totals};
 use loading::{Loaded, Shared, Wanted};
 
 mod event;
@@ -87,7 +87,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::write("flush", "writes the events that wait"),
             Handler::write("reload", "reads the files again").shared(),
         ],
-        wants: Wants::stream::<State>(),
+        wants: Wants::stream::<SessionState>(),
         changes: Changes::Nothing,
         cost: &[Operation::SessionState.once(), Operation::MatchLine.once()],
         replicas: Replicas::Sharing(

@@ -37,7 +37,7 @@ pub(super) struct Journal<R> {
     room: usize,
     text: String,
     is_armed: bool,
-    is_told: bool,
+    is_reported: bool,
     /// Records written.
     pub(super) written: u64,
     /// Records for which there was no room, or that could not be written.
@@ -66,7 +66,7 @@ impl<R> Journal<R> {
             room,
             text: String::new(),
             is_armed: false,
-            is_told: false,
+            is_reported: false,
             written: 0,
             lost: 0,
         })
@@ -149,7 +149,7 @@ impl<R> Journal<R> {
             Err(error) => {
                 self.lost += count as u64;
                 let path = self.path.as_deref().unwrap_or("");
-                if !std::mem::replace(&mut self.is_told, true) {
+                if !std::mem::replace(&mut self.is_reported, true) {
                     cx.log(&format!("cannot write '{path}': {error}"));
                 }
             }

@@ -46,7 +46,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::sum("lost", "records lost"),
             Handler::write("flush", "writes the records that wait"),
         ],
-        wants: Wants::stream::<State>(),
+        wants: Wants::stream::<SessionState>(),
         changes: Changes::Nothing,
         cost: &[Operation::SessionState.once(), Operation::ChecksumLine.once()],
         replicas: Replicas::Apart("each sums up the sessions of its thread"),
@@ -63,8 +63,8 @@ pub static ENTRY: Entry = Entry::new(
 /// What is known of a session.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
-struct State {
-    paths: [Way; 2],
+struct SessionState {
+    paths: [DirectionSum; 2],
     parties: Parties,
 }
 
@@ -73,7 +73,7 @@ struct State {
     Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable,
 )]
 #[repr(C)]
-struct Way {
+struct DirectionSum {
     bytes: u64,
     /// Of all whole words.
     sum: u32,
@@ -81,7 +81,7 @@ struct Way {
     rest: [u8; 4],
 }
 
-impl Way {
+impl DirectionSum {
     /// What comes next in the stream.
     fn add(&mut self, mut bytes: &[u8]) {
         let filled = (self.bytes % 4) as usize;
@@ -113,14 +113,14 @@ struct Summer {
     bytes: [u64; 2],
     sums: [u64; 2],
     sessions: u64,
-    journal: Journal<State>,
+    journal: Journal<SessionState>,
 }
 
 impl StreamFunction for Summer {
-    type State = State;
+    type State = SessionState;
     const NEEDS: Needs = Needs::ORDER;
 
-    fn process(&mut self, state: &mut State, data: &mut StreamCursor<'_>) -> Next {
+    fn process(&mut self, state: &mut SessionState, data: &mut StreamCursor<'_>) -> Next {
         let way = data.direction();
         if self.journal.is_wanted() && state.parties.version == 0 {
             state.parties = Parties::of(data);
@@ -137,7 +137,7 @@ impl StreamFunction for Summer {
         }
     }
 
-    fn ended(&mut self, state: &State) {
+    fn ended(&mut self, state: &SessionState) {
         if state.paths.iter().all(|way| way.bytes == 0) {
             return;
         }
@@ -150,7 +150,7 @@ impl StreamFunction for Summer {
 }
 
 /// The line of a record.
-fn line(state: &State, out: &mut String) {
+fn line(state: &SessionState, out: &mut String) {
     let [sent, replied] = state.paths.map(|way| format!("{},{:08x}", way.bytes, way.sum()));
     let _ = writeln!(out, "{},{sent},{replied}", state.parties); // a String does not fail
 }
@@ -278,7 +278,7 @@ mod tests {
         fn pieces_do_not_matter(
             pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..9), 0..12),
         ) {
-            let mut way = Way::default();
+            let mut way = DirectionSum::default();
             pieces.iter().for_each(|piece| way.add(piece));
             let all = pieces.concat();
             prop_assert_eq!((way.bytes, way.sum()), (all.len() as u64, plainly(all)));

@@ -51,7 +51,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::sum("lost", "records lost"),
             Handler::write("flush", "writes the records that wait"),
         ],
-        wants: Wants::stream::<State>(),
+        wants: Wants::stream::<SessionState>(),
         changes: Changes::Nothing,
         cost: &[Operation::SessionState.once()],
         replicas: Replicas::Apart("each counts the sessions of its thread, and handlers add up"),
@@ -67,7 +67,7 @@ pub static ENTRY: Entry = Entry::new(
 /// What is counted of a session; by direction.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
-struct State {
+struct SessionState {
     bytes: [u64; 2],
     packets: [u64; 2],
     parties: Parties,
@@ -85,14 +85,14 @@ struct Totals {
 /// The function.
 struct Meter {
     totals: Totals,
-    journal: Journal<State>,
+    journal: Journal<SessionState>,
 }
 
 impl StreamFunction for Meter {
-    type State = State;
+    type State = SessionState;
     const NEEDS: Needs = Needs::NOTHING;
 
-    fn process(&mut self, state: &mut State, data: &mut StreamCursor<'_>) -> Next {
+    fn process(&mut self, state: &mut SessionState, data: &mut StreamCursor<'_>) -> Next {
         let way = data.direction();
         loop {
             let len = data.chunk().len();
@@ -114,7 +114,7 @@ impl StreamFunction for Meter {
         }
     }
 
-    fn ended(&mut self, state: &State) {
+    fn ended(&mut self, state: &SessionState) {
         if state.packets != [0; 2] {
             self.totals.open = self.totals.open.saturating_sub(1);
             self.journal.push(*state);
@@ -123,8 +123,8 @@ impl StreamFunction for Meter {
 }
 
 /// The line of a record.
-fn line(state: &State, out: &mut String) {
-    let State { bytes, packets, parties } = state;
+fn line(state: &SessionState, out: &mut String) {
+    let SessionState { bytes, packets, parties } = state;
     let [sent, replied] = [0, 1].map(|way| format!("{},{}", bytes[way], packets[way]));
     let _ = writeln!(out, "{parties},{sent},{replied}"); // a String does not fail
 }

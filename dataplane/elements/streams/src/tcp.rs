@@ -164,7 +164,7 @@ pub static IN: Entry = Entry::new(
         wants: Wants {
             classes: &["tcp or tcp6"],
             whole: true,
-            ..Wants::session::<State>("connection")
+            ..Wants::session::<SessionState>("connection")
         },
         changes: Changes::Nothing,
         cost: &[Operation::SessionState.once(), Operation::HeaderParse.once()],
@@ -221,7 +221,7 @@ const FOLLOWED: u32 = u32::MAX;
 /// What the session remembers: the connection's number + 1.
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Clone, Copy)]
 #[repr(C)]
-struct State {
+struct SessionState {
     conn: u32,
 }
 
@@ -313,7 +313,7 @@ impl Element for TcpIn {
         let (tcp, out) = (&mut self.tcp, &mut self.out);
         let refuses_unseen = self.refuses_unseen && self.settings.mode > Mode::Follow;
         let (mut refused, mut hidden) = (0, [0; unseen::REASONS.len()]);
-        cx.take_sessions::<State>(batch, |packet, known| {
+        cx.take_sessions::<SessionState>(batch, |packet, known| {
             let known = known.filter(|known| !known.related && is_tcp(&packet));
             match known {
                 _ if is_pressed => out.drop(DropReason::Full, packet),
@@ -377,7 +377,7 @@ impl SessionFunction for TcpIn {
     }
 
     fn closed(&mut self, cx: &mut Cx<'_>, state: &[u8], why: Ended) {
-        let Ok(state) = State::read_from_bytes(state) else { return };
+        let Ok(state) = SessionState::read_from_bytes(state) else { return };
         match state.conn {
             0 | FOLLOWED => self.follow.close(&state, why),
             conn => {
@@ -420,7 +420,7 @@ fn take(
     out: &mut Out,
     (port, now): (usize, i64),
     packet: Packet,
-    known: Known<'_, State>,
+    known: Known<'_, SessionState>,
 ) -> bool {
     if [0, FOLLOWED].contains(&known.state.conn) {
         let Some(conn) = tcp.open() else { return false };

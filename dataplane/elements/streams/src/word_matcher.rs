@@ -16,7 +16,7 @@ use thruway_packet::Batch;
 use super::holding::{GIVEN_UP, TOTAL, given_up, hold};
 use asked::Asked;
 use list::{List, Shared, Wanted};
-use matching::{Acts, Matcher, Mode, State, Totals};
+use matching::{Acts, Matcher, Mode, SessionState, Totals};
 
 mod asked;
 mod list;
@@ -90,7 +90,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::sum("late", "times that it went on because nothing came in time"),
             Handler::sum("words", "how often each word was found; it is shown escaped"),
         ],
-        wants: Wants::stream::<State>(),
+        wants: Wants::stream::<SessionState>(),
         changes: Changes::Nothing,
         cost: &[Operation::SessionState.once(), Operation::MatchLine.once()],
         replicas: Replicas::Sharing("the words; each looks through the sessions of its thread"),
@@ -112,7 +112,7 @@ struct WordMatcher {
     with: Vec<u8>,
     mask: Vec<u8>,
     /// Every word that is found is told.
-    tells: bool,
+    reports: bool,
     stage: Stage,
     /// It is shown messages' bodies.
     has_messages: bool,
@@ -131,14 +131,14 @@ struct Kept {
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let Asked { wanted, mode, with, mask, tells } = Asked::read(args)?;
+    let Asked { wanted, mode, with, mask, reports } = Asked::read(args)?;
     Ok(Box::new(WordMatcher {
         wanted,
         shared: args.shared("words", Shared::new),
         mode,
         with,
         mask,
-        tells,
+        reports,
         stage: Stage::new(hold(args)?),
         has_messages: false,
         matcher: None,
@@ -183,7 +183,7 @@ impl Element for WordMatcher {
         let Some(matcher) = &mut self.matcher else { return };
         let before = matcher.acts.totals.matches;
         cx.per_stream(&mut self.stage, matcher, port, batch);
-        if self.tells {
+        if self.reports {
             (before..matcher.acts.totals.matches).for_each(|_| cx.log("Attack found !"));
         }
     }

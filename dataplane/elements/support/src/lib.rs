@@ -2,14 +2,14 @@
 #![forbid(unsafe_code)]
 
 pub mod call;
-pub mod census;
 pub mod dialect;
 pub mod ewma;
 pub mod links;
 pub mod named_file;
+pub mod notice;
 pub mod pace;
 pub mod random;
 pub mod rate;
 pub mod reaching;
-pub mod telling;
 pub mod text;
+pub mod traffic_profile;

@@ -113,7 +113,7 @@ impl PortMtu {
                  configured: {mtu} counts; raise it (ip link set {name} mtu {configured}), or lower \
                  the configuration's"
             );
-            crate::telling::say(cx, &what);
+            crate::notice::warn(cx, &what);
         }
     }
 }

@@ -48,7 +48,7 @@ fn stamp(now: i64) -> u64 {
 /// Whole tokens that a bucket held at a time, negative where it was overdrawn: what one
 /// configuration leaves to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Level {
+pub struct TokenLevel {
     /// Nanoseconds.
     pub at: i64,
     /// Tokens that it had then.
@@ -134,16 +134,16 @@ impl Pace {
     }
 
     /// What a bucket that is shared holds.
-    pub fn level(&self, bucket: &Credit, now: i64) -> Level {
+    pub fn level(&self, bucket: &Credit, now: i64) -> TokenLevel {
         let there = stamp(now).wrapping_sub(bucket.empty_at()) as i64;
         let there = i128::from(there.min(self.fill as i64));
         let tokens = (there << FRACTION_BITS).div_euclid(self.per_token.into());
         let most = i64::try_from(self.burst).unwrap_or(i64::MAX);
-        Level { at: now, tokens: i64::try_from(tokens).unwrap_or(i64::MIN).min(most) }
+        TokenLevel { at: now, tokens: i64::try_from(tokens).unwrap_or(i64::MIN).min(most) }
     }
 
     /// Sets what a bucket that is shared holds.
-    pub fn set_level(&self, bucket: &Credit, level: Level) {
+    pub fn set_level(&self, bucket: &Credit, level: TokenLevel) {
         let (now, time) = (stamp(level.at), time_of(level.tokens.unsigned_abs(), self.per_token));
         bucket.set_empty_at(match level.tokens {
             0.. => now.wrapping_sub(time.min(self.fill)),

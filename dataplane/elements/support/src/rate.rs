@@ -4,7 +4,7 @@
 //! counts at round times can so be met: a fraction is always rounded down, and the token that is
 //! due at 10 s is there one tick later unless the division comes out even.
 
-use crate::pace::Level;
+use crate::pace::TokenLevel;
 
 /// Nanoseconds in a second.
 const SECOND: i64 = 1_000_000_000;
@@ -78,14 +78,14 @@ impl TokenBucket {
     }
 
     /// What it holds since its last refill; `None` of one that nobody has used yet.
-    pub fn level(&self) -> Option<Level> {
+    pub fn level(&self) -> Option<TokenLevel> {
         let tokens = self.level.div_euclid(i128::from(self.scale));
         let at = self.last?.saturating_mul(self.tick);
-        Some(Level { at, tokens: i64::try_from(tokens).unwrap_or(i64::MIN) })
+        Some(TokenLevel { at, tokens: i64::try_from(tokens).unwrap_or(i64::MIN) })
     }
 
     /// Sets what it held at a time.
-    pub fn set_level(&mut self, level: Level) {
+    pub fn set_level(&mut self, level: TokenLevel) {
         self.last = Some(level.at.div_euclid(self.tick));
         self.set_tokens(u64::try_from(level.tokens).unwrap_or(0));
         self.spend(u64::try_from(level.tokens.saturating_neg()).unwrap_or(0));

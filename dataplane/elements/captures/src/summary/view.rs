@@ -13,7 +13,7 @@ use super::options::{self, Shown};
 
 /// What is wrong with a packet, for `!bad` lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Bad {
+pub(crate) enum ParseError {
     NoIp,
     Version(u8),
     HeaderLength(u8),
@@ -26,17 +26,21 @@ pub(crate) enum Bad {
     },
 }
 
-impl std::fmt::Display for Bad {
+impl std::fmt::Display for ParseError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Bad::NoIp => f.write_str("no IP header"),
-            Bad::Version(version) => write!(f, "IP version {version}"),
-            Bad::HeaderLength(words) => write!(f, "IP header length {words}"),
-            Bad::Length(len) => write!(f, "IP length {len}"),
-            Bad::TruncatedHeader => f.write_str("truncated IP header"),
-            Bad::Truncated(missing) => write!(f, "truncated IP missing {missing}"),
-            Bad::TransportHeader { fragment: true } => f.write_str("fragmented transport header"),
-            Bad::TransportHeader { fragment: false } => f.write_str("truncated transport header"),
+            ParseError::NoIp => f.write_str("no IP header"),
+            ParseError::Version(version) => write!(f, "IP version {version}"),
+            ParseError::HeaderLength(words) => write!(f, "IP header length {words}"),
+            ParseError::Length(len) => write!(f, "IP length {len}"),
+            ParseError::TruncatedHeader => f.write_str("truncated IP header"),
+            ParseError::Truncated(missing) => write!(f, "truncated IP missing {missing}"),
+            ParseError::TransportHeader { fragment: true } => {
+                f.write_str("fragmented transport header")
+            }
+            ParseError::TransportHeader { fragment: false } => {
+                f.write_str("truncated transport header")
+            }
         }
     }
 }
@@ -73,18 +77,18 @@ impl<'a> View<'a> {
         packet: &'a Packet,
         careful: bool,
         with_extra: bool,
-    ) -> (View<'a>, Option<Bad>) {
+    ) -> (View<'a>, Option<ParseError>) {
         let extra = if with_extra { packet.anno_number(Anno::EXTRA_LENGTH) as usize } else { 0 };
         let none = View { packet, ip: &[], transport: &[], extra };
         let ip = packet.network();
         let (Some(&first), len) = (ip.first(), be16(ip, 2)) else {
-            return (none, Some(Bad::NoIp));
+            return (none, Some(ParseError::NoIp));
         };
         let header_len = usize::from(first & 0xF) * 4;
         let wrong = match len {
-            _ if first >> 4 != 4 => Some(Bad::Version(first >> 4)),
-            _ if header_len < 20 => Some(Bad::HeaderLength(first & 0xF)),
-            Some(len) if usize::from(len) < header_len => Some(Bad::Length(len)),
+            _ if first >> 4 != 4 => Some(ParseError::Version(first >> 4)),
+            _ if header_len < 20 => Some(ParseError::HeaderLength(first & 0xF)),
+            Some(len) if usize::from(len) < header_len => Some(ParseError::Length(len)),
             _ => None,
         };
         if wrong.is_some() {
@@ -95,8 +99,8 @@ impl<'a> View<'a> {
         let ip = &ip[..ip.len().min(total)];
         let missing = total.saturating_sub(packet.network().len() + extra);
         let bad = match () {
-            () if ip.len() < header_len => Some(Bad::TruncatedHeader),
-            () if careful && missing > 0 => Some(Bad::Truncated(missing)),
+            () if ip.len() < header_len => Some(ParseError::TruncatedHeader),
+            () if careful && missing > 0 => Some(ParseError::Truncated(missing)),
             () => None,
         };
         let later = be16(ip, 6).is_some_and(|word| word & ipv4::OFFSET_MASK != 0);
@@ -105,7 +109,7 @@ impl<'a> View<'a> {
     }
 
     /// Appends a field's text; false, and a dash, where the packet has no such thing.
-    pub(crate) fn write(&self, field: Field, out: &mut String) -> Option<Bad> {
+    pub(crate) fn write(&self, field: Field, out: &mut String) -> Option<ParseError> {
         let start = out.len();
         if self.try_write(field, out).is_some() && out.len() > start {
             return None;
@@ -127,7 +131,7 @@ impl<'a> View<'a> {
         // A header that the protocol promises, and that is not all there.
         let promised = is_transport && self.protocol().is_some_and(has_ports);
         let fragment = be16(self.ip, 6).is_some_and(|word| word & 0x3FFF != 0);
-        promised.then_some(Bad::TransportHeader { fragment })
+        promised.then_some(ParseError::TransportHeader { fragment })
     }
 
     fn protocol(&self) -> Option<u8> {

@@ -38,8 +38,8 @@ impl Services {
         for line in text.lines() {
             let line = line.split('#').next().unwrap_or("");
             let mut words = line.split_whitespace();
-            let (Some(name), Some(place)) = (words.next(), words.next()) else { continue };
-            let Some((port, protocol)) = place.split_once('/') else { continue };
+            let (Some(name), Some(position)) = (words.next(), words.next()) else { continue };
+            let Some((port, protocol)) = position.split_once('/') else { continue };
             let protocol = match protocol {
                 "tcp" => ip_protocol::TCP,
                 "udp" => ip_protocol::UDP,

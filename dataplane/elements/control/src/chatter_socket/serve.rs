@@ -10,11 +10,11 @@ use thruway_port::socket::Connection;
 use thruway_sync::atomic::{AtomicUsize, Ordering};
 
 use super::log::{BACKLOG_MAX, Log};
+use crate::acceptor::{Acceptor, TOKEN_TIME};
+use crate::client_limits::{Admission, Claim, Peer, room_for};
 use crate::desk::Desk;
-use crate::door::{Door, TOKEN_TIME};
 use crate::gate::TOKEN_MAX;
 use crate::management::Service;
-use crate::places::{Claim, Peer, Room, room_for};
 
 const GREETING: &[u8] = b"Click::ChatterSocket/1.0\r\n";
 /// Bytes given to a client at once.
@@ -37,7 +37,7 @@ struct Client {
 
 /// How a client stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum ClientState {
     /// It has all there is.
     Served,
     /// It takes no more now.
@@ -48,33 +48,33 @@ enum State {
 
 impl Client {
     /// Sends it what it takes, of the greeting and the log.
-    fn serve(&mut self, log: &Log, chunk: &mut Vec<u8>) -> State {
+    fn serve(&mut self, log: &Log, chunk: &mut Vec<u8>) -> ClientState {
         // Once through the longest backlog: a client that keeps pace is no reason to stay.
         for _ in 0..=BACKLOG_MAX / CHUNK {
             let bytes = match self.greeting {
                 [] => {
                     if !log.copy(self.position, CHUNK, chunk) {
-                        return State::Lost;
+                        return ClientState::Lost;
                     }
                     &*chunk
                 }
                 greeting => greeting,
             };
             if bytes.is_empty() {
-                return State::Served;
+                return ClientState::Served;
             }
             match self.connection.send(&[IoSlice::new(bytes)]) {
-                Ok(Some(0)) | Err(_) => return State::Lost,
-                Ok(None) => return State::Behind,
+                Ok(Some(0)) | Err(_) => return ClientState::Lost,
+                Ok(None) => return ClientState::Behind,
                 Ok(Some(count)) if self.greeting.is_empty() => self.position += count as u64,
                 Ok(Some(count)) => self.greeting = self.greeting.get(count..).unwrap_or(&[]),
             }
         }
-        State::Behind
+        ClientState::Behind
     }
 
     /// Reads what it sent: its token, or what nobody needs. False when it is to be closed.
-    fn receive(&mut self, door: &Door, log: &Log, now: Instant) -> bool {
+    fn receive(&mut self, acceptor: &Acceptor, log: &Log, now: Instant) -> bool {
         let mut chunk = [0; 1 << 10];
         let count = match self.connection.receive(&mut chunk) {
             Ok(None) => 0,
@@ -88,7 +88,7 @@ impl Client {
         };
         let line = String::from_utf8_lossy(&shown[..end]).trim_end().to_owned();
         let token = line.split_once(' ').filter(|(verb, _)| verb.eq_ignore_ascii_case("AUTH"));
-        if !token.is_some_and(|(_, token)| door.lets_in(token)) {
+        if !token.is_some_and(|(_, token)| acceptor.lets_in(token)) {
             return false;
         }
         self.token = None;
@@ -99,7 +99,7 @@ impl Client {
 
 /// See the module's description.
 pub(super) struct Server {
-    pub door: Door,
+    pub acceptor: Acceptor,
     log: Arc<Log>,
     greets: bool,
     clients: Vec<Client>,
@@ -108,9 +108,9 @@ pub(super) struct Server {
 }
 
 impl Server {
-    pub(super) fn new(door: Door, log: Arc<Log>, greets: bool) -> Server {
+    pub(super) fn new(acceptor: Acceptor, log: Arc<Log>, greets: bool) -> Server {
         let (clients, count) = (Vec::new(), Arc::new(AtomicUsize::new(0)));
-        Server { door, log, greets, clients, count, chunk: Vec::with_capacity(CHUNK) }
+        Server { acceptor, log, greets, clients, count, chunk: Vec::with_capacity(CHUNK) }
     }
 
     /// How many clients there are, for others to read.
@@ -124,7 +124,7 @@ impl Server {
 
     fn accept(&mut self, desk: &Desk) {
         for _ in 0..ACCEPTED_MAX {
-            let visitor = match self.door.accept(desk) {
+            let visitor = match self.acceptor.accept(desk) {
                 None => return,
                 Some(Err(_)) => continue,
                 Some(Ok(visitor)) => visitor,
@@ -148,32 +148,32 @@ impl Server {
             Claim { peer: client.peer, is_busy: false, worth }
         };
         let claims: Vec<Claim<_>> = self.clients.iter().enumerate().map(claim).collect();
-        let place = room_for(peer, &claims);
-        if let Room::InsteadOf(at) = place {
+        let listen_address = room_for(peer, &claims);
+        if let Admission::InsteadOf(at) = listen_address {
             self.clients.remove(at);
         }
-        place != Room::None
+        listen_address != Admission::None
     }
 
     /// Serves all clients.
     fn serve(&mut self, now: Instant) {
         self.log.clear_news();
-        let Server { clients, door, log, chunk, .. } = self;
+        let Server { clients, acceptor, log, chunk, .. } = self;
         clients.retain_mut(|client| {
-            if !client.receive(door, log, now) {
+            if !client.receive(acceptor, log, now) {
                 return false;
             }
             if client.token.is_some() {
                 return true;
             }
             let state = client.serve(log, chunk);
-            client.behind = state == State::Behind;
-            state != State::Lost
+            client.behind = state == ClientState::Behind;
+            state != ClientState::Lost
         });
-        self.tell_count();
+        self.report_count();
     }
 
-    fn tell_count(&self) {
+    fn report_count(&self) {
         let hearing = self.clients.iter().filter(|client| client.token.is_none()).count();
         // Before the number: who reads that may rely on being heard.
         self.log.set_wanted(hearing > 0);
@@ -187,36 +187,36 @@ impl Server {
     pub(super) fn end(mut self) -> Result<(), String> {
         self.serve(Instant::now());
         self.clients.clear();
-        self.tell_count();
-        self.door.close()
+        self.report_count();
+        self.acceptor.close()
     }
 }
 
 impl Service for Server {
     fn turn(&mut self, desk: &Desk) -> Option<Instant> {
-        self.door.retry(desk);
+        self.acceptor.retry(desk);
         self.accept(desk);
         self.serve(desk.now);
         let tokens = self.clients.iter().filter_map(|client| client.token.as_ref());
         let deadlines = tokens.map(|(_, deadline)| *deadline);
         let behind = self.clients.iter().any(|client| client.behind);
         let again = behind.then(|| desk.now + SEND_PAUSE);
-        deadlines.chain(again).chain(self.door.next_look()).min()
+        deadlines.chain(again).chain(self.acceptor.next_look()).min()
     }
 
-    fn door(&mut self) -> &mut Door {
-        &mut self.door
+    fn acceptor(&mut self) -> &mut Acceptor {
+        &mut self.acceptor
     }
 
     /// With the clients, what they have not heard yet.
     fn take(&mut self, left: Server) {
-        self.door.take(left.door);
+        self.acceptor.take(left.acceptor);
         (self.log, self.clients) = (left.log, left.clients);
-        self.tell_count();
+        self.report_count();
     }
 
     fn watch<'a>(&'a self, desk: &Desk, fds: &mut Vec<(BorrowedFd<'a>, PollFlags)>) {
-        self.door.watch(desk, fds);
+        self.acceptor.watch(desk, fds);
         fds.push((self.log.waker().as_fd(), PollFlags::IN));
         let clients = self.clients.iter();
         fds.extend(clients.map(|client| (client.connection.as_fd(), PollFlags::IN)));

@@ -9,9 +9,9 @@ use thruway_port::socket::Connection;
 
 use super::perform::{Calling, Rules};
 use super::protocol::{Command, GREETING, HELP, Input, OK, PERMISSION, Verb, answer};
+use crate::acceptor::{Acceptor, TOKEN_TIME, Visitor};
+use crate::client_limits::{Claim, Peer};
 use crate::desk::Desk;
-use crate::door::{Door, TOKEN_TIME, Visitor};
-use crate::places::{Claim, Peer};
 
 /// Bytes read from a client at once.
 const CHUNK: usize = 16 << 10;
@@ -71,7 +71,7 @@ impl Client {
     }
 
     /// Answers, reads a little, begins at most one command. False when it is over.
-    pub(super) fn serve(&mut self, desk: &Desk, door: &Door, rules: &Rules) -> bool {
+    pub(super) fn serve(&mut self, desk: &Desk, acceptor: &Acceptor, rules: &Rules) -> bool {
         let idle = self.is_idle();
         self.flush();
         if let Some(calling) = &mut self.calling
@@ -89,7 +89,7 @@ impl Client {
             self.more = command.is_some();
             if let Some(command) = command {
                 self.since = desk.now;
-                self.perform(desk, door, rules, command);
+                self.perform(desk, acceptor, rules, command);
                 self.flush();
             }
         }
@@ -172,7 +172,7 @@ impl Client {
         true
     }
 
-    fn perform(&mut self, desk: &Desk, door: &Door, rules: &Rules, command: Command) {
+    fn perform(&mut self, desk: &Desk, acceptor: &Acceptor, rules: &Rules, command: Command) {
         let out = &mut self.out;
         match command {
             Command::Handler(Verb::Llrpc, name, _) => super::perform::refuse_llrpc(out, &name),
@@ -180,7 +180,7 @@ impl Client {
                 self.served = true;
                 self.calling = rules.begin(desk, out, verb, (&name, text));
             }
-            Command::Auth(token) if self.input.trusted || door.lets_in(&token) => {
+            Command::Auth(token) if self.input.trusted || acceptor.lets_in(&token) => {
                 self.input.trusted = true;
                 answer(out, OK, &["Welcome"]);
             }
@@ -247,7 +247,7 @@ mod tests {
     struct Table {
         client: Client,
         theirs: UnixStream,
-        door: Door,
+        acceptor: Acceptor,
         desk: Desk,
         rules: Rules,
     }
@@ -256,24 +256,24 @@ mod tests {
         fn new() -> Table {
             let dir = tempfile::tempdir().expect("a directory");
             let path = dir.path().join("socket");
-            let mut door = Door::own(path.as_os_str().as_bytes().to_vec());
+            let mut acceptor = Acceptor::own(path.as_os_str().as_bytes().to_vec());
             let now = Instant::now();
-            door.open(now).expect("a new file");
+            acceptor.open(now).expect("a new file");
             let ready: Ready = Arc::new(|| {});
             let desk = Desk { remote: Arc::new(Silent), ready, now, is_open: true };
             let theirs = UnixStream::connect(&path).expect("it listens");
             theirs.set_read_timeout(Some(PATIENCE)).expect("a time above zero");
             let visitor =
-                door.accept(&desk).expect("it waits").unwrap_or_else(|_| panic!("this user"));
+                acceptor.accept(&desk).expect("it waits").unwrap_or_else(|_| panic!("this user"));
             let client = Client::new(visitor, now);
             let rules = Rules { outside: Arc::new(Outside::default()), proxy: None };
-            Table { client, theirs, door, desk, rules }
+            Table { client, theirs, acceptor, desk, rules }
         }
 
         /// Serves it a while later.
         fn after(&mut self, seconds: u64) -> bool {
             self.desk.now += Duration::from_secs(seconds);
-            self.client.serve(&self.desk, &self.door, &self.rules)
+            self.client.serve(&self.desk, &self.acceptor, &self.rules)
         }
     }
 

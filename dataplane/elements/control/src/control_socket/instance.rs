@@ -9,8 +9,8 @@ use thruway_element::{Outside, Remote};
 
 use super::perform::Rules;
 use super::serve::Server;
+use crate::acceptor::Acceptor;
 use crate::desk::Desk;
-use crate::door::Door;
 use crate::management::Manager;
 
 /// A Unix socket for this user alone, which speaks the protocol of ControlSocket. It costs the
@@ -30,10 +30,10 @@ impl Instance {
         remote: Arc<dyn Remote>,
         outside: Outside,
     ) -> Result<Instance, String> {
-        let mut door = Door::own(path.as_os_str().as_bytes().to_vec());
-        door.open(Instant::now())?;
+        let mut acceptor = Acceptor::own(path.as_os_str().as_bytes().to_vec());
+        acceptor.open(Instant::now())?;
         let rules = Rules { outside: Arc::new(outside), proxy: None };
-        let server = Server { door, rules, verbose: false, clients: Vec::new() };
+        let server = Server { acceptor, rules, verbose: false, clients: Vec::new() };
         let manager = Some(Manager::start(server, Arc::clone(&remote))?);
         Ok(Instance { manager, remote })
     }

@@ -20,7 +20,7 @@ use thruway_element::{
 pub use self::instance::Instance;
 use self::perform::Rules;
 use self::serve::Server;
-use super::door::{self, Door, lock};
+use super::acceptor::{self, Acceptor, lock};
 use super::management::Post;
 
 /// See the spec.
@@ -51,21 +51,21 @@ pub static ENTRY: Entry = Entry::built::<ControlSocket>(
         ports: "0/0",
         processing: "a/a",
         args: &[
-            door::TYPE,
-            door::PORT,
-            door::FILENAME,
+            acceptor::TYPE,
+            acceptor::PORT,
+            acceptor::FILENAME,
             Arg::keyword("READONLY", Ty::Bool, "whether write handlers are refused").or("false"),
             Arg::keyword("PROXY", Ty::Element, "element that bare handler names belong to"),
             Arg::keyword("VERBOSE", Ty::Bool, "whether connections are told of").or("false"),
             Arg::keyword("FILES", Ty::Str, "directory of the files that values may name"),
-            door::AUTH,
-            door::TOKEN,
-            door::TOKEN_FILE,
-            door::MODE,
-            door::GROUP,
-            door::LOCALHOST,
-            door::RETRIES,
-            door::RETRY_WARNINGS,
+            acceptor::AUTH,
+            acceptor::TOKEN,
+            acceptor::TOKEN_FILE,
+            acceptor::MODE,
+            acceptor::GROUP,
+            acceptor::LOCALHOST,
+            acceptor::RETRIES,
+            acceptor::RETRY_WARNINGS,
         ],
         cost: NOTHING_MORE,
         replicas: Replicas::Single,
@@ -87,9 +87,9 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     let files: Option<String> = args.opt("FILES")?;
     let outside = Outside { read_only: args.get("READONLY")?, files: files.map(PathBuf::from) };
     let rules = Rules { outside: Arc::new(outside), proxy: args.opt("PROXY")? };
-    let door = Door::of(args)?;
-    let name = door.name();
-    let server = Server { door, rules, verbose: args.get("VERBOSE")?, clients: Vec::new() };
+    let acceptor = Acceptor::of(args)?;
+    let name = acceptor.name();
+    let server = Server { acceptor, rules, verbose: args.get("VERBOSE")?, clients: Vec::new() };
     Ok(Box::new(ControlSocket { post: Post::new(server), name }))
 }
 

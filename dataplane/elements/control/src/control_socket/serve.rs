@@ -8,17 +8,17 @@ use rustix::event::PollFlags;
 use super::client::Client;
 use super::perform::Rules;
 use super::protocol::{GREETING, PERMISSION, answer};
+use crate::acceptor::Acceptor;
+use crate::client_limits::{Admission, Claim, Peer, room_for};
 use crate::desk::Desk;
-use crate::door::Door;
 use crate::management::Service;
-use crate::places::{Claim, Peer, Room, room_for};
 
 /// Clients taken in one turn.
 const ACCEPTED_MAX: usize = 16;
 
 /// See the module's description.
 pub(super) struct Server {
-    pub door: Door,
+    pub acceptor: Acceptor,
     pub rules: Rules,
     pub verbose: bool,
     pub clients: Vec<Client>,
@@ -27,7 +27,7 @@ pub(super) struct Server {
 impl Server {
     fn accept(&mut self, desk: &Desk) {
         for _ in 0..ACCEPTED_MAX {
-            let visitor = match self.door.accept(desk) {
+            let visitor = match self.acceptor.accept(desk) {
                 None => return,
                 Some(Err(stranger)) => {
                     let mut out = GREETING.as_bytes().to_vec();
@@ -43,7 +43,7 @@ impl Server {
             }
             let from = visitor.from.clone();
             let client = Client::new(visitor, desk.now);
-            self.tell(desk, "opened", &client, &from);
+            self.log_event(desk, "opened", &client, &from);
             self.clients.push(client);
         }
     }
@@ -53,23 +53,23 @@ impl Server {
     fn make_room(&mut self, desk: &Desk, peer: Peer) -> bool {
         let claims: Vec<Claim<_>> = self.clients.iter().map(Client::claim).collect();
         match room_for(peer, &claims) {
-            Room::Free => true,
-            Room::InsteadOf(at) => {
+            Admission::Free => true,
+            Admission::InsteadOf(at) => {
                 self.close(desk, at);
                 true
             }
-            Room::None => false,
+            Admission::None => false,
         }
     }
 
     fn close(&mut self, desk: &Desk, at: usize) {
         let client = self.clients.swap_remove(at);
-        self.tell(desk, "closed", &client, "");
+        self.log_event(desk, "closed", &client, "");
     }
 
-    fn tell(&self, desk: &Desk, what: &str, client: &Client, from: &str) {
+    fn log_event(&self, desk: &Desk, what: &str, client: &Client, from: &str) {
         if self.verbose {
-            let (label, number) = (self.door.label(), client.number());
+            let (label, number) = (self.acceptor.label(), client.number());
             desk.remote.log(&format!("{label}{what} connection {number}{from}"));
         }
     }
@@ -83,36 +83,36 @@ impl Server {
             client.end(desk);
         }
         self.clients.clear();
-        self.door.close()
+        self.acceptor.close()
     }
 }
 
 impl Service for Server {
     fn turn(&mut self, desk: &Desk) -> Option<Instant> {
-        self.door.retry(desk);
+        self.acceptor.retry(desk);
         self.accept(desk);
         let mut at = 0;
         while let Some(client) = self.clients.get_mut(at) {
-            match client.serve(desk, &self.door, &self.rules) {
+            match client.serve(desk, &self.acceptor, &self.rules) {
                 true => at += 1,
                 false => self.close(desk, at),
             }
         }
         let looks = self.clients.iter().filter_map(|client| client.next_look(desk.now));
-        looks.chain(self.door.next_look()).min()
+        looks.chain(self.acceptor.next_look()).min()
     }
 
-    fn door(&mut self) -> &mut Door {
-        &mut self.door
+    fn acceptor(&mut self) -> &mut Acceptor {
+        &mut self.acceptor
     }
 
     fn take(&mut self, left: Server) {
-        self.door.take(left.door);
+        self.acceptor.take(left.acceptor);
         self.clients = left.clients;
     }
 
     fn watch<'a>(&'a self, desk: &Desk, fds: &mut Vec<(BorrowedFd<'a>, PollFlags)>) {
-        self.door.watch(desk, fds);
+        self.acceptor.watch(desk, fds);
         self.clients.iter().for_each(|client| client.watch(fds));
     }
 }

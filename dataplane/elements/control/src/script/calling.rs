@@ -16,7 +16,7 @@ impl Machine {
         derived: bool,
         call: impl FnOnce(&mut Machine, &mut Cx<'_>) -> T,
     ) -> T {
-        let origin = self.guest.clone().filter(|_| derived);
+        let origin = self.remote_entry.clone().filter(|_| derived);
         let before = cx.host().set_origin(origin);
         let answer = call(self, cx);
         cx.host().set_origin(before);

@@ -24,7 +24,7 @@ const ERRORS_MAX: usize = 64;
 
 /// Why a program does not run on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum RunState {
     /// It waits for a step or a time, or has not begun.
     Blocked,
     /// It ended with `return`.
@@ -47,7 +47,7 @@ pub(super) struct Caller {
 pub(super) struct Machine {
     pub program: Arc<Program>,
     pub kind: Kind,
-    pub state: State,
+    pub state: RunState,
     pub caller: Caller,
     pub random: Random,
     /// Signals that a signal script waits for.
@@ -69,7 +69,7 @@ pub(super) struct Machine {
     /// Steps that the running script asked of itself, less one.
     more: Option<i64>,
     /// The caller from outside whose values may be in the variables.
-    pub guest: Origin,
+    pub remote_entry: Origin,
     /// Answers that come later.
     pub deferred: Deferred,
 }
@@ -86,7 +86,7 @@ impl Machine {
         Machine {
             program: Arc::new(program),
             kind,
-            state: State::Blocked,
+            state: RunState::Blocked,
             caller: Caller::default(),
             // Seeded when the time is known.
             random: Random::from_seed(0),
@@ -101,7 +101,7 @@ impl Machine {
             texts: 0,
             overgrown: false,
             more: None,
-            guest: None,
+            remote_entry: None,
             deferred: Deferred::default(),
         }
     }
@@ -129,7 +129,7 @@ impl Machine {
         self.pos = 0;
         self.waited.fill(0);
         self.deferred = Deferred::default();
-        self.state = State::Blocked;
+        self.state = RunState::Blocked;
     }
 
     /// Makes `steps` steps; does nothing but note them where the program is already running.
@@ -153,7 +153,7 @@ impl Machine {
             progress.jumps += 1;
         }
         self.running = false;
-        if self.kind == Kind::Signal && self.state == State::Ended(Ending::End) {
+        if self.kind == Kind::Signal && self.state == RunState::Ended(Ending::End) {
             // Whoever came to the end waits for the next signal.
             if let Err(error) = signal::install(cx, &self.signals) {
                 self.error(error);
@@ -163,7 +163,7 @@ impl Machine {
 
     fn step(&mut self, cx: &mut Cx<'_>, progress: &mut Progress) {
         let program = Arc::clone(&self.program);
-        self.state = State::Blocked;
+        self.state = RunState::Blocked;
         while let Some(insn) = program.insns.get(self.pos) {
             let at = self.pos;
             // Before the instruction, which may call this script's own goto.
@@ -171,7 +171,7 @@ impl Machine {
             let errors = self.errors.len();
             self.deferred.begin();
             let blocked = self.blocks(cx, insn, at, progress);
-            let state = if blocked { State::Blocked } else { self.perform(cx, insn, at) };
+            let state = if blocked { RunState::Blocked } else { self.perform(cx, insn, at) };
             if self.overgrown {
                 return self.abandon(cx);
             }
@@ -187,7 +187,7 @@ impl Machine {
                 self.pos = at;
                 return;
             }
-            if state != State::Blocked && (state != State::Returned || self.pos == at + 1) {
+            if state != RunState::Blocked && (state != RunState::Returned || self.pos == at + 1) {
                 self.pos = at;
                 self.state = state;
                 return;
@@ -199,7 +199,7 @@ impl Machine {
                 }
             }
         }
-        self.state = State::Ended(Ending::End);
+        self.state = RunState::Ended(Ending::End);
     }
 
     fn give_up(&mut self, cx: &mut Cx<'_>) {
@@ -212,7 +212,7 @@ impl Machine {
     fn abandon(&mut self, cx: &mut Cx<'_>) {
         cx.clear_timer(WAIT);
         self.pos = self.program.insns.len();
-        self.state = State::Ended(Ending::Exit);
+        self.state = RunState::Ended(Ending::Exit);
     }
 
     /// Whether a blocking instruction blocks.
@@ -251,7 +251,7 @@ impl Machine {
     }
 
     /// Does what an instruction says; what is not `Blocked` ends the run.
-    fn perform(&mut self, cx: &mut Cx<'_>, insn: &Insn, at: usize) -> State {
+    fn perform(&mut self, cx: &mut Cx<'_>, insn: &Insn, at: usize) -> RunState {
         match insn {
             Insn::WaitStep(_) | Insn::WaitTime(_) | Insn::Init(..) | Insn::Label(_) => {}
             Insn::Print { text, newline, quotes } => self.print(cx, text, *newline, *quotes),
@@ -269,24 +269,24 @@ impl Machine {
                 if !self.deferred.awaits() {
                     self.set_variable("_", value);
                 }
-                return State::Returned;
+                return RunState::Returned;
             }
-            Insn::End(end) => return State::Ended(*end),
+            Insn::End(end) => return RunState::Ended(*end),
             Insn::Error(text, quotes) => {
                 let message = self.expand(cx, text, *quotes);
                 if !message.is_empty() {
                     self.error(message);
                 }
-                return State::Ended(Ending::Error);
+                return RunState::Ended(Ending::Error);
             }
         }
-        State::Blocked
+        RunState::Blocked
     }
 
-    fn goto(&mut self, cx: &mut Cx<'_>, target: Target, condition: &str, at: usize) -> State {
+    fn goto(&mut self, cx: &mut Cx<'_>, target: Target, condition: &str, at: usize) -> RunState {
         let condition = self.expand(cx, condition, Quotes::Keep);
         if self.deferred.awaits() {
-            return State::Blocked;
+            return RunState::Blocked;
         }
         let holds = match condition.as_str() {
             "" => Ok(true),
@@ -295,13 +295,13 @@ impl Machine {
         match (holds, target) {
             (Err(_), _) => self.error(format!("bad condition '{condition}'")),
             (Ok(false), _) => {}
-            (Ok(true), Target::End(end)) => return State::Ended(end),
+            (Ok(true), Target::End(end)) => return RunState::Ended(end),
             (Ok(true), Target::At(to)) => {
                 self.waited[to..at.max(to)].fill(0);
                 self.pos = to;
             }
         }
-        State::Blocked
+        RunState::Blocked
     }
 
     /// Moves to a label, for the handler `goto`.
@@ -319,8 +319,8 @@ impl Machine {
     /// The value of the last `return`; empty after anything else.
     pub(super) fn returned(&self) -> String {
         match self.state {
-            State::Returned => self.vars.get("_").cloned().unwrap_or_default(),
-            State::Ended(Ending::End) if self.kind == Kind::Packet => "0".to_owned(),
+            RunState::Returned => self.vars.get("_").cloned().unwrap_or_default(),
+            RunState::Ended(Ending::End) if self.kind == Kind::Packet => "0".to_owned(),
             _ => String::new(),
         }
     }

@@ -21,7 +21,7 @@ use thruway_element::{
 use thruway_packet::{Batch, Packet};
 
 use self::deferred::ANSWER;
-use self::machine::{Machine, State};
+use self::machine::{Machine, RunState};
 use self::parse::{Ending, Insn};
 use thruway_elements_support::random::Random;
 
@@ -233,7 +233,7 @@ impl Script {
             let text = errors.join("\n").replace('\n', "\n  ");
             cx.log(&format!("While executing '{declaration}':\n  {text}"));
         }
-        if self.machine.state == State::Ended(Ending::Stop) {
+        if self.machine.state == RunState::Ended(Ending::Stop) {
             self.release(cx);
             cx.stop();
         }
@@ -251,7 +251,7 @@ impl Script {
     /// A step on behalf of the driver: when the script has ended, so has the run.
     fn driver_step(&mut self, cx: &mut Cx<'_>, steps: i64) {
         self.step(cx, steps);
-        if self.managing && self.machine.state != State::Blocked {
+        if self.managing && self.machine.state != RunState::Blocked {
             self.release(cx);
             cx.stop();
         }
@@ -297,7 +297,7 @@ impl Element for Script {
             (START | ANSWER, _) => self.step(cx, 0),
             _ => self.step(cx, 1),
         }
-        if self.managing && self.machine.state != State::Blocked {
+        if self.managing && self.machine.state != RunState::Blocked {
             // It ended by itself: the next stop counts, or one that came meanwhile.
             self.release(cx);
             if cx.host().pending_stops(false) > 0 {
@@ -342,7 +342,7 @@ impl Handlers for Script {
         value: &str,
     ) -> Result<(), HandlerError> {
         self.machine.write_own(cx, name, value)?;
-        if self.managing && self.machine.state == State::Ended(Ending::Stop) {
+        if self.managing && self.machine.state == RunState::Ended(Ending::Stop) {
             self.release(cx);
             cx.stop();
         }

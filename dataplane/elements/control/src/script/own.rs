@@ -5,7 +5,7 @@ use std::io::Read as _;
 use thruway_element::{Cx, HandlerError, handler_value, text};
 
 use super::functions;
-use super::machine::{Caller, Machine, State, element_name};
+use super::machine::{Caller, Machine, RunState, element_name};
 use super::parse::Ending;
 use super::signal;
 use super::{Kind, WAIT};
@@ -64,7 +64,7 @@ impl Machine {
         name: &str,
         value: &str,
     ) -> Result<(), HandlerError> {
-        self.note_guest(cx);
+        self.note_remote_entry(cx);
         match name {
             "run" => self.run_from(cx, name, value, true).map(drop),
             "goto" => {
@@ -98,9 +98,9 @@ impl Machine {
     }
 
     /// Remembers a caller from outside, whose values become the script's.
-    fn note_guest(&mut self, cx: &mut Cx<'_>) {
+    fn note_remote_entry(&mut self, cx: &mut Cx<'_>) {
         if let Some(origin) = cx.host().origin() {
-            self.guest = Some(origin);
+            self.remote_entry = Some(origin);
         }
     }
 
@@ -117,7 +117,7 @@ impl Machine {
         args: &str,
         write: bool,
     ) -> Result<String, HandlerError> {
-        self.note_guest(cx);
+        self.note_remote_entry(cx);
         self.caller = Caller { args: args.to_owned(), name: name.to_owned(), write };
         self.restart();
         cx.clear_timer(WAIT);
@@ -127,10 +127,10 @@ impl Machine {
 
     /// What a run on behalf of a handler comes to.
     fn outcome(&mut self, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
-        if self.state == State::Ended(Ending::Stop) {
+        if self.state == RunState::Ended(Ending::Stop) {
             cx.stop();
         }
-        if self.errors.is_empty() && self.state != State::Ended(Ending::Error) {
+        if self.errors.is_empty() && self.state != RunState::Ended(Ending::Error) {
             return Ok(self.returned());
         }
         Err(HandlerError::Refused(std::mem::take(&mut self.errors).join("\n")))

@@ -11,7 +11,7 @@ use super::guard::Guard;
 use super::plan::{Kind, Plan};
 use super::{Link, Lost, Received, Sent};
 use thruway_elements_captures::encap;
-use thruway_elements_support::telling::say;
+use thruway_elements_support::notice::warn;
 
 /// See the module's description.
 pub(super) struct DatagramLink {
@@ -41,7 +41,7 @@ impl DatagramLink {
 
     fn tell(&self, cx: &mut Cx<'_>, what: &str) {
         if self.plan.verbose {
-            say(cx, what);
+            warn(cx, what);
         }
     }
 

@@ -11,7 +11,7 @@ use thruway_port::socket::{Address, Connection, Listener};
 use super::guard::Guard;
 use super::plan::Plan;
 use super::{Link, Received, Sent};
-use thruway_elements_support::telling::say;
+use thruway_elements_support::notice::warn;
 
 /// How long a client waits for its server at the start.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -35,7 +35,7 @@ impl StreamLink {
 
     fn tell(&self, cx: &mut Cx<'_>, what: &str) {
         if self.plan.verbose {
-            say(cx, what);
+            warn(cx, what);
         }
     }
 
@@ -69,7 +69,7 @@ impl StreamLink {
         match cx.watch(&connection) {
             Ok(()) => (self.active, self.peer) = (Some(connection), peer),
             Err(error) => {
-                say(cx, &format!("cannot watch a connection: {error}"));
+                warn(cx, &format!("cannot watch a connection: {error}"));
                 self.watch_listener(cx);
             }
         }
@@ -79,7 +79,7 @@ impl StreamLink {
         if let Some(listener) = &self.listener
             && let Err(error) = cx.watch(listener)
         {
-            say(cx, &format!("cannot watch the socket: {error}"));
+            warn(cx, &format!("cannot watch the socket: {error}"));
         }
     }
 

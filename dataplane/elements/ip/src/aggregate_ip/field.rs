@@ -146,7 +146,7 @@ impl Field {
         let base = BASES.iter().find(|(name, _)| *name == first).map(|(_, base)| *base);
         let rest = if base.is_some() { behind } else { text };
         let (field, rest) = match (rest.chars().next(), base) {
-            (Some('[' | '{'), Some(base)) => Field::place(base, rest)?,
+            (Some('[' | '{'), Some(base)) => Field::field_at(base, rest)?,
             _ => Field::named(base, rest)?,
         };
         let field = field.masked(rest.trim())?;
@@ -180,7 +180,7 @@ impl Field {
     }
 
     /// `[OFFSET, LENGTH]`, `{FIRST-LAST}` and so on.
-    fn place(base: Base, text: &str) -> Result<(Field, &str), String> {
+    fn field_at(base: Base, text: &str) -> Result<(Field, &str), String> {
         let (close, bits) = if text.starts_with('[') { (']', 8) } else { ('}', 1) };
         let (inside, rest) =
             text[1..].split_once(close).ok_or_else(|| format!("'{close}' is missing"))?;

@@ -11,7 +11,7 @@ use thruway_wire::{Header, checksum, ip_protocol};
 use super::bad::Bad;
 use super::inner::{Inner, inner};
 use super::settings::FRONT;
-use super::tables::{Place, Tables};
+use super::tables::{Location, Tables};
 use super::{Gateway, strip_to};
 
 impl Gateway {
@@ -25,12 +25,12 @@ impl Gateway {
     ) -> Result<u16, Reason> {
         let (key, at, inside) = self.decap(tables, packet.data())?;
         let inner = inner(inside)?;
-        let place = tables.place(key, inner.dst, now).ok_or(Bad::UnknownPlace)?;
+        let locate = tables.locate(key, inner.dst, now).ok_or(Bad::UnknownPlace)?;
         if inner.ttl <= 1 {
             return Err(Bad::Expired.into());
         }
-        self.tag(packet, at, &inner, &place)?;
-        Ok(place.port)
+        self.tag(packet, at, &inner, &locate)?;
+        Ok(locate.port)
     }
 
     /// The key of a tunnel's packet that is for this gateway, where the packet inside begins, and
@@ -85,9 +85,9 @@ impl Gateway {
         packet: &mut Packet,
         at: usize,
         inner: &Inner,
-        place: &Place,
+        locate: &Location,
     ) -> Result<(), Reason> {
-        if !strip_to(packet, at, inner) || !self.settings.put_front(packet, place) {
+        if !strip_to(packet, at, inner) || !self.settings.put_front(packet, locate) {
             return Err(Reason::NO_MEMORY);
         }
         packet.set_network(FRONT, inner.header_len);

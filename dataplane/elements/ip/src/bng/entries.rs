@@ -105,11 +105,11 @@ impl Tunnel {
     }
 
     #[inline]
-    pub(super) fn unpack([first, place, second]: [u64; 3]) -> Tunnel {
+    pub(super) fn unpack([first, locate, second]: [u64; 3]) -> Tunnel {
         Tunnel {
             remote: second as u32,
-            mac: MacAddr::from_u64(place >> 16),
-            port: place as u16,
+            mac: MacAddr::from_u64(locate >> 16),
+            port: locate as u16,
             labels: [(first >> 2) as u32 & MAX_LABEL, (second >> 32) as u32 & MAX_LABEL],
             count: (first & 3) as usize,
         }
@@ -214,14 +214,14 @@ impl Reading {
     }
 
     fn subscriber(&self, words: &[&str]) -> Result<Item, String> {
-        let [outer, inner, key, prefix, place @ ..] = words else {
+        let [outer, inner, key, prefix, locate @ ..] = words else {
             return Err(EXPECTED.to_owned());
         };
         let who = Subscriber { key: self.names.parse(key)?, prefix: self.prefix(prefix)? };
         if who.prefix.first() == 0 {
             return Err(format!("'{prefix}' is not where a subscriber may be"));
         }
-        let place = match place {
+        let locate = match locate {
             [] => None,
             [_, _] if who.prefix.len() != 32 => {
                 return Err("ETHER and PORT go with one address; write no LEN".to_owned());
@@ -229,7 +229,7 @@ impl Reading {
             [mac, port] => Some((self.names.parse(mac)?, self.port(port, false)?)),
             _ => return Err(EXPECTED.to_owned()),
         };
-        Ok(Item::Subscriber(self.line(outer, inner)?, who, place))
+        Ok(Item::Subscriber(self.line(outer, inner)?, who, locate))
     }
 
     fn tunnel(&self, words: &[&str]) -> Result<Item, String> {

@@ -24,27 +24,31 @@ const PEERS: usize = 1 << TUNNEL_BITS;
 
 /// Where an address of a subscriber was seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct Location {
     pub(super) line: Line,
     pub(super) mac: MacAddr,
     pub(super) port: u16,
 }
 
-impl Place {
+impl Location {
     #[inline]
     fn pack(self) -> [u64; 2] {
         [self.line.0.into(), self.mac.to_u64() << 16 | u64::from(self.port)]
     }
 
     #[inline]
-    fn unpack([line, place]: [u64; 2]) -> Place {
-        Place { line: Line(line as u32), mac: MacAddr::from_u64(place >> 16), port: place as u16 }
+    fn unpack([line, locate]: [u64; 2]) -> Location {
+        Location {
+            line: Line(line as u32),
+            mac: MacAddr::from_u64(locate >> 16),
+            port: locate as u16,
+        }
     }
 }
 
 /// The key of an address in the table of places.
 #[inline]
-fn place_key(key: u32, addr: u32) -> u64 {
+fn location_key(key: u32, addr: u32) -> u64 {
     u64::from(key) << 32 | u64::from(addr)
 }
 
@@ -53,7 +57,7 @@ pub(super) struct Tables {
     /// By line.
     subscribers: DenseTable<2>,
     /// By GRE key and address.
-    places: AgingTable<2>,
+    locations: AgingTable<2>,
     /// By number.
     tunnels: DenseTable<3>,
     /// The ends of tunnels, by address.
@@ -80,7 +84,7 @@ impl Tables {
             reading,
             subscribers: DenseTable::new(2 * VLAN_BITS, capacity)
                 .map_err(|error| failed(&error))?,
-            places: AgingTable::new(capacity, timeout),
+            locations: AgingTable::new(capacity, timeout),
             tunnels: DenseTable::new(TUNNEL_BITS, 1 << TUNNEL_BITS).map_err(|e| failed(&e))?,
             // They do not age.
             peers: AgingTable::new(PEERS, 0),
@@ -101,7 +105,7 @@ impl Tables {
     pub(super) fn costs(&self, load: &Load) -> Vec<Cost> {
         let (up, down) = (0.5, 0.5);
         let lines = (self.subscribers.numbers().len(), self.subscribers.entry_bytes());
-        let places = (self.places.entries(0).len(), self.places.entry_bytes());
+        let locations = (self.locations.entries(0).len(), self.locations.entry_bytes());
         let tunnels = (self.tunnels.numbers().len(), self.tunnels.entry_bytes());
         let peers = (self.peers.entries(0).len(), self.peers.entry_bytes());
         let look_up = |operation: Operation, share, table| {
@@ -110,11 +114,11 @@ impl Tables {
         let route = routing(Operation::RouteLookup, self.routes.footprint(), load);
         vec![
             look_up(Operation::ArrayLookup, 1.0, lines),
-            look_up(Operation::HashLearn, up, places),
+            look_up(Operation::HashLearn, up, locations),
             Cost { count: up, ..route },
             look_up(Operation::ArrayLookup, up, tunnels),
             look_up(Operation::HashLookup, down, peers),
-            look_up(Operation::HashLookup, down, places),
+            look_up(Operation::HashLookup, down, locations),
         ]
     }
 
@@ -144,17 +148,17 @@ impl Tables {
 
     /// Notes where an address of a subscriber is.
     #[inline]
-    pub(super) fn learn(&self, key: u32, addr: u32, place: Place, now: i64) {
+    pub(super) fn learn(&self, key: u32, addr: u32, locate: Location, now: i64) {
         // Where there is no room packets to the address are dropped, and counted, there.
-        let _ = self.places.learn(place_key(key, addr), place.pack(), now);
+        let _ = self.locations.learn(location_key(key, addr), locate.pack(), now);
     }
 
     /// Where an address is whose packets have this key, if it still belongs to who has it.
     #[inline]
-    pub(super) fn place(&self, key: u32, addr: u32, now: i64) -> Option<Place> {
-        let place = Place::unpack(self.places.find(place_key(key, addr), now)?);
+    pub(super) fn locate(&self, key: u32, addr: u32, now: i64) -> Option<Location> {
+        let locate = Location::unpack(self.locations.find(location_key(key, addr), now)?);
         // Handlers may have changed the subscriber since it was noted.
-        (self.subscriber(place.line, addr)? == (key, true)).then_some(place)
+        (self.subscriber(locate.line, addr)? == (key, true)).then_some(locate)
     }
 
     fn changing(&self) -> MutexGuard<'_, HashMap<u32, Line>> {
@@ -181,7 +185,9 @@ impl Tables {
             return Err(format!("there is an entry {} already", item.name()));
         }
         match item {
-            Item::Subscriber(line, who, place) => self.put_subscriber(&mut keys, line, who, place),
+            Item::Subscriber(line, who, locate) => {
+                self.put_subscriber(&mut keys, line, who, locate)
+            }
             Item::Tunnel(number, tunnel) => {
                 let done = self.tunnels.set(number, tunnel.pack());
                 done.map_err(|error| error.to_string())?;
@@ -202,7 +208,7 @@ impl Tables {
         keys: &mut HashMap<u32, Line>,
         line: Line,
         who: Subscriber,
-        place: Option<(MacAddr, u16)>,
+        locate: Option<(MacAddr, u16)>,
     ) -> Result<(), String> {
         let key = who.key;
         if let Some(other) = keys.get(&key).filter(|other| **other != line) {
@@ -214,9 +220,9 @@ impl Tables {
             self.forget(keys, before);
         }
         keys.insert(key, line);
-        let Some((mac, port)) = place else { return Ok(()) };
-        let place = Place { line, mac, port }.pack();
-        let fixed = self.places.fix(place_key(key, who.prefix.first()), place, 0);
+        let Some((mac, port)) = locate else { return Ok(()) };
+        let locate = Location { line, mac, port }.pack();
+        let fixed = self.locations.fix(location_key(key, who.prefix.first()), locate, 0);
         fixed.map_err(|why| format!("{why}; the subscriber was added, his place will be learnt"))
     }
 
@@ -225,7 +231,7 @@ impl Tables {
         keys.remove(&who.key);
         if who.prefix.len() >= SEARCHED_LEN {
             for addr in who.prefix.first()..=who.prefix.last() {
-                self.places.remove(place_key(who.key, addr));
+                self.locations.remove(location_key(who.key, addr));
             }
         }
     }
@@ -322,10 +328,10 @@ impl Tables {
                 }
             }
             "places" => {
-                for Found { key, fixed, .. } in self.places.entries(now) {
+                for Found { key, fixed, .. } in self.locations.entries(now) {
                     let (key, addr) = ((key >> 32) as u32, key as u32);
-                    let Some(place) = self.place(key, addr, now) else { continue };
-                    let Place { line, mac, port } = place;
+                    let Some(locate) = self.locate(key, addr, now) else { continue };
+                    let Location { line, mac, port } = locate;
                     let (addr, mac) = (Ipv4Addr::from(addr), mac.dashed());
                     let note = if fixed { " static" } else { "" };
                     let _ = writeln!(text, "{line} {key} {addr} {mac} {port}{note}");

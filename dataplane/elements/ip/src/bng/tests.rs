@@ -176,8 +176,8 @@ proptest! {
             }
         };
         for (at, byte) in at {
-            if let Some(place) = frame.get_mut(at) {
-                *place = byte;
+            if let Some(locate) = frame.get_mut(at) {
+                *locate = byte;
             }
         }
         frame.truncate(cut);
@@ -279,8 +279,8 @@ fn arp_queries_are_answered() {
     let (host, gw) = ([10, 0, 0, 7], [10, 0, 0, 1]);
     let got = send(gateway, 1, &arp(1, host, gw, (100, 7)));
     assert_eq!(got, (1, answer(host, gw, (100, 7))));
-    let places = "100 7 42 10.0.0.7 02-00-00-00-00-07 1\n";
-    assert!(gateway.read("places", "").unwrap().starts_with(places));
+    let locations = "100 7 42 10.0.0.7 02-00-00-00-00-07 1\n";
+    assert!(gateway.read("places", "").unwrap().starts_with(locations));
     // Another subscriber, who cannot answer himself.
     let got = send(gateway, 1, &arp(1, host, [10, 0, 0, 9], (100, 7)));
     assert_eq!(got, (1, answer(host, [10, 0, 0, 9], (100, 7))));
@@ -380,12 +380,12 @@ fn the_gateway_answers_and_tells() {
     for (number, (packet, kind, mtu, reason)) in reasons.into_iter().enumerate() {
         // As much of the packet as makes 576 bytes.
         let rest = [&u32::to_be_bytes(mtu)[..], &packet[..packet.len().min(548)]].concat();
-        let mut told = ip_of(1, gw, host, [200, 0, 0], &icmp([kind[0], kind[1], 0, 0], &rest));
-        told[5] = number as u8 + 1;
-        told[10..12].fill(0);
-        let sum = checksum::checksum(&told[..20]).to_be_bytes();
-        told[10..12].copy_from_slice(&sum);
-        assert_eq!(send(gateway, 0, &frame(packet)), (0, answer(&told)), "{kind:?}");
+        let mut reported = ip_of(1, gw, host, [200, 0, 0], &icmp([kind[0], kind[1], 0, 0], &rest));
+        reported[5] = number as u8 + 1;
+        reported[10..12].fill(0);
+        let sum = checksum::checksum(&reported[..20]).to_be_bytes();
+        reported[10..12].copy_from_slice(&sum);
+        assert_eq!(send(gateway, 0, &frame(packet)), (0, answer(&reported)), "{kind:?}");
         assert_eq!(gateway.drops()[reason], 1, "{kind:?}");
     }
     // Errors are not told of errors, nor anything to who pretends to be another.

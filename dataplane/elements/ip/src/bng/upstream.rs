@@ -14,7 +14,7 @@ use super::bad::Bad;
 use super::entries::{Line, Tunnel};
 use super::inner::{Inner, inner};
 use super::settings::{FRONT, Settings};
-use super::tables::{Place, Tables};
+use super::tables::{Location, Tables};
 use super::{Failed, Gateway, is_unicast, strip_to};
 use crate::gre_encap;
 
@@ -48,12 +48,12 @@ impl Settings {
     /// Puts Ethernet header and tags in front of a packet to a subscriber; false, and nothing
     /// changed, when packet memory is used up.
     #[inline]
-    pub(super) fn put_front(&self, packet: &mut Packet, place: &Place) -> bool {
+    pub(super) fn put_front(&self, packet: &mut Packet, locate: &Location) -> bool {
         if !packet.push(FRONT) {
             return false;
         }
-        let (outer, line) = place.line.vlans();
-        let ether = EthernetHeader::new(place.mac, self.access_mac, self.outer_type);
+        let (outer, line) = locate.line.vlans();
+        let ether = EthernetHeader::new(locate.mac, self.access_mac, self.outer_type);
         let tags = [VlanTag::new(outer, ethertype::VLAN), VlanTag::new(line, ethertype::IPV4)];
         // There is room for all: it was just pushed.
         let rest = ether.emit(packet.data_mut());
@@ -80,8 +80,8 @@ impl Settings {
         if !own || query.sender_mac() != front.src || front.src.is_multicast() {
             return Err(Bad::Spoofed);
         }
-        let place = Place { line: front.line, mac: front.src, port: port as u16 };
-        tables.learn(key, query.sender_ip(), place, now);
+        let locate = Location { line: front.line, mac: front.src, port: port as u16 };
+        tables.learn(key, query.sender_ip(), locate, now);
         let ours = self.gateway == Some(target) || !tables.is_own(front.line, target);
         if query.operation() != arp::REQUEST || !ours {
             return Err(Bad::NotIp);
@@ -111,26 +111,26 @@ impl Gateway {
         {
             return Ok(self.settings.arp(tables, packet, &front, (port, now))?);
         }
-        let place = Place { line: front.line, mac: front.src, port: port as u16 };
+        let locate = Location { line: front.line, mac: front.src, port: port as u16 };
         match self.judge(tables, packet.data(), &front) {
             Ok((inner, key, tunnel)) => {
-                tables.learn(key, inner.src, place, now);
+                tables.learn(key, inner.src, locate, now);
                 self.encap(packet, &inner, key, &tunnel)?;
                 Ok(tunnel.port)
             }
-            Err(bad) => self.answer(packet, &place, bad),
+            Err(bad) => self.answer(packet, &locate, bad),
         }
     }
 
     /// Answers a packet that goes no further, or says why not.
     #[cold]
-    fn answer(&mut self, packet: &mut Packet, place: &Place, bad: Bad) -> Result<u16, Failed> {
+    fn answer(&mut self, packet: &mut Packet, locate: &Location, bad: Bad) -> Result<u16, Failed> {
         let Some(voice) = &mut self.voice else { return Err(bad.into()) };
-        if bad == Bad::ForGateway && voice.reply(&self.settings, packet, place) {
-            return Ok(place.port);
+        if bad == Bad::ForGateway && voice.reply(&self.settings, packet, locate) {
+            return Ok(locate.port);
         }
-        let told = voice.tell(&self.settings, packet, place, bad);
-        Err(Failed { reason: bad.into(), told: told.then_some(place.port) })
+        let reported = voice.announce(&self.settings, packet, locate, bad);
+        Err(Failed { reason: bad.into(), reported: reported.then_some(locate.port) })
     }
 
     /// Whether an IP packet may go on, with which key and by which tunnel.

@@ -8,7 +8,7 @@ use thruway_wire::icmp::{self, icmp_type};
 use super::bad::Bad;
 use super::inner::inner;
 use super::settings::{FRONT, Settings};
-use super::tables::Place;
+use super::tables::Location;
 use crate::icmp_error::Template;
 use crate::icmp_ping_responder;
 
@@ -37,13 +37,18 @@ impl Voice {
     }
 
     /// Turns a subscriber's ping into the answer; false, and nothing changed, if it is none.
-    pub(super) fn reply(&self, settings: &Settings, packet: &mut Packet, place: &Place) -> bool {
+    pub(super) fn reply(
+        &self,
+        settings: &Settings,
+        packet: &mut Packet,
+        locate: &Location,
+    ) -> bool {
         let Ok(inner) = inner(packet.data().get(FRONT..).unwrap_or(&[])) else { return false };
         packet.set_network(FRONT, inner.header_len);
         if icmp_ping_responder::reply(packet).is_err() {
             return false;
         }
-        let ether = EthernetHeader::new(place.mac, settings.access_mac, settings.outer_type);
+        let ether = EthernetHeader::new(locate.mac, settings.access_mac, settings.outer_type);
         // It came with one of these.
         let _ = ether.emit(packet.data_mut());
         true
@@ -51,11 +56,11 @@ impl Voice {
 
     /// Puts in the place of a subscriber's packet what he is told of it; false, and nothing
     /// changed, if that is nothing.
-    pub(super) fn tell(
+    pub(super) fn announce(
         &mut self,
         settings: &Settings,
         packet: &mut Packet,
-        place: &Place,
+        locate: &Location,
         bad: Bad,
     ) -> bool {
         let Ok(inner) = inner(packet.data().get(FRONT..).unwrap_or(&[])) else { return false };
@@ -73,7 +78,7 @@ impl Voice {
             return false;
         }
         let Some(mut answer) = self.template.answer(packet, self.id) else { return false };
-        if !settings.put_front(&mut answer, place) {
+        if !settings.put_front(&mut answer, locate) {
             return false;
         }
         self.id = self.id.wrapping_add(1);

@@ -108,7 +108,7 @@ fn times(lease_s: u32, renew_s: Option<u32>, rebind_s: Option<u32>) -> (u32, u32
 
 /// Where the client is (RFC 2131 figure 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum ClientState {
     Selecting,
     Requesting(Lease),
     Bound(Lease),
@@ -136,7 +136,7 @@ pub(super) struct Exchange {
     host_name: Vec<u8>,
     random: Secret,
     xid: u32,
-    pub(super) state: State,
+    pub(super) state: ClientState,
     /// Messages of this state that were sent.
     tries: u32,
     /// When the exchange began.
@@ -154,7 +154,7 @@ impl Exchange {
             host_name,
             random,
             xid: 0,
-            state: State::Selecting,
+            state: ClientState::Selecting,
             tries: 0,
             since: 0,
             asked_at: 0,
@@ -170,20 +170,22 @@ impl Exchange {
     /// The lease that is in force.
     pub(super) fn lease(&self) -> Option<&Lease> {
         match &self.state {
-            State::Bound(lease) | State::Renewing(lease) | State::Rebinding(lease) => Some(lease),
-            State::Selecting | State::Requesting(_) => None,
+            ClientState::Bound(lease)
+            | ClientState::Renewing(lease)
+            | ClientState::Rebinding(lease) => Some(lease),
+            ClientState::Selecting | ClientState::Requesting(_) => None,
         }
     }
 
     /// Begins a state, in which the first message goes out at `at`.
-    fn enter(&mut self, state: State, at: i64) {
+    fn enter(&mut self, state: ClientState, at: i64) {
         (self.state, self.tries, self.next_at) = (state, 0, at);
     }
 
     /// Begins anew; says whether a lease was lost by that.
     pub(super) fn restart(&mut self, at: i64) -> Event {
         let had = self.lease().is_some();
-        self.enter(State::Selecting, at);
+        self.enter(ClientState::Selecting, at);
         if had { Event::Lost } else { Event::None }
     }
 
@@ -194,11 +196,11 @@ impl Exchange {
         }
         let mut event = Event::None;
         match self.state {
-            State::Bound(lease) => self.enter(State::Renewing(lease), now),
-            State::Renewing(lease) if now >= lease.rebind_at => {
-                self.enter(State::Rebinding(lease), now);
+            ClientState::Bound(lease) => self.enter(ClientState::Renewing(lease), now),
+            ClientState::Renewing(lease) if now >= lease.rebind_at => {
+                self.enter(ClientState::Rebinding(lease), now);
             }
-            State::Requesting(_) if self.tries >= REQUESTS => event = self.restart(now),
+            ClientState::Requesting(_) if self.tries >= REQUESTS => event = self.restart(now),
             _ => {}
         }
         if self.lease().is_some_and(|lease| now >= lease.end_at) {
@@ -209,14 +211,14 @@ impl Exchange {
 
     /// The message of the present state.
     fn send(&mut self, now: i64) -> Option<Frame> {
-        if self.tries == 0 && !matches!(self.state, State::Requesting(_)) {
+        if self.tries == 0 && !matches!(self.state, ClientState::Requesting(_)) {
             self.since = now;
         }
         // A lease counts from the message that its answer is for. Each has a number of its own,
         // but for a request, which has the offer's: there the first counts.
         let has_number = match self.state {
-            State::Selecting => self.tries > 0,
-            State::Requesting(_) => true,
+            ClientState::Selecting => self.tries > 0,
+            ClientState::Requesting(_) => true,
             _ => false,
         };
         if !has_number {
@@ -236,19 +238,19 @@ impl Exchange {
             ports: (CLIENT_PORT, SERVER_PORT),
         };
         let kind = match &self.state {
-            State::Selecting => message_type::DISCOVER,
+            ClientState::Selecting => message_type::DISCOVER,
             _ => message_type::REQUEST,
         };
         if let Some(lease) = self.lease() {
             header.set_ciaddr(lease.address.to_bits());
             path.addresses.0 = lease.address;
         }
-        if let State::Renewing(lease) = &self.state {
+        if let ClientState::Renewing(lease) = &self.state {
             (path.addresses.1, path.ethers.1) = (lease.server, lease.server_mac);
         }
         let frame = Frame::new(&path, &header, kind, |writer| {
             // Only who selects says whom and what it means (RFC 2131 section 4.3.2).
-            if let State::Requesting(lease) = &self.state {
+            if let ClientState::Requesting(lease) = &self.state {
                 writer.put_addresses(option::REQUESTED_ADDRESS, &[lease.address]);
                 writer.put_addresses(option::SERVER_ID, &[lease.server]);
             }
@@ -264,8 +266,8 @@ impl Exchange {
     fn wait_ns(&mut self, now: i64) -> i64 {
         let half_until = |at: i64| ((at - now) / 2).max(RENEW_MIN_NS).min((at - now).max(0));
         match &self.state {
-            State::Renewing(lease) => half_until(lease.rebind_at),
-            State::Rebinding(lease) => half_until(lease.end_at),
+            ClientState::Renewing(lease) => half_until(lease.rebind_at),
+            ClientState::Rebinding(lease) => half_until(lease.end_at),
             _ => {
                 let wait = (RESEND_NS << self.tries.min(8)).min(RESEND_MAX_NS);
                 // A second more or less, so that clients do not speak in step.
@@ -286,25 +288,27 @@ impl Exchange {
             return Event::Ignored;
         }
         match (self.state, message.message_type()) {
-            (State::Selecting, Some(message_type::OFFER)) => {
+            (ClientState::Selecting, Some(message_type::OFFER)) => {
                 let Some(offer) = Lease::of(received, now) else { return Event::Ignored };
-                self.enter(State::Requesting(offer), now);
+                self.enter(ClientState::Requesting(offer), now);
                 Event::None
             }
-            (State::Requesting(lease), Some(message_type::ACK))
+            (ClientState::Requesting(lease), Some(message_type::ACK))
                 if message.address(option::SERVER_ID) == Some(lease.server) =>
             {
                 self.bind(received, None, now)
             }
-            (State::Renewing(lease) | State::Rebinding(lease), Some(message_type::ACK)) => {
-                self.bind(received, Some(lease), now)
-            }
-            (State::Requesting(lease) | State::Renewing(lease), Some(message_type::NAK))
-                if message.address(option::SERVER_ID) == Some(lease.server) =>
-            {
+            (
+                ClientState::Renewing(lease) | ClientState::Rebinding(lease),
+                Some(message_type::ACK),
+            ) => self.bind(received, Some(lease), now),
+            (
+                ClientState::Requesting(lease) | ClientState::Renewing(lease),
+                Some(message_type::NAK),
+            ) if message.address(option::SERVER_ID) == Some(lease.server) => {
                 self.restart(now.saturating_add(REFUSED_NS))
             }
-            (State::Rebinding(_), Some(message_type::NAK)) => {
+            (ClientState::Rebinding(_), Some(message_type::NAK)) => {
                 self.restart(now.saturating_add(REFUSED_NS))
             }
             _ => Event::Ignored,
@@ -315,7 +319,7 @@ impl Exchange {
     fn bind(&mut self, received: &Received<'_>, before: Option<Lease>, now: i64) -> Event {
         let lease = Lease::of(received, self.asked_at).filter(|lease| lease.renew_at > now);
         let Some(lease) = lease else { return Event::Ignored };
-        self.enter(State::Bound(lease), lease.renew_at);
+        self.enter(ClientState::Bound(lease), lease.renew_at);
         match before {
             Some(before) if before.settings() == lease.settings() => Event::None,
             _ => Event::Leased,

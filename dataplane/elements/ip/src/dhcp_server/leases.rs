@@ -40,7 +40,7 @@ impl Client {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum LeaseState {
     Offered,
     Leased,
     Declined,
@@ -52,7 +52,7 @@ struct Entry {
     /// Who has it, or had it last; nobody if it was found in use.
     client: Option<Client>,
     mac: MacAddr,
-    state: State,
+    state: LeaseState,
     /// When it is free again.
     until: i64,
 }
@@ -76,7 +76,7 @@ impl Leases {
     pub(super) fn new(first: Ipv4Addr, last: Ipv4Addr) -> Leases {
         let count = last.to_bits().saturating_sub(first.to_bits()).min(ADDRESSES_MAX - 1) + 1;
         let free =
-            Entry { client: None, mac: MacAddr::ZERO, state: State::Offered, until: i64::MIN };
+            Entry { client: None, mac: MacAddr::ZERO, state: LeaseState::Offered, until: i64::MIN };
         Leases {
             first: first.to_bits(),
             entries: vec![free; count as usize],
@@ -125,7 +125,7 @@ impl Leases {
         let entry = &self.entries[index];
         let (state, until) = match entry.client.as_ref() == Some(client) && entry.until > now {
             true => (entry.state, entry.until.max(now.saturating_add(OFFER_NS))),
-            false => (State::Offered, now.saturating_add(OFFER_NS)),
+            false => (LeaseState::Offered, now.saturating_add(OFFER_NS)),
         };
         self.put(index, client, Entry { client: Some(*client), mac, state, until });
         Some(self.address(index))
@@ -141,7 +141,7 @@ impl Leases {
     ) -> bool {
         let index = self.index(address).filter(|index| self.may_have(*index, client, now));
         if let Some(index) = index {
-            let entry = Entry { client: Some(*client), mac, state: State::Leased, until };
+            let entry = Entry { client: Some(*client), mac, state: LeaseState::Leased, until };
             self.put(index, client, entry);
         }
         index.is_some()
@@ -155,7 +155,7 @@ impl Leases {
     /// Keeps an address that its client found in use from everybody for ten minutes.
     pub(super) fn decline(&mut self, client: &Client, address: Option<Ipv4Addr>, now: i64) -> bool {
         let ended = self.end(client, address, |entry| {
-            (entry.client, entry.state) = (None, State::Declined);
+            (entry.client, entry.state) = (None, LeaseState::Declined);
             entry.until = now.saturating_add(DECLINED_NS);
         });
         if ended {
@@ -228,9 +228,9 @@ impl Leases {
         for (index, entry) in self.entries.iter().enumerate().filter(|(_, it)| it.until > now) {
             let left_s = entry.until.saturating_sub(now) / 1_000_000_000;
             let state = match entry.state {
-                State::Offered => "offered",
-                State::Leased => "leased",
-                State::Declined => "declined",
+                LeaseState::Offered => "offered",
+                LeaseState::Leased => "leased",
+                LeaseState::Declined => "declined",
             };
             // Writing to a string cannot fail.
             let _ = writeln!(text, "{} {} {state} {left_s}", self.address(index), entry.mac);

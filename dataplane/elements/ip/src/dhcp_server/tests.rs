@@ -10,7 +10,7 @@ fn ip(n: u8) -> Ipv4Addr {
 }
 
 fn server() -> DhcpServer {
-    let told = Told {
+    let announced = Announced {
         ip: SERVER,
         mask: [255, 255, 255, 0].into(),
         mac: MacAddr([2, 0, 0, 0, 0, 1]),
@@ -19,7 +19,7 @@ fn server() -> DhcpServer {
         domain: "a".repeat(DOMAIN_MAX),
         lease_s: 3600,
     };
-    DhcpServer { told, leases: Leases::new(ip(10), ip(11)), names: Names::default() }
+    DhcpServer { announced, leases: Leases::new(ip(10), ip(11)), names: Names::default() }
 }
 
 /// What a client sends: type, its address, the one that it wants, the server that it means.

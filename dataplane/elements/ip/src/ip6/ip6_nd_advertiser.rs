@@ -60,18 +60,18 @@ reasons! {
 /// All nodes of the link (RFC 4291 section 2.7.1).
 const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 
-struct Place {
+struct PrefixEntry {
     prefix: Ip6Prefix,
     mac: MacAddr,
 }
 
 struct Ip6NdAdvertiser {
     /// The longer prefixes first.
-    places: Vec<Place>,
+    prefixes: Vec<PrefixEntry>,
 }
 
 /// The places of one argument.
-fn places(args: &Args<'_>, text: &str) -> Result<Vec<Place>, String> {
+fn prefixes(args: &Args<'_>, text: &str) -> Result<Vec<PrefixEntry>, String> {
     let (mut prefixes, mut macs) = (Vec::new(), Vec::new());
     let words = split_words(text);
     for word in &words {
@@ -91,7 +91,7 @@ fn places(args: &Args<'_>, text: &str) -> Result<Vec<Place>, String> {
     match (&prefixes[..], &macs[..]) {
         ([], _) => Err("missing IP6/MASK; expected IP6/MASK ETH".into()),
         (_, []) => Err("missing ETH; expected IP6/MASK ETH".into()),
-        (_, &[mac]) => Ok(prefixes.into_iter().map(|prefix| Place { prefix, mac }).collect()),
+        (_, &[mac]) => Ok(prefixes.into_iter().map(|prefix| PrefixEntry { prefix, mac }).collect()),
         _ => Err("more than one ETH; expected IP6/MASK ETH".into()),
     }
 }
@@ -99,10 +99,10 @@ fn places(args: &Args<'_>, text: &str) -> Result<Vec<Place>, String> {
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     let mut all = Vec::new();
     for (index, text) in args.rest() {
-        all.extend(places(args, text).map_err(|why| args.rest_error(index, why))?);
+        all.extend(prefixes(args, text).map_err(|why| args.rest_error(index, why))?);
     }
     all.sort_by_key(|place| std::cmp::Reverse(place.prefix.length));
-    Ok(Box::new(Ip6NdAdvertiser { places: all }))
+    Ok(Box::new(Ip6NdAdvertiser { prefixes: all }))
 }
 
 fn contains(prefix: &Ip6Prefix, ip: Ipv6Addr) -> bool {
@@ -111,10 +111,10 @@ fn contains(prefix: &Ip6Prefix, ip: Ipv6Addr) -> bool {
 }
 
 /// The advertisement for a solicitation.
-fn reply(frame: &[u8], places: &[Place]) -> Result<[u8; FRAME_LEN], Other> {
+fn reply(frame: &[u8], prefixes: &[PrefixEntry]) -> Result<[u8; FRAME_LEN], Other> {
     let asked = neighbor::parse(frame).filter(|found| found.solicits);
     let asked = asked.ok_or(Other::NotSolicitation)?;
-    let place = places.iter().find(|place| contains(&place.prefix, asked.target));
+    let place = prefixes.iter().find(|place| contains(&place.prefix, asked.target));
     let place = place.ok_or(Other::NotOurs)?;
     // RFC 4861 section 7.2.4
     let detection = asked.src.is_unspecified();
@@ -131,7 +131,7 @@ fn reply(frame: &[u8], places: &[Place]) -> Result<[u8; FRAME_LEN], Other> {
 
 impl Ip6NdAdvertiser {
     fn answer(&self, cx: &mut Cx<'_>, packet: Packet) {
-        let reply = match reply(packet.data(), &self.places) {
+        let reply = match reply(packet.data(), &self.prefixes) {
             Ok(reply) => reply,
             Err(other) => return cx.reject(1, other, packet),
         };
@@ -168,14 +168,14 @@ mod tests {
         neighbor::frame(&message, (HOST, MacAddr::ipv6_multicast(to)), (ip(9), to))
     }
 
-    fn places() -> Vec<Place> {
-        let of = |addr, length| Place { prefix: Ip6Prefix { addr, length }, mac: ME };
+    fn prefixes() -> Vec<PrefixEntry> {
+        let of = |addr, length| PrefixEntry { prefix: Ip6Prefix { addr, length }, mac: ME };
         vec![of(ip(1), 128), of(Ipv6Addr::new(0xfe80, 1, 0, 0, 0, 0, 0, 0), 32)]
     }
 
     #[test]
     fn the_answer_is_a_valid_advertisement() {
-        let reply = reply(&asked(ip(1)), &places()).unwrap();
+        let reply = reply(&asked(ip(1)), &prefixes()).unwrap();
         assert_eq!((&reply[..6], &reply[6..12]), (&HOST.0[..], &ME.0[..]));
         let found = neighbor::parse(&reply).unwrap();
         assert_eq!((found.target, found.link, found.src), (ip(1), Some(ME), ip(1)));
@@ -185,11 +185,11 @@ mod tests {
     #[test]
     fn proxies_do_not_override_and_others_are_not_answered() {
         let target = Ipv6Addr::new(0xfe80, 1, 2, 0, 0, 0, 0, 3);
-        let found = neighbor::parse(&reply(&asked(target), &places()).unwrap()).unwrap();
+        let found = neighbor::parse(&reply(&asked(target), &prefixes()).unwrap()).unwrap();
         assert_eq!(found.flags, 0xc000_0000);
-        assert_eq!(reply(&asked(ip(3)), &places()), Err(Other::NotOurs));
-        let answer = reply(&asked(ip(1)), &places()).unwrap();
-        assert_eq!(reply(&answer, &places()), Err(Other::NotSolicitation));
+        assert_eq!(reply(&asked(ip(3)), &prefixes()), Err(Other::NotOurs));
+        let answer = reply(&asked(ip(1)), &prefixes()).unwrap();
+        assert_eq!(reply(&answer, &prefixes()), Err(Other::NotSolicitation));
     }
 
     #[test]
@@ -204,7 +204,7 @@ mod tests {
         let header: &thruway_wire::ipv6::Ipv6Header = header;
         let sum = header.pseudo_sum(58, 24);
         thruway_wire::icmpv6::Icmpv6Header::fill_checksum(&mut probe[54..], sum).unwrap();
-        let reply = reply(&probe, &places()).unwrap();
+        let reply = reply(&probe, &prefixes()).unwrap();
         assert_eq!(reply[..6], [0x33, 0x33, 0, 0, 0, 1]);
         assert_eq!(neighbor::parse(&reply).unwrap().flags, 0xa000_0000);
     }

@@ -87,7 +87,7 @@ const AUTONOMOUS: u8 = 0x40;
 const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 
 /// What hosts are told.
-struct Told {
+struct Announced {
     ip: Ipv6Addr,
     mac: MacAddr,
     prefixes: Vec<Ip6Prefix>,
@@ -100,7 +100,7 @@ struct Told {
     dns_s: u32,
 }
 
-impl Told {
+impl Announced {
     /// The message behind its ICMPv6 header: two times that are left to hosts, and options.
     fn body(&self) -> Vec<u8> {
         let mut body = vec![0; 8];
@@ -180,7 +180,7 @@ fn seconds(args: &Args<'_>, name: &str, bounds: (i64, i64)) -> Result<i64, ArgEr
     Err(args.error(name, format!("expected {} s to {} s", bounds.0, bounds.1)))
 }
 
-fn told(args: &Args<'_>, interval_s: i64) -> Result<Told, ArgError> {
+fn announced(args: &Args<'_>, interval_s: i64) -> Result<Announced, ArgError> {
     let ip: Ipv6Addr = args.get("IP6")?;
     if !ip.is_unicast_link_local() {
         return Err(args.error("IP6", format!("{ip} is not link-local (RFC 4861 section 6.1.2)")));
@@ -195,7 +195,7 @@ fn told(args: &Args<'_>, interval_s: i64) -> Result<Told, ArgError> {
         return Err(args.error("LIFETIME", "hosts would forget the router before INTERVAL"));
     }
     // Each is within the bounds of its field.
-    Ok(Told {
+    Ok(Announced {
         ip,
         mac: args.get("ETH")?,
         prefixes: list(args, "PREFIX")?,
@@ -210,7 +210,7 @@ fn told(args: &Args<'_>, interval_s: i64) -> Result<Told, ArgError> {
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     let interval_s = seconds(args, "INTERVAL", (*INTERVAL_S.start(), *INTERVAL_S.end()))?;
-    let frame = told(args, interval_s)?.frame();
+    let frame = announced(args, interval_s)?.frame();
     let frame = frame.map_err(|error| ArgErrors::whole(error.to_string()))?;
     Ok(Box::new(RouterAdvertiser {
         frame,
@@ -307,7 +307,7 @@ mod tests {
     fn an_advertisement_says_all() {
         let net = Ipv6Addr::new(0xfd00, 1, 0, 0, 0, 0, 0, 9);
         let prefix = |length| Ip6Prefix { addr: net, length };
-        let told = Told {
+        let announced = Announced {
             ip: ROUTER,
             mac: MAC,
             prefixes: vec![prefix(64), prefix(48)],
@@ -317,7 +317,7 @@ mod tests {
             times_s: (86400, 14400),
             dns_s: 1800,
         };
-        let frame = told.frame().unwrap();
+        let frame = announced.frame().unwrap();
         assert_eq!(frame[..6], [0x33, 0x33, 0, 0, 0, 1]);
         let (ip, payload) = Ipv6Header::parse(&frame[14..]).unwrap();
         assert_eq!((ip.src_addr(), ip.dst_addr(), ip.hop_limit()), (ROUTER, ALL_NODES, 255));

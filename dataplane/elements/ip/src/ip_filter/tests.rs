@@ -198,5 +198,5 @@ fn wrong_rules_leave_the_old_ones_in_force() {
 #[test]
 fn a_pattern_that_nothing_matches_is_told() {
     let rig = Rig::new(&ip_classifier::ENTRY, &["tcp and udp", "-"], 2).unwrap();
-    assert_eq!(rig.told(), ["tested: warning: pattern 0 matches no packets: tcp and udp"]);
+    assert_eq!(rig.messages(), ["tested: warning: pattern 0 matches no packets: tcp and udp"]);
 }

@@ -34,19 +34,19 @@ struct Counter {
 
 /// What is known of a node besides its counters.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct NodeLinks {
     /// The counter that it belongs to; `None` of the first node and of free ones.
     parent: Option<u32>,
     /// Nodes below it.
     children: u16,
 }
 
-const NO_PLACE: Place = Place { parent: None, children: 0 };
+const NO_LINKS: NodeLinks = NodeLinks { parent: None, children: 0 };
 
 /// Counters, a node after the other, in memory that is taken once.
 pub(super) struct Tree {
     counters: Vec<Counter>,
-    places: Vec<Place>,
+    links: Vec<NodeLinks>,
     free: Vec<u32>,
     nodes: usize,
     thresh: f32,
@@ -84,23 +84,23 @@ impl Counter {
 impl Tree {
     /// Bytes that a node takes.
     pub(super) const NODE_BYTES: usize =
-        FANOUT * size_of::<Counter>() + size_of::<Place>() + size_of::<u32>();
+        FANOUT * size_of::<Counter>() + size_of::<NodeLinks>() + size_of::<u32>();
 
     /// A tree of the first node, with room for so many bytes, at least two nodes. Prefixes are
     /// looked into above `thresh` events a second, of which a part `ratio` is counted.
     pub(super) fn new(bytes: usize, thresh: u32, ratio: f64) -> Option<Tree> {
         let nodes = (bytes / Tree::NODE_BYTES).max(2);
-        let (mut counters, mut places, mut free) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut counters, mut links, mut free) = (Vec::new(), Vec::new(), Vec::new());
         fallible(|| {
             counters.try_reserve_exact(nodes * FANOUT)?;
-            places.try_reserve_exact(nodes)?;
+            links.try_reserve_exact(nodes)?;
             free.try_reserve_exact(nodes)
         })
         .ok()?;
         let each = if ratio > 0.0 { EPOCHS / ratio as f32 } else { 0.0 };
         let thresh = thresh as f32;
         let (start, swept, epoch) = (0, 0, 0);
-        let mut tree = Tree { counters, places, free, nodes, thresh, each, start, swept, epoch };
+        let mut tree = Tree { counters, links, free, nodes, thresh, each, start, swept, epoch };
         tree.reset(0);
         Some(tree)
     }
@@ -108,7 +108,7 @@ impl Tree {
     /// Forgets all rates.
     pub(super) fn reset(&mut self, now: i64) {
         self.counters.clear();
-        self.places.clear();
+        self.links.clear();
         self.free.clear();
         self.grow();
         (self.start, self.swept, self.epoch) = (now, 0, 0);
@@ -121,7 +121,7 @@ impl Tree {
 
     /// Bytes of nodes in use.
     pub(super) fn bytes(&self) -> usize {
-        (self.places.len() - self.free.len()) * Tree::NODE_BYTES
+        (self.links.len() - self.free.len()) * Tree::NODE_BYTES
     }
 
     /// Most bytes of nodes.
@@ -169,12 +169,12 @@ impl Tree {
 
     /// Another node at the end, if there is room.
     fn grow(&mut self) -> Option<u32> {
-        let node = self.places.len();
+        let node = self.links.len();
         if node >= self.nodes {
             return None;
         }
         self.counters.resize((node + 1) * FANOUT, Counter::default());
-        self.places.push(NO_PLACE);
+        self.links.push(NO_LINKS);
         u32::try_from(node).ok()
     }
 
@@ -188,22 +188,24 @@ impl Tree {
         let inherited = Counter { rates, epoch, ..Counter::default() };
         self.counters[first + usize::from(next)] = inherited;
         self.counters[at].child = node;
-        self.places[node as usize].parent = Some(at as u32);
-        self.places[at / FANOUT].children += 1;
+        self.links[node as usize].parent = Some(at as u32);
+        self.links[at / FANOUT].children += 1;
     }
 
     /// Takes back nodes without nodes below whose prefix does not exceed the threshold any more.
     #[cold]
     fn sweep(&mut self) {
-        for _ in 0..SWEEP.min(self.places.len()) {
-            self.swept = (self.swept + 1) % self.places.len();
-            let Place { parent: Some(at), children: 0 } = self.places[self.swept] else { continue };
+        for _ in 0..SWEEP.min(self.links.len()) {
+            self.swept = (self.swept + 1) % self.links.len();
+            let NodeLinks { parent: Some(at), children: 0 } = self.links[self.swept] else {
+                continue;
+            };
             let at = at as usize;
             self.counters[at].turn(self.epoch, self.each);
             if !self.counters[at].exceeds(self.thresh) {
                 self.counters[at].child = 0;
-                self.places[at / FANOUT].children -= 1;
-                self.places[self.swept] = NO_PLACE;
+                self.links[at / FANOUT].children -= 1;
+                self.links[self.swept] = NO_LINKS;
                 self.free.push(self.swept as u32);
             }
         }

@@ -201,7 +201,7 @@ impl<A> Query<A> {
 }
 
 /// What is handed over when a configuration replaces another.
-struct Handover<A> {
+struct Inherited<A> {
     /// The element's address, its Ethernet address, and the one whose packets go to all.
     own: (A, MacAddr, A),
     table: Table<A>,
@@ -437,12 +437,12 @@ impl<A: Address> Resolver<A> {
     pub fn hand_over(&mut self, own: A) -> Box<dyn Any + Send> {
         let empty = Table::new(self.limits);
         let table = std::mem::replace(&mut *self.shared.table(), empty);
-        Box::new(Handover { own: (own, self.mac, self.broadcast), table })
+        Box::new(Inherited { own: (own, self.mac, self.broadcast), table })
     }
 
     /// Takes the table of the resolver that this one replaces, if it was for the same addresses.
     pub fn take_over(&mut self, own: A, state: Box<dyn Any + Send>) {
-        if let Ok(state) = state.downcast::<Handover<A>>()
+        if let Ok(state) = state.downcast::<Inherited<A>>()
             && state.own == (own, self.mac, self.broadcast)
         {
             self.shared.table().adopt(state.table);

@@ -321,6 +321,6 @@ fn five_packets_without_route_are_told() {
     let packet = || Packet::new(&[0]).unwrap();
     rig.push((0..4).map(|_| packet()));
     rig.push((0..4).map(|_| packet()));
-    assert_eq!(rig.told(), ["IPRouteTable: no route for 0.0.0.0"; 5]);
+    assert_eq!(rig.messages(), ["IPRouteTable: no route for 0.0.0.0"; 5]);
     assert_eq!(rig.drops()[0], 8);
 }

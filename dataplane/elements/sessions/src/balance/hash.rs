@@ -4,7 +4,7 @@ use thruway_packet::Packet;
 use thruway_wire::flow::FiveTuple;
 
 use crate::pool::mixed;
-use thruway_elements_support::census::{Session, session_of};
+use thruway_elements_support::traffic_profile::{Session, session_of};
 
 /// A hash of a packet's five-tuple, the same in both directions, in all threads and on all hosts; 0
 /// of a packet that is not IP.

@@ -10,7 +10,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use super::hash::hash;
 use super::lost::Lost;
 use crate::pool::{Identity, Member, Pool, Ticket};
-use thruway_elements_support::telling::say;
+use thruway_elements_support::notice::warn;
 
 /// A replica: the number of its output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,7 +140,7 @@ impl Spread {
             self.behind[at].is_left = true;
             if self.pool.let_go(Replica(at as u32)).is_ok() {
                 let said = format!("replica {at} takes no packets: its sessions go to others");
-                say(cx, &said);
+                warn(cx, &said);
             }
         }
     }

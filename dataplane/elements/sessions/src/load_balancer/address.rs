@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use thruway_wire::flow::FiveTuple;
 use thruway_wire::ip_protocol::{ICMP, TCP, UDP};
 
-use super::servers::Place;
+use super::servers::ServerAddress;
 use crate::pool::WEIGHT_MAX;
 
 /// Most services of one balancer: each new session is compared with all.
@@ -33,19 +33,19 @@ impl Service {
 pub(super) type ReadAddr<'a> = dyn Fn(&str) -> Result<Ipv4Addr, String> + 'a;
 
 /// `ADDR[:PORT]`.
-fn place(text: &str, addr: &ReadAddr<'_>) -> Result<Place, String> {
+fn server_address(text: &str, addr: &ReadAddr<'_>) -> Result<ServerAddress, String> {
     let numbered = text
         .rsplit_once(':')
         .filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()) && !port.is_empty());
     let Some((host, port)) = numbered else {
-        return Ok(Place { addr: addr(text)?.into(), port: None });
+        return Ok(ServerAddress { addr: addr(text)?.into(), port: None });
     };
     let port: u16 = port
         .parse()
         .ok()
         .filter(|port| *port > 0)
         .ok_or_else(|| format!("'{port}' is no port; it must be from 1 to 65535"))?;
-    Ok(Place { addr: addr(host)?.into(), port: Some(port) })
+    Ok(ServerAddress { addr: addr(host)?.into(), port: Some(port) })
 }
 
 /// `ADDR[:PORT]/PROTOCOL`.
@@ -59,7 +59,7 @@ fn service(text: &str, addr: &ReadAddr<'_>) -> Result<Service, String> {
         "icmp" => ICMP,
         other => return Err(format!("'{other}' is none of tcp, udp and icmp")),
     };
-    let Place { addr, port } = place(host, addr)?;
+    let ServerAddress { addr, port } = server_address(host, addr)?;
     if protocol == ICMP && port.is_some() {
         return Err(format!("'{text}': ICMP has no ports"));
     }
@@ -77,7 +77,7 @@ pub(super) fn services(text: &str, addr: &ReadAddr<'_>) -> Result<Vec<Service>, 
 }
 
 /// `ADDR[:PORT] [WEIGHT]`; the weight is 1 if it is not given.
-pub(super) fn server(text: &str, addr: &ReadAddr<'_>) -> Result<(Place, u32), String> {
+pub(super) fn server(text: &str, addr: &ReadAddr<'_>) -> Result<(ServerAddress, u32), String> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let (host, weight) = match words[..] {
         [host] => (host, "1"),
@@ -87,5 +87,5 @@ pub(super) fn server(text: &str, addr: &ReadAddr<'_>) -> Result<(Place, u32), St
     let weight = weight
         .parse()
         .map_err(|_| format!("'{weight}' is no weight; it must be from 1 to {WEIGHT_MAX}"))?;
-    Ok((place(host, addr)?, weight))
+    Ok((server_address(host, addr)?, weight))
 }

@@ -109,11 +109,13 @@ impl Balancer {
         let mut lost = Lost::NoServer;
         for attempt in 0.. {
             let Some(ticket) = self.servers.choose(hash, attempt) else { break };
-            let Some(place) = self.servers.of(ticket).map(|server| server.id) else { break };
+            let Some(server_address) = self.servers.of(ticket).map(|server| server.id) else {
+                break;
+            };
             let before = (tuple.dst, tuple.dst_port);
             // A query keeps its identifier.
-            let port = place.port.filter(|_| tuple.protocol != ICMP);
-            let after = (place.addr, port.unwrap_or(tuple.dst_port));
+            let port = server_address.port.filter(|_| tuple.protocol != ICMP);
+            let after = (server_address.addr, port.unwrap_or(tuple.dst_port));
             let translation = Translation::new(tuple.protocol, before, after)
                 .map_err(|_| Lost::Untranslatable)?;
             let state = Balanced { translation, slot: ticket.slot, generation: ticket.generation };

@@ -17,15 +17,15 @@ const VIP: u32 = 0xc000_0201;
 const SERVERS: u32 = 0x0a01_0000;
 const CLIENTS: u32 = 0xcb00_7100;
 
-fn place(n: u32) -> Place {
-    Place { addr: SERVERS + n, port: n.is_multiple_of(2).then_some(8080) }
+fn server_address(n: u32) -> ServerAddress {
+    ServerAddress { addr: SERVERS + n, port: n.is_multiple_of(2).then_some(8080) }
 }
 
 fn balancer(method: Method, weights: &[u32]) -> Balancer {
     let service = |port| Service { addr: VIP, port, protocol: 6 };
     let mut servers = Servers::new(method);
     for (n, weight) in weights.iter().enumerate() {
-        servers.add(place(n as u32), *weight).unwrap();
+        servers.add(server_address(n as u32), *weight).unwrap();
     }
     let services =
         vec![service(Some(80)), service(Some(443)), Service { protocol: 1, ..service(None) }];
@@ -108,7 +108,7 @@ impl Oracle {
 
 /// A tuple once the server's address is in it.
 fn behind(tuple: &Tuple, server: u32) -> Tuple {
-    let Place { addr, port } = place(server);
+    let ServerAddress { addr, port } = server_address(server);
     let port = port.filter(|_| tuple.protocol != 1).unwrap_or(tuple.dst_port);
     FiveTuple { dst: addr, dst_port: port, ..*tuple }
 }
@@ -119,7 +119,11 @@ fn asks(table: &mut Table<Balancer>, oracle: &mut Oracle, tuple: Tuple) {
         Some((server, true)) => {
             assert_eq!(verdict, Verdict::Pass);
             assert_eq!(packet.data(), Plain::first(behind(&tuple, *server)).written());
-            assert_eq!(packet.dst_ip(), place(*server).addr.to_be_bytes(), "routes follow");
+            assert_eq!(
+                packet.dst_ip(),
+                server_address(*server).addr.to_be_bytes(),
+                "routes follow"
+            );
         }
         Some((_, false)) => {
             assert_eq!(verdict, Verdict::drop(Lost::Removed));
@@ -168,24 +172,29 @@ fn change(table: &mut Table<Balancer>, oracle: &mut Oracle, event: &Event) {
     let servers = &mut table.function.servers;
     match *event {
         Event::Drain(n) => {
-            let done = servers.named(place(n)).map(|server| server.standing = Standing::Drained);
+            let done =
+                servers.named(server_address(n)).map(|server| server.standing = Standing::Drained);
             let known = oracle.standing.get_mut(&n).map(|standing| *standing = Standing::Drained);
             assert_eq!(done.is_ok(), known.is_some());
         }
         Event::Resume(n) => {
-            let done = servers.named(place(n)).map(|server| server.standing = Standing::Up);
+            let done =
+                servers.named(server_address(n)).map(|server| server.standing = Standing::Up);
             let known = oracle.standing.get_mut(&n).map(|standing| *standing = Standing::Up);
             assert_eq!(done.is_ok(), known.is_some());
         }
         Event::Add(n) => {
             let is_new = oracle.standing.get(&n).is_none_or(|s| *s == Standing::Leaving);
-            assert_eq!(servers.add(place(n), 1 + n).is_ok(), is_new);
+            assert_eq!(servers.add(server_address(n), 1 + n).is_ok(), is_new);
             if is_new {
                 oracle.standing.insert(n, Standing::Up);
             }
         }
         Event::Remove(n, now) => {
-            assert_eq!(servers.remove(place(n), now).is_ok(), oracle.standing.contains_key(&n));
+            assert_eq!(
+                servers.remove(server_address(n), now).is_ok(),
+                oracle.standing.contains_key(&n)
+            );
             if now || oracle.held(n) == 0 {
                 oracle.standing.remove(&n);
             } else {
@@ -249,7 +258,7 @@ proptest! {
         };
         let before = pick(&mut servers);
         let gone = leaves.index(weights.len()) as u32;
-        servers.named(place(gone)).unwrap().standing = Standing::Drained;
+        servers.named(server_address(gone)).unwrap().standing = Standing::Drained;
         let after = pick(&mut servers);
         for (old, new) in before.iter().zip(&after) {
             prop_assert!(*old == gone && *new != gone || old == new);
@@ -366,12 +375,12 @@ fn a_new_list_keeps_the_sessions_of_the_old_one() {
     let mut table = Table::new(balancer(Method::RoundRobin, &[1, 1, 1]));
     let tuples = [0, 1, 2].map(|port| to_service(1, port, false, 80));
     let sent = tuples.map(|tuple| table.push(&Plain::first(tuple).written()).1.data().to_vec());
-    table.function.servers.named(place(1)).unwrap().standing = Standing::Drained;
+    table.function.servers.named(server_address(1)).unwrap().standing = Standing::Drained;
     // The list: servers 1, 2 and 3. Nobody has a session with 0 any more.
     table.end_of(tuples[0]);
     let mut next = Servers::new(Method::RoundRobin);
     for n in [3, 2, 1] {
-        next.add(place(n), 9).unwrap();
+        next.add(server_address(n), 9).unwrap();
     }
     next.take_over(table.function.servers.hand_over());
     table.function.servers = next;
@@ -380,19 +389,22 @@ fn a_new_list_keeps_the_sessions_of_the_old_one() {
     assert_eq!(
         list,
         [
-            (place(3), 9, Standing::Up, 0),
-            (place(1), 9, Standing::Drained, 1),
-            (place(2), 9, Standing::Up, 1),
+            (server_address(3), 9, Standing::Up, 0),
+            (server_address(1), 9, Standing::Drained, 1),
+            (server_address(2), 9, Standing::Up, 1),
         ]
     );
     for (tuple, sent) in tuples.iter().zip(&sent).skip(1) {
         assert_eq!(table.push(&Plain::first(*tuple).written()).1.data(), &sent[..]);
     }
     let mut shorter = Servers::new(Method::RoundRobin);
-    shorter.add(place(3), 1).unwrap();
+    shorter.add(server_address(3), 1).unwrap();
     shorter.take_over(table.function.servers.hand_over());
     table.function.servers = shorter;
-    assert_eq!(table.function.servers.named(place(2)).unwrap().standing, Standing::Leaving);
+    assert_eq!(
+        table.function.servers.named(server_address(2)).unwrap().standing,
+        Standing::Leaving
+    );
     table.end_all();
     assert_eq!(table.function.servers.iter().count(), 1);
 }

@@ -103,16 +103,16 @@ impl Address {
 
 /// The addresses of a pool, as one host sees them.
 #[derive(Clone, Copy)]
-pub(super) struct Places {
+pub(super) struct AddressRange {
     pub(super) first: u32,
     pub(super) count: u32,
     pub(super) host: u32,
 }
 
-impl Places {
+impl AddressRange {
     /// Whether a place is one of them.
-    pub(super) fn has(self, place: u32) -> bool {
-        place.wrapping_sub(self.first) < self.count
+    pub(super) fn has(self, address_index: u32) -> bool {
+        address_index.wrapping_sub(self.first) < self.count
     }
 
     /// Those to try, the host's own first.

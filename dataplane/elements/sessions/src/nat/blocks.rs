@@ -3,7 +3,7 @@
 
 use thruway_elements_support::random::Secret;
 
-use super::address::{Address, Asker, NoPort, Places};
+use super::address::{Address, AddressRange, Asker, NoPort};
 use super::chains::{Chains, Slab};
 use super::lane::Lane;
 use super::log::{Event, Log};
@@ -16,7 +16,7 @@ const VICTIMS_TRIED: u32 = 16;
 struct Block {
     host: u32,
     /// Place of the address.
-    place: u32,
+    address_index: u32,
     number: u32,
     /// Ports in use, of all kinds.
     used: u32,
@@ -86,30 +86,30 @@ impl Blocks {
 
     /// How many blocks there are, given or not.
     pub(super) fn total(&self) -> usize {
-        self.slab.places().len()
+        self.slab.slots().len()
     }
 
     /// The number among all blocks of that of a port; of none where it is in no block.
-    pub(super) fn list(&self, addresses: &[Address], (place, port): (u32, u16)) -> u32 {
-        let at = addresses[place as usize].lanes[0][1].place(port);
-        at.map_or(u32::MAX, |at| self.before[place as usize] + at / self.size)
+    pub(super) fn list(&self, addresses: &[Address], (address_index, port): (u32, u16)) -> u32 {
+        let at = addresses[address_index as usize].lanes[0][1].offset(port);
+        at.map_or(u32::MAX, |at| self.before[address_index as usize] + at / self.size)
     }
 
     /// A block at one of these addresses that `may_go`, by its number among all and the ports of it
     /// that are in use. Each time others are looked at.
     pub(super) fn victim(
         &mut self,
-        places: Places,
+        slots: AddressRange,
         mut may_go: impl FnMut(u32, u32) -> bool,
     ) -> Option<u32> {
         let total = self.total() as u32;
         for _ in 0..total.min(VICTIMS_TRIED) {
             let block = *self.slab.get(self.hand);
             self.hand = (self.hand + 1) % total;
-            if block.used == 0 || !places.has(block.place) {
+            if block.used == 0 || !slots.has(block.address_index) {
                 continue;
             }
-            let list = self.before[block.place as usize] + block.number;
+            let list = self.before[block.address_index as usize] + block.number;
             if may_go(list, block.used) {
                 return Some(list);
             }
@@ -122,7 +122,7 @@ impl Blocks {
     pub(super) fn take(
         &mut self,
         addresses: &mut [Address],
-        places: Places,
+        slots: AddressRange,
         asker: &Asker,
         random: &mut Secret,
     ) -> Result<(u32, u16), NoPort> {
@@ -130,12 +130,12 @@ impl Blocks {
         let (mut blocks, mut home, mut port) = (0, None, None);
         let found = self.by_host.find(u64::from(asker.host), |at| {
             let block = slab.get(at);
-            if block.host != asker.host || !places.has(block.place) {
+            if block.host != asker.host || !slots.has(block.address_index) {
                 return false;
             }
             blocks += 1;
-            home = Some(block.place);
-            let lane = &mut addresses[block.place as usize].lanes[kind][1];
+            home = Some(block.address_index);
+            let lane = &mut addresses[block.address_index as usize].lanes[kind][1];
             let start = random.below(u64::from(size)) as u32;
             port = lane.take_within(block.number * size, size, start);
             port.is_some()
@@ -143,16 +143,16 @@ impl Blocks {
         if let (Some(at), Some(port)) = (found, port) {
             let block = self.slab.get_mut(at);
             block.used += 1;
-            return Ok((block.place, port));
+            return Ok((block.address_index, port));
         }
         if blocks >= self.per_host {
             return Err(NoPort::HostLimit);
         }
-        let fresh = home.into_iter().chain(places.tried()).find_map(|place| {
-            let number = self.open(place, asker, random, addresses)?;
-            let lane = &mut addresses[place as usize].lanes[kind][1];
+        let fresh = home.into_iter().chain(slots.tried()).find_map(|address_index| {
+            let number = self.open(address_index, asker, random, addresses)?;
+            let lane = &mut addresses[address_index as usize].lanes[kind][1];
             let start = random.below(u64::from(size)) as u32;
-            Some((place, lane.take_within(number * size, size, start)?))
+            Some((address_index, lane.take_within(number * size, size, start)?))
         });
         fresh.ok_or(NoPort::None)
     }
@@ -160,41 +160,48 @@ impl Blocks {
     /// Gives the asker a block at an address, one port of it in use already: its number.
     fn open(
         &mut self,
-        place: u32,
+        address_index: u32,
         asker: &Asker,
         random: &mut Secret,
         addresses: &[Address],
     ) -> Option<u32> {
-        let given = &mut self.given[place as usize];
+        let given = &mut self.given[address_index as usize];
         let start = random.below(u64::from(given.len())) as u32;
         let number = u32::from(given.take(start)?);
-        let block = Block { host: asker.host, place, number, used: 1 };
+        let block = Block { host: asker.host, address_index, number, used: 1 };
         // There are as many entries as blocks.
         let at = self.slab.add(block)?;
         self.by_host.insert(u64::from(block.host), at);
-        self.entries[place as usize][number as usize] = at;
-        self.tell(&block, &addresses[place as usize], asker.now, true);
+        self.entries[address_index as usize][number as usize] = at;
+        self.log_block(&block, &addresses[address_index as usize], asker.now, true);
         Some(number)
     }
 
     /// A port was given back.
-    pub(super) fn release(&mut self, addresses: &[Address], (place, port): (u32, u16), now: i64) {
-        let address = &addresses[place as usize];
-        let Some(at) = address.lanes[0][1].place(port) else { return };
+    pub(super) fn release(
+        &mut self,
+        addresses: &[Address],
+        (address_index, port): (u32, u16),
+        now: i64,
+    ) {
+        let address = &addresses[address_index as usize];
+        let Some(at) = address.lanes[0][1].offset(port) else { return };
         let number = at / self.size;
-        let Some(at) = self.entries[place as usize].get(number as usize).copied() else { return };
+        let Some(at) = self.entries[address_index as usize].get(number as usize).copied() else {
+            return;
+        };
         let block = self.slab.get_mut(at);
         block.used -= 1;
         if block.used == 0 {
             let block = *block;
             self.slab.remove(at);
             self.by_host.remove(u64::from(block.host), at);
-            self.given[place as usize].release(number as u16);
-            self.tell(&block, address, now, false);
+            self.given[address_index as usize].release(number as u16);
+            self.log_block(&block, address, now, false);
         }
     }
 
-    fn tell(&mut self, block: &Block, address: &Address, now: i64, is_given: bool) {
+    fn log_block(&mut self, block: &Block, address: &Address, now: i64, is_given: bool) {
         let first_port = address.lanes[0][1].port(block.number * self.size);
         let last_port = address.lanes[0][1].port(block.number * self.size + self.size - 1);
         let (host, addr) = (block.host, address.addr);

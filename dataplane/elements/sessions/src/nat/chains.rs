@@ -119,7 +119,7 @@ impl<T: Copy + Default> Slab<T> {
     }
 
     /// All places, used or not.
-    pub(super) fn places(&self) -> &[T] {
+    pub(super) fn slots(&self) -> &[T] {
         &self.entries
     }
 }

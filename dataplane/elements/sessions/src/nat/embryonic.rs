@@ -16,7 +16,7 @@ const LISTED: (usize, usize) = (1024, 1 << 16);
 pub(super) struct Entry {
     /// Its number in the flow manager.
     pub session: u32,
-    /// `source` of the session's [`State`](super::state::State): the mapping, or the place of the
+    /// `source` of the session's [`NatSession`](super::state::State): the mapping, or the place of the
     /// address.
     pub source: u32,
     /// Its outside port; 0 in entries that are free.

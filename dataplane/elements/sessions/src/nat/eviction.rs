@@ -9,7 +9,7 @@ use super::kind::Kind;
 use super::mapping::Mappings;
 use super::ports::{Asker, NoPort, Outside};
 use super::sessions::{Bad, Translator};
-use super::state::State;
+use super::state::NatSession;
 
 /// Most embryonic sessions that are looked at for one new session.
 const TRIES: usize = 16;
@@ -36,14 +36,14 @@ impl Translator {
     /// Lists a session that has just got its port, if it is one of TCP.
     pub(super) fn list_embryonic(
         &mut self,
-        state: &mut State,
+        state: &mut NatSession,
         (kind, outside): (Kind, Outside),
         session: u32,
     ) {
         if kind != Kind::Tcp {
             return;
         }
-        let list = self.ports.list(outside.place, outside.port);
+        let list = self.ports.list(outside.address_index, outside.port);
         if !self.embryonic.entries.has_room()
             && let Some(ticket) = self.embryonic.oldest(list)
         {
@@ -61,7 +61,7 @@ impl Translator {
 
     /// A session is embryonic no longer, or has ended.
     #[cold]
-    pub(super) fn unlist(&mut self, state: &State) {
+    pub(super) fn unlist(&mut self, state: &NatSession) {
         // Tickets of other tables say nothing here.
         if state.tables == self.tables {
             self.unlist_of(state.ticket, (state.source, state.from.after().1));
@@ -104,8 +104,8 @@ impl Translator {
             return self.evict_block(pool, asker, answers);
         }
         let mut tries = TRIES;
-        for place in self.ports.places(pool, asker.host).tried() {
-            for list in self.ports.lists(place, asker) {
+        for address_index in self.ports.addresses_for(pool, asker.host).tried() {
+            for list in self.ports.lists(address_index, asker) {
                 while let Some(ticket) = self.embryonic.oldest(list) {
                     if tries == 0 {
                         return false;
@@ -123,7 +123,7 @@ impl Translator {
     /// Ends all sessions of a block, if they are embryonic; says whether any ended. Of a block
     /// only its host gets ports, so it would not help another host to end some of them.
     fn evict_block(&mut self, pool: usize, asker: &Asker, answers: &mut dyn Answers) -> bool {
-        let places = self.ports.places(pool, asker.host);
+        let addresses_for = self.ports.addresses_for(pool, asker.host);
         let Translator { ports, embryonic, mappings, .. } = self;
         let mut looks = BLOCK_SESSIONS;
         let may_go = |list, used| {
@@ -135,7 +135,8 @@ impl Translator {
             looks -= len;
             embryonic_ports(embryonic, mappings.as_ref(), list) == used
         };
-        let Some(list) = ports.blocks_mut().and_then(|blocks| blocks.victim(places, may_go)) else {
+        let Some(list) = ports.blocks_mut().and_then(|blocks| blocks.victim(addresses_for, may_go))
+        else {
             return false;
         };
         let before = self.embryonic.evicted;
@@ -156,7 +157,7 @@ impl Translator {
         }
         let (tables, mut ended) = (self.tables, None);
         let is_evicted = answers.evict(entry.session, &mut |scratch| {
-            let Ok(state) = State::mut_from_bytes(scratch) else { return false };
+            let Ok(state) = NatSession::mut_from_bytes(scratch) else { return false };
             let is_it = (state.ticket, state.tables) == (ticket, tables)
                 && (state.source, state.from.after().1) == (entry.source, entry.port);
             if is_it {

@@ -28,9 +28,9 @@ impl Lane {
 
     /// The place of a port of this lane.
     #[inline]
-    pub(super) fn place(&self, port: u16) -> Option<u32> {
-        let place = u32::from(port).wrapping_sub(u32::from(self.base));
-        (place < self.len).then_some(place)
+    pub(super) fn offset(&self, port: u16) -> Option<u32> {
+        let offset = u32::from(port).wrapping_sub(u32::from(self.base));
+        (offset < self.len).then_some(offset)
     }
 
     /// Takes the first free port from place `start` on, round the end; at most one look at each
@@ -40,51 +40,51 @@ impl Lane {
             return None;
         }
         let start = start.min(self.len);
-        let place = self.first_free(start, self.len).or_else(|| self.first_free(0, start))?;
-        self.set(place);
-        Some(self.port(place))
+        let offset = self.first_free(start, self.len).or_else(|| self.first_free(0, start))?;
+        self.set(offset);
+        Some(self.port(offset))
     }
 
     /// The same within `count` places from `from` on.
     pub(super) fn take_within(&mut self, from: u32, count: u32, start: u32) -> Option<u16> {
         let end = from.saturating_add(count).min(self.len);
         let start = from.saturating_add(start).min(end);
-        let place = self.first_free(start, end).or_else(|| self.first_free(from, start))?;
-        self.set(place);
-        Some(self.port(place))
+        let offset = self.first_free(start, end).or_else(|| self.first_free(from, start))?;
+        self.set(offset);
+        Some(self.port(offset))
     }
 
     /// Takes this very port; false when it is in use or of another lane.
     pub(super) fn claim(&mut self, port: u16) -> bool {
-        let place = self.place(port).filter(|place| !self.is_set(*place));
-        place.inspect(|place| self.set(*place)).is_some()
+        let offset = self.offset(port).filter(|offset| !self.is_set(*offset));
+        offset.inspect(|offset| self.set(*offset)).is_some()
     }
 
     /// Frees a port in use.
     pub(super) fn release(&mut self, port: u16) {
-        if let Some(place) = self.place(port).filter(|place| self.is_set(*place)) {
-            self.words[(place / 64) as usize] &= !(1 << (place % 64));
+        if let Some(offset) = self.offset(port).filter(|offset| self.is_set(*offset)) {
+            self.words[(offset / 64) as usize] &= !(1 << (offset % 64));
             self.free += 1;
         }
     }
 
     /// The port at a place below [`Lane::len`].
-    pub(super) fn port(&self, place: u32) -> u16 {
+    pub(super) fn port(&self, offset: u32) -> u16 {
         // At most 65535, see `new`.
-        (u32::from(self.base) + place) as u16
+        (u32::from(self.base) + offset) as u16
     }
 
     /// Whether the `count` places from `from` on are all free.
     pub(super) fn are_free(&self, from: u32, count: u32) -> bool {
-        (from..from + count).all(|place| place < self.len && !self.is_set(place))
+        (from..from + count).all(|offset| offset < self.len && !self.is_set(offset))
     }
 
-    fn is_set(&self, place: u32) -> bool {
-        self.words[(place / 64) as usize] >> (place % 64) & 1 == 1
+    fn is_set(&self, offset: u32) -> bool {
+        self.words[(offset / 64) as usize] >> (offset % 64) & 1 == 1
     }
 
-    fn set(&mut self, place: u32) {
-        self.words[(place / 64) as usize] |= 1 << (place % 64);
+    fn set(&mut self, offset: u32) {
+        self.words[(offset / 64) as usize] |= 1 << (offset % 64);
         self.free -= 1;
     }
 
@@ -98,8 +98,8 @@ impl Lane {
         for word in from / 64..=(end - 1) / 64 {
             let free = !self.words[word as usize] & mask;
             if free != 0 {
-                let place = word * 64 + free.trailing_zeros();
-                return (place < end).then_some(place);
+                let offset = word * 64 + free.trailing_zeros();
+                return (offset < end).then_some(offset);
             }
             mask = u64::MAX;
         }
@@ -141,11 +141,11 @@ mod tests {
         ) {
             let mut lane = Lane::new(base, len);
             let mut used: HashSet<u16> = HashSet::new();
-            let all: Vec<u16> = (0..len).map(|place| base + place as u16).collect();
+            let all: Vec<u16> = (0..len).map(|offset| base + offset as u16).collect();
             for step in steps {
                 // The oracle walks the places in the order that is promised.
-                let first = |places: &mut dyn Iterator<Item = u32>| {
-                    places.map(|at| all[at as usize]).find(|port| !used.contains(port))
+                let first = |addresses_for: &mut dyn Iterator<Item = u32>| {
+                    addresses_for.map(|at| all[at as usize]).find(|port| !used.contains(port))
                 };
                 match step {
                     Step::Take(start) => {

@@ -14,7 +14,7 @@ pub(super) struct Mapping {
     /// Outside port.
     pub port: u16,
     /// Place of the outside address.
-    pub place: u32,
+    pub address_index: u32,
     /// Sessions that use it.
     pub uses: u32,
     /// Embryonic ones among them that are listed as such.
@@ -28,8 +28,8 @@ impl Mapping {
         u64::from(host) << 24 | u64::from(port) << 8 | u64::from(kind)
     }
 
-    fn outside(place: u32, port: u16, kind: u8) -> u64 {
-        Mapping::inside(place, port, kind)
+    fn outside(address_index: u32, port: u16, kind: u8) -> u64 {
+        Mapping::inside(address_index, port, kind)
     }
 
     fn inside_key(&self) -> u64 {
@@ -37,7 +37,7 @@ impl Mapping {
     }
 
     fn outside_key(&self) -> u64 {
-        Mapping::outside(self.place, self.port, self.kind)
+        Mapping::outside(self.address_index, self.port, self.kind)
     }
 }
 
@@ -88,7 +88,7 @@ impl Mappings {
 
     /// All of them.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Mapping> {
-        self.slab.places().iter().filter(|mapping| mapping.uses > 0)
+        self.slab.slots().iter().filter(|mapping| mapping.uses > 0)
     }
 
     /// The mapping under a number that a session holds.
@@ -108,8 +108,8 @@ impl Mappings {
     }
 
     /// The mapping of an outside port.
-    pub(super) fn find_outside(&self, place: u32, port: u16, kind: Kind) -> Option<u32> {
-        let key = Mapping::outside(place, port, kind as u8);
+    pub(super) fn find_outside(&self, address_index: u32, port: u16, kind: Kind) -> Option<u32> {
+        let key = Mapping::outside(address_index, port, kind as u8);
         self.by_outside.find(key, |at| self.slab.get(at).outside_key() == key)
     }
 

@@ -2,7 +2,7 @@
 
 use thruway_elements_support::random::Secret;
 
-use super::address::{Address, Places, WELL_KNOWN_END};
+use super::address::{Address, AddressRange, WELL_KNOWN_END};
 pub(super) use super::address::{Asker, NoPort, Share};
 use super::blocks::Blocks;
 use super::kind::Kind;
@@ -33,7 +33,7 @@ impl Pool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Outside {
     /// Place of the address.
-    pub place: u32,
+    pub address_index: u32,
     /// The address.
     pub addr: u32,
     /// The port.
@@ -87,8 +87,8 @@ impl Ports {
     pub(super) fn reserve(&mut self, addr: u32, kind: Kind, (first, last): (u16, u16)) {
         for address in self.addresses.iter_mut().filter(|address| address.addr == addr) {
             for lane in &mut address.lanes[kind as usize] {
-                for place in 0..lane.len() {
-                    let port = lane.port(place);
+                for address_index in 0..lane.len() {
+                    let port = lane.port(address_index);
                     if (first..=last).contains(&port) {
                         lane.claim(port);
                     }
@@ -98,7 +98,7 @@ impl Ports {
     }
 
     /// The place of the address that has this port to give.
-    pub(super) fn place(&self, addr: u32, port: u16) -> Option<u32> {
+    pub(super) fn address_index(&self, addr: u32, port: u16) -> Option<u32> {
         let has = |(pool, _): &&(Pool, u32)| {
             pool.has(addr) && (pool.ports.0..=pool.ports.1).contains(&port)
         };
@@ -107,17 +107,17 @@ impl Ports {
     }
 
     /// The addresses of a pool, as a host sees them.
-    pub(super) fn places(&self, pool: usize, host: u32) -> Places {
+    pub(super) fn addresses_for(&self, pool: usize, host: u32) -> AddressRange {
         let (pool, first) = self.pools[pool];
-        Places { first, count: pool.len(), host }
+        AddressRange { first, count: pool.len(), host }
     }
 
     /// The number of the list of sessions with ports like this one: two lists for each address, or
     /// one for each block.
-    pub(super) fn list(&self, place: u32, port: u16) -> u32 {
+    pub(super) fn list(&self, address_index: u32, port: u16) -> u32 {
         match &self.blocks {
-            Some(blocks) => blocks.list(&self.addresses, (place, port)),
-            None => place * 2 + u32::from(port >= WELL_KNOWN_END),
+            Some(blocks) => blocks.list(&self.addresses, (address_index, port)),
+            None => address_index * 2 + u32::from(port >= WELL_KNOWN_END),
         }
     }
 
@@ -127,36 +127,40 @@ impl Ports {
     }
 
     /// The lists whose sessions have ports that the asker may have of an address.
-    pub(super) fn lists(&self, place: u32, asker: &Asker) -> impl Iterator<Item = u32> + use<> {
-        let order = self.addresses[place as usize].order(asker.kind, asker.port);
-        order.iter().map(move |&lane| place * 2 + lane as u32)
+    pub(super) fn lists(
+        &self,
+        address_index: u32,
+        asker: &Asker,
+    ) -> impl Iterator<Item = u32> + use<> {
+        let order = self.addresses[address_index as usize].order(asker.kind, asker.port);
+        order.iter().map(move |&lane| address_index * 2 + lane as u32)
     }
 
     /// Takes a port of a pool. A host gets the same address as long as that has any (RFC 4787
     /// REQ-2).
     pub(super) fn take(&mut self, pool: usize, asker: &Asker) -> Result<Outside, NoPort> {
-        let places = self.places(pool, asker.host);
+        let addresses_for = self.addresses_for(pool, asker.host);
         let Ports { addresses, blocks, random, .. } = self;
         let taken = match blocks {
-            Some(blocks) => blocks.take(addresses, places, asker, random)?,
+            Some(blocks) => blocks.take(addresses, addresses_for, asker, random)?,
             None => {
-                let take = |place: u32| {
-                    let address = &mut addresses[place as usize];
-                    Some((place, address.take(asker.kind, asker.port, random)?))
+                let take = |address_index: u32| {
+                    let address = &mut addresses[address_index as usize];
+                    Some((address_index, address.take(asker.kind, asker.port, random)?))
                 };
-                places.tried().find_map(take).ok_or(NoPort::None)?
+                addresses_for.tried().find_map(take).ok_or(NoPort::None)?
             }
         };
-        let (place, port) = taken;
-        Ok(Outside { place, addr: self.addresses[place as usize].addr, port })
+        let (address_index, port) = taken;
+        Ok(Outside { address_index, addr: self.addresses[address_index as usize].addr, port })
     }
 
     /// Gives a port back.
-    pub(super) fn release(&mut self, (place, port): (u32, u16), kind: Kind, now: i64) {
-        let Some(address) = self.addresses.get_mut(place as usize) else { return };
+    pub(super) fn release(&mut self, (address_index, port): (u32, u16), kind: Kind, now: i64) {
+        let Some(address) = self.addresses.get_mut(address_index as usize) else { return };
         address.release(kind, port);
         if let Some(blocks) = &mut self.blocks {
-            blocks.release(&self.addresses, (place, port), now);
+            blocks.release(&self.addresses, (address_index, port), now);
         }
     }
 

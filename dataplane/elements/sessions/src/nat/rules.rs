@@ -50,7 +50,7 @@ pub(super) struct Forward {
 
 impl Forward {
     /// Rules are sorted by this.
-    fn place(&self) -> (u8, u32, u16) {
+    fn sort_key(&self) -> (u8, u32, u16) {
         (self.kind as u8, self.addr, self.ports.0)
     }
 
@@ -87,8 +87,8 @@ impl Rules {
 
     /// Where packets for an outside address and port go: inside address and port.
     pub(super) fn forward(&self, kind: Kind, addr: u32, port: u16) -> Option<(u32, u16)> {
-        let place = (kind as u8, addr, port);
-        let before = self.forwards.partition_point(|forward| forward.place() <= place);
+        let sort_key = (kind as u8, addr, port);
+        let before = self.forwards.partition_point(|forward| forward.sort_key() <= sort_key);
         let found = self.forwards.get(before.checked_sub(1)?)?;
         let is_it = (found.kind, found.addr) == (kind, addr) && port <= found.ports.1;
         // Within the range, so it does not overflow.
@@ -132,7 +132,7 @@ impl Rules {
 
     /// What lookups rely on.
     fn sort(&mut self) {
-        self.forwards.sort_unstable_by_key(Forward::place);
+        self.forwards.sort_unstable_by_key(Forward::sort_key);
         let pools = self.pools.iter().map(|pool| pool.addresses);
         let forwards = self.forwards.iter().map(|forward| (forward.addr, forward.addr));
         let mut runs: Vec<(u32, u32)> = pools.chain(forwards).collect();

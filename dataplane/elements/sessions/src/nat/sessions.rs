@@ -18,8 +18,8 @@ use super::mapping::{Mapping, Mappings};
 use super::ports::{Asker, NoPort, Outside, Ports};
 use super::rules::Rules;
 use super::state::{
-    Endpoint, Fate, HAIRPIN, HOLDS_PERMIT, HOLDS_PORT, HOLDS_SOURCE, HOLDS_TARGET, INWARD, OUTWARD,
-    Side, State,
+    Endpoint, Fate, HAIRPIN, HOLDS_PERMIT, HOLDS_PORT, HOLDS_SOURCE, HOLDS_TARGET, INWARD,
+    NatSession, OUTWARD, Side,
 };
 
 reasons! {
@@ -113,11 +113,11 @@ impl Wanted {
         source: Endpoint,
         sides: [Side; 2],
         answers: &mut dyn Answers,
-    ) -> Result<State, NoAnswer> {
+    ) -> Result<NatSession, NoAnswer> {
         let Wanted { kind, tuple, target } = self;
         let target =
             target.map_or((tuple.dst, tuple.dst_port), |target| (target.addr, target.port));
-        let state = State::translating(*kind, tuple, (source, target), sides)
+        let state = NatSession::translating(*kind, tuple, (source, target), sides)
             .map_err(|_| NoAnswer::NoRoom)?;
         answers.publish(&state.words());
         answers.answer(&state.reply(*tuple))?;
@@ -129,7 +129,7 @@ impl Wanted {
         &self,
         source: Endpoint,
         answers: &mut dyn Answers,
-    ) -> Result<State, NoAnswer> {
+    ) -> Result<NatSession, NoAnswer> {
         let sides = if self.target.is_some() { [HAIRPIN, HAIRPIN] } else { [OUTWARD, INWARD] };
         self.offer(source, sides, answers)
     }
@@ -141,13 +141,13 @@ impl Translator {
         &mut self,
         (kind, tuple): (Kind, FiveTuple<u32>),
         answers: &mut dyn Answers,
-    ) -> Result<State, Bad> {
+    ) -> Result<NatSession, Bad> {
         let target = self.target(kind, &tuple);
         if target.is_none() && self.rules.is_outside(tuple.dst) {
-            return Ok(State::of_fate(Fate::Local, [OUTWARD, INWARD]));
+            return Ok(NatSession::of_fate(Fate::Local, [OUTWARD, INWARD]));
         }
         if target.is_some_and(|t| t.mapping.is_some()) && self.filter == Filter::AddressAndPort {
-            return Ok(State::of_fate(Fate::Filtered, [OUTWARD, INWARD]));
+            return Ok(NatSession::of_fate(Fate::Filtered, [OUTWARD, INWARD]));
         }
         let wanted = Wanted { kind, tuple, target };
         let mut state = match self.rules.source(tuple.src).ok_or(Bad::NoRule)?.pool {
@@ -170,16 +170,16 @@ impl Translator {
         &mut self,
         (kind, tuple): (Kind, FiveTuple<u32>),
         answers: &mut dyn Answers,
-    ) -> Result<State, Bad> {
+    ) -> Result<NatSession, Bad> {
         let Some(target) = self.target(kind, &tuple) else {
             if self.rules.keeps(tuple.dst) {
                 return Ok(self.kept([INWARD, OUTWARD], answers));
             }
-            return Ok(State::of_fate(Fate::Local, [INWARD, OUTWARD]));
+            return Ok(NatSession::of_fate(Fate::Local, [INWARD, OUTWARD]));
         };
         let wanted = Wanted { kind, tuple, target: Some(target) };
         if self.allow(&wanted, tuple.src).is_err() {
-            return Ok(State::of_fate(Fate::Filtered, [INWARD, OUTWARD]));
+            return Ok(NatSession::of_fate(Fate::Filtered, [INWARD, OUTWARD]));
         }
         let source = (tuple.src, tuple.src_port);
         let state = wanted.offer(source, [INWARD, OUTWARD], answers);
@@ -188,13 +188,13 @@ impl Translator {
         Ok(state)
     }
 
-    fn kept(&self, sides: [Side; 2], answers: &mut dyn Answers) -> State {
-        let state = State::of_fate(Fate::Keep, sides);
+    fn kept(&self, sides: [Side; 2], answers: &mut dyn Answers) -> NatSession {
+        let state = NatSession::of_fate(Fate::Keep, sides);
         answers.publish(&state.words());
         state
     }
 
-    fn hold_target(&mut self, target: Option<Target>, state: &mut State) {
+    fn hold_target(&mut self, target: Option<Target>, state: &mut NatSession) {
         state.tables = self.tables;
         self.created += 1;
         if let (Some(mappings), Some(Target { mapping: Some(at), .. })) =
@@ -213,8 +213,8 @@ impl Translator {
             return Some(Target { addr, port, mapping: None });
         }
         let mappings = self.mappings.as_ref().filter(|_| kind != Kind::Icmp)?;
-        let place = self.ports.place(tuple.dst, tuple.dst_port)?;
-        let at = mappings.find_outside(place, tuple.dst_port, kind)?;
+        let address_index = self.ports.address_index(tuple.dst, tuple.dst_port)?;
+        let at = mappings.find_outside(address_index, tuple.dst_port, kind)?;
         let mapping = mappings.get(at);
         Some(Target { addr: mapping.host, port: mapping.host_port, mapping: Some(at) })
     }
@@ -236,7 +236,7 @@ impl Translator {
         pool: usize,
         wanted: &Wanted,
         answers: &mut dyn Answers,
-    ) -> Result<State, Bad> {
+    ) -> Result<NatSession, Bad> {
         let FiveTuple { src: host, src_port: port, dst, .. } = wanted.tuple;
         let kind = wanted.kind;
         let known = self.mappings.as_ref().and_then(|m| m.find_inside(host, port, kind));
@@ -245,7 +245,7 @@ impl Translator {
             None => self.with_port(pool, wanted, answers)?,
         };
         let Some(mappings) = &mut self.mappings else {
-            state.source = outside.place;
+            state.source = outside.address_index;
             state.hold(HOLDS_PORT);
             self.list_embryonic(&mut state, (kind, outside), answers.session());
             return Ok(state);
@@ -256,12 +256,12 @@ impl Translator {
                 at
             }
             None => {
-                let Outside { place, port: outside_port, .. } = outside;
+                let Outside { address_index, port: outside_port, .. } = outside;
                 let mapping = Mapping {
                     host,
                     host_port: port,
                     port: outside_port,
-                    place,
+                    address_index,
                     uses: 1,
                     embryonic: 0,
                     kind: kind as u8,
@@ -285,13 +285,13 @@ impl Translator {
         at: u32,
         wanted: &Wanted,
         answers: &mut dyn Answers,
-    ) -> Result<(State, Outside), Bad> {
+    ) -> Result<(NatSession, Outside), Bad> {
         let mapping = *self.mappings.as_ref().ok_or(Bad::Full)?.get(at);
-        let addr = self.ports.addresses()[mapping.place as usize].addr;
+        let addr = self.ports.addresses()[mapping.address_index as usize].addr;
         self.allow(wanted, addr)?;
         let state = wanted.offer_outward((addr, mapping.port), answers);
         let state = state.map_err(|_| Bad::NoRoom)?;
-        Ok((state, Outside { place: mapping.place, addr, port: mapping.port }))
+        Ok((state, Outside { address_index: mapping.address_index, addr, port: mapping.port }))
     }
 
     /// With a port that is free.
@@ -300,7 +300,7 @@ impl Translator {
         pool: usize,
         wanted: &Wanted,
         answers: &mut dyn Answers,
-    ) -> Result<(State, Outside), Bad> {
+    ) -> Result<(NatSession, Outside), Bad> {
         let FiveTuple { src: host, src_port: port, .. } = wanted.tuple;
         let asker = Asker { host, kind: wanted.kind, port, now: self.now };
         let is_full = self.mappings.as_ref().is_some_and(|mappings| !mappings.has_room());
@@ -331,14 +331,14 @@ impl Translator {
             break;
         }
         for outside in refused.into_iter().flatten() {
-            self.ports.release((outside.place, outside.port), wanted.kind, self.now);
+            self.ports.release((outside.address_index, outside.port), wanted.kind, self.now);
         }
         found
     }
 
     /// What is not a packet of a translated session that came by its side's input.
     #[cold]
-    fn unusual(&self, packet: &mut Packet, session: &mut Session<'_, State>) -> Verdict {
+    fn unusual(&self, packet: &mut Packet, session: &mut Session<'_, NatSession>) -> Verdict {
         let state = *session.state;
         let side = state.side(session.direction);
         let Some(fate) = state.fate() else { return Verdict::drop(Bad::NoMapping) };
@@ -377,17 +377,17 @@ fn to(side: Side) -> Verdict {
 }
 
 impl PerSession for Translator {
-    type State = State;
+    type State = NatSession;
 
     fn open(
         &mut self,
         opening: &mut Opening<'_>,
         packet: &mut Packet,
-        state: &mut State,
+        state: &mut NatSession,
     ) -> Result<(), Reason> {
         if opening.direction == Direction::Reply {
             let words = opening.answers.published().ok_or(Bad::NoMapping)?;
-            *state = State::from_words(&words).ok_or(Bad::NoMapping)?;
+            *state = NatSession::from_words(&words).ok_or(Bad::NoMapping)?;
             return Ok(());
         }
         if opening.related {
@@ -400,7 +400,7 @@ impl PerSession for Translator {
                 Verdict::To(1) => [INWARD, OUTWARD],
                 Verdict::Drop(reason) => return Err(reason),
                 _ => {
-                    *state = State::of_fate(Fate::Local, [INWARD, OUTWARD]);
+                    *state = NatSession::of_fate(Fate::Local, [INWARD, OUTWARD]);
                     return Ok(());
                 }
             };
@@ -415,7 +415,7 @@ impl PerSession for Translator {
     }
 
     #[inline]
-    fn each(&mut self, packet: &mut Packet, session: &mut Session<'_, State>) -> Verdict {
+    fn each(&mut self, packet: &mut Packet, session: &mut Session<'_, NatSession>) -> Verdict {
         if session.state.ticket != 0 && session.life.phase() != Phase::New {
             self.unlist(session.state);
             session.state.ticket = 0;
@@ -455,7 +455,7 @@ impl PerSession for Translator {
         }
     }
 
-    fn close(&mut self, state: &State, _why: Ended) {
+    fn close(&mut self, state: &NatSession, _why: Ended) {
         let Some(kind) = state.kind() else { return };
         if state.tables != self.tables || !state.is_translated() {
             return;
@@ -477,7 +477,7 @@ impl PerSession for Translator {
             if let Some(mapping) = mappings.release(at)
                 && let Some(kind) = Kind::of_number(mapping.kind)
             {
-                self.ports.release((mapping.place, mapping.port), kind, self.now);
+                self.ports.release((mapping.address_index, mapping.port), kind, self.now);
             }
         }
     }
@@ -487,7 +487,8 @@ impl PerSession for Translator {
 pub(super) fn describe(mapping: &Mapping, ports: &Ports) -> String {
     let name = Kind::of_number(mapping.kind).map_or("", Kind::name);
     let host = Ipv4Addr::from_bits(mapping.host);
-    let addr = ports.addresses().get(mapping.place as usize).map_or(0, |address| address.addr);
+    let addr =
+        ports.addresses().get(mapping.address_index as usize).map_or(0, |address| address.addr);
     let addr = Ipv4Addr::from_bits(addr);
     format!("{name} {host}:{} {addr}:{} {}\n", mapping.host_port, mapping.port, mapping.uses)
 }

@@ -66,7 +66,7 @@ impl Side {
     Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable,
 )]
 #[repr(C)]
-pub(super) struct State {
+pub(super) struct NatSession {
     /// Source of forward packets.
     pub from: Translation,
     /// Their destination.
@@ -108,7 +108,7 @@ pub(super) const WORDS: usize = 4;
 /// Address and port.
 pub(super) type Endpoint = (u32, u16);
 
-impl State {
+impl NatSession {
     /// The state of a translated session that holds nothing yet: its first packet, the source and
     /// destination that this leaves with, and the sides of both directions.
     pub(super) fn translating(
@@ -116,22 +116,22 @@ impl State {
         tuple: &FiveTuple<u32>,
         (source, target): (Endpoint, Endpoint),
         sides: [Side; 2],
-    ) -> Result<State, Untranslatable> {
+    ) -> Result<NatSession, Untranslatable> {
         let ends = [(tuple.src, tuple.src_port), (tuple.dst, tuple.dst_port)];
         let (from_changes, to_changes) = (ends[0] != source, ends[1] != target);
-        Ok(State {
+        Ok(NatSession {
             from: Translation::new(kind.protocol(), ends[0], source)?,
             to: Translation::new(kind.protocol(), ends[1], target)?,
             ends: if from_changes { FROM } else { 0 } | if to_changes { TO } else { 0 },
             kind: kind as u8,
-            ..State::of_fate(Fate::Translate, sides)
+            ..NatSession::of_fate(Fate::Translate, sides)
         })
     }
 
     /// The state of a session that is not translated.
-    pub(super) fn of_fate(fate: Fate, sides: [Side; 2]) -> State {
+    pub(super) fn of_fate(fate: Fate, sides: [Side; 2]) -> NatSession {
         let sides = sides[0].packed() | sides[1].packed() << 2;
-        State { sides, fate: fate as u8, ..State::default() }
+        NatSession { sides, fate: fate as u8, ..NatSession::default() }
     }
 
     /// Whether its packets are translated.
@@ -236,19 +236,19 @@ impl State {
     }
 
     /// The state that such words tell of; it holds nothing, that is the other thread's.
-    pub(super) fn from_words(words: &[u64; WORDS]) -> Option<State> {
+    pub(super) fn from_words(words: &[u64; WORDS]) -> Option<NatSession> {
         let rest = words[0] as u16;
         let fate = Fate::of_number((rest & 15) as u8)?;
         let sides = (rest >> 4) as u8 & 15;
         let sides = [sides, sides >> 2].map(Side::unpacked);
         if fate != Fate::Translate {
-            return Some(State::of_fate(fate, sides));
+            return Some(NatSession::of_fate(fate, sides));
         }
         let kind = Kind::of_number((rest >> 8) as u8)?;
         let [source, leaves, target, goes] =
             words.map(|word| ((word >> 32) as u32, (word >> 16) as u16));
         let ((src, src_port), (dst, dst_port)) = (source, target);
         let tuple = FiveTuple { src, dst, src_port, dst_port, protocol: kind.protocol() };
-        State::translating(kind, &tuple, (leaves, goes), sides).ok()
+        NatSession::translating(kind, &tuple, (leaves, goes), sides).ok()
     }
 }

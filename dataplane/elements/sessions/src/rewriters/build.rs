@@ -233,7 +233,7 @@ fn keeper(args: &Args<'_>) -> Result<(Keeper, u32), ArgError> {
 }
 
 /// Where the replicas of a rewriter in several threads find each other's mappings.
-fn meeting(
+fn shared_flows(
     args: &Args<'_>,
     class: Class,
     keeper: &Keeper,
@@ -259,7 +259,7 @@ fn meeting(
     };
     let made: Arc<Result<Arc<SharedFlows>, SharedFlowsError>> = args.shared("meeting", make);
     match &*made {
-        Ok(meeting) => Ok(Some(Arc::clone(meeting))),
+        Ok(shared_flows) => Ok(Some(Arc::clone(shared_flows))),
         Err(error) => Err(args.error("MAPPING_CAPACITY", error).into()),
     }
 }
@@ -280,10 +280,10 @@ pub(super) fn build(args: &Args<'_>, class: Class) -> Result<Box<dyn Element>, A
     let reap_ns = i64::from(seconds(args, reap)?) * 1_000_000_000;
     let mut random = Secret::fresh();
     let seeds = [random.next_u64(), random.next_u64()];
-    let meeting = meeting(args, class, &keeper, capacity)?;
+    let shared_flows = shared_flows(args, class, &keeper, capacity)?;
     let store = matches!(keeper, Keeper::Own).then(|| {
         let mut store = Box::new(Store::new(capacity, owner.clone(), seeds));
-        meeting.into_iter().for_each(|meeting| store.share(meeting));
+        shared_flows.into_iter().for_each(|shared_flows| store.share(shared_flows));
         store
     });
     let texts = args.rest().map(|(_, text)| text.to_owned()).collect();

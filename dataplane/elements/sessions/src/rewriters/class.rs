@@ -13,7 +13,7 @@ use zerocopy::FromBytes;
 
 use crate::rewrite::{Ends, Ports};
 use crate::rewriters::pattern::Pattern;
-use crate::rewriters::store::{Key, Met};
+use crate::rewriters::store::{Key, Rewritten};
 
 /// A sort of rewriter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -194,18 +194,18 @@ impl Class {
 
     /// What is set in a packet.
     #[inline]
-    pub(super) fn ends(self, met: &Met) -> Ends {
-        let to = &met.to;
+    pub(super) fn ends(self, rewritten: &Rewritten) -> Ends {
+        let to = &rewritten.to;
         let (src, dst) = (Some(to.src), Some(to.dst));
         match self {
             Class::Ip | Class::Tcp | Class::Udp => {
                 Ends { src, dst, ports: Ports::Both(to.src_port, to.dst_port) }
             }
             Class::Pair => Ends { src, dst, ports: Ports::Keep },
-            Class::Address if met.is_reply => Ends { src: None, dst, ports: Ports::Keep },
+            Class::Address if rewritten.is_reply => Ends { src: None, dst, ports: Ports::Keep },
             Class::Address => Ends { src, dst: None, ports: Ports::Keep },
             Class::Ping => {
-                let ident = if met.is_reply { to.dst_port } else { to.src_port };
+                let ident = if rewritten.is_reply { to.dst_port } else { to.src_port };
                 Ends { src, dst, ports: Ports::Ident(ident) }
             }
         }
@@ -233,9 +233,9 @@ impl Class {
     /// What a packet tells of its mapping, from what was told before. Of a TCP segment those
     /// `flags` count; it tells nothing if there are none.
     #[inline]
-    pub(super) fn track(self, told: Option<(&Segment, u8)>, state: u8, is_reply: bool) -> u8 {
+    pub(super) fn track(self, words_of: Option<(&Segment, u8)>, state: u8, is_reply: bool) -> u8 {
         match self {
-            Class::Ip | Class::Tcp => match told {
+            Class::Ip | Class::Tcp => match words_of {
                 Some((segment, flags)) => track_tcp(segment, flags, state, is_reply),
                 None => track_packets(state, is_reply),
             },
@@ -282,24 +282,24 @@ pub(crate) struct Quoted {
 }
 
 #[inline]
-fn track_tcp(segment: &Segment, told: u8, mut state: u8, is_reply: bool) -> u8 {
-    if told == 0 {
+fn track_tcp(segment: &Segment, words_of: u8, mut state: u8, is_reply: bool) -> u8 {
+    if words_of == 0 {
         return state;
     }
     let has_payload = segment.len > 0;
     let shift = u8::from(is_reply);
-    if told & flags::RST != 0 {
+    if words_of & flags::RST != 0 {
         state |= BOTH_DONE;
-    } else if told & flags::FIN != 0 {
+    } else if words_of & flags::FIN != 0 {
         state |= FORWARD_DONE << shift;
-    } else if told & flags::SYN != 0 || has_payload {
+    } else if words_of & flags::SYN != 0 || has_payload {
         state &= !(FORWARD_DONE << shift);
     }
-    if told == flags::SYN && !is_reply {
+    if words_of == flags::SYN && !is_reply {
         state &= !(ANSWERED | ESTABLISHED);
     } else if is_reply {
         state |= ANSWERED;
-    } else if state & ANSWERED != 0 && told & flags::SYN == 0 {
+    } else if state & ANSWERED != 0 && words_of & flags::SYN == 0 {
         state |= ESTABLISHED;
     }
     if has_payload { state | FORWARD_DATA << shift } else { state }

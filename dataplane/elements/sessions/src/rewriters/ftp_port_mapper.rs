@@ -109,7 +109,7 @@ impl FtpPortMapper {
     fn rewrite(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Option<()> {
         let parts = Parts::of_tcp(packet).ok()?;
         let payload = packet.data().get(parts.payload..parts.end)?;
-        let (addr, port, place) = command(payload)?;
+        let (addr, port, heap_index) = command(payload)?;
         let payload_len = payload.len();
         if parts.is_ipv6 || packet.network_head::<20>()?[9] != TCP {
             return None;
@@ -130,12 +130,14 @@ impl FtpPortMapper {
         // Writing to a string cannot fail; it has room.
         let _ = write!(self.text, "{a},{b},{c},{d},{high},{low}");
         parts.trim(packet);
-        let len = parts.end - parts.network - place.len() + self.text.len();
-        let at = parts.payload + place.start;
-        if len > usize::from(u16::MAX) || !splice(packet, at, place.len(), self.text.as_bytes()) {
+        let len = parts.end - parts.network - heap_index.len() + self.text.len();
+        let at = parts.payload + heap_index.start;
+        if len > usize::from(u16::MAX)
+            || !splice(packet, at, heap_index.len(), self.text.as_bytes())
+        {
             return None;
         }
-        let more = self.text.len() as i32 - place.len() as i32;
+        let more = self.text.len() as i32 - heap_index.len() as i32;
         let transport = packet.transport_offset()?;
         let payload = transport + parts.payload - parts.transport;
         let network = packet.network_offset()?;
@@ -157,10 +159,10 @@ impl FtpPortMapper {
         let mut known = None;
         cx.visit(self.control.1, &mut |other, cx| {
             let Some(other) = other.downcast_mut::<Rewriter>() else { return };
-            let Some(way) = other.find_or_begin(cx, flow, None) else { return };
+            let Some(direction) = other.find_or_begin(cx, flow, None) else { return };
             let store = other.with(cx, |_, store| {
-                let met = store.peek(way)?;
-                Some((met.is_reply, store.sequences_of(way)?, met.anno))
+                let rewritten = store.peek(direction)?;
+                Some((rewritten.is_reply, store.sequences_of(direction)?, rewritten.anno))
             });
             known = store.flatten();
         });
@@ -173,13 +175,15 @@ impl FtpPortMapper {
         cx.visit(self.data.1, &mut |other, cx| {
             let Some(other) = other.downcast_mut::<Rewriter>() else { return };
             let Some(reduced) = other.class.reduced(flow) else { return };
-            let Some(way) = other.find_or_begin(cx, &reduced, Some(self.input)) else { return };
-            let met = other.with(cx, |_, store| {
-                *store.anno_mut(way)? = anno;
-                store.peek(way)
+            let Some(direction) = other.find_or_begin(cx, &reduced, Some(self.input)) else {
+                return;
+            };
+            let rewritten = other.with(cx, |_, store| {
+                *store.anno_mut(direction)? = anno;
+                store.peek(direction)
             });
             let keeps_port = reduced.protocol == 0;
-            let to = met.flatten().map(|met| met.to);
+            let to = rewritten.flatten().map(|rewritten| rewritten.to);
             mapped = to.map(|to| (to.src, if keeps_port { flow.src_port } else { to.src_port }));
         });
         mapped

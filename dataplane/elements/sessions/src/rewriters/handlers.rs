@@ -114,7 +114,13 @@ fn rule(this: &Rewriter, text: &str) -> Result<Rule, String> {
     let (names, shared) = (&this.names, &Shared::default());
     let rule = Rule::parse(
         text.trim(),
-        &Context { names, shared, outputs: this.outputs, place: String::new(), rank: this.rank },
+        &Context {
+            names,
+            shared,
+            outputs: this.outputs,
+            counter_scope: String::new(),
+            rank: this.rank,
+        },
     )?;
     let refused = rule.patterns().find_map(|pattern| this.class.refuses(pattern));
     refused.map_or(Ok(rule), |why| Err(why.to_owned()))
@@ -232,7 +238,7 @@ fn look_up(
         "udp_lookup" => &[UDP],
         _ => &[TCP, UDP, DCCP],
     };
-    let met = this.with(cx, |this, store| {
+    let rewritten = this.with(cx, |this, store| {
         let found = protocols.iter().find_map(|protocol| {
             let flow = FiveTuple { src, dst, src_port, dst_port, protocol: *protocol };
             store.find(&key_of(&flow, this.owner))
@@ -243,5 +249,5 @@ fn look_up(
         let [src, dst] = [to.src, to.dst].map(self::address);
         format!("{src} {} {dst} {}", to.src_port, to.dst_port)
     };
-    Ok(met.flatten().map_or_else(String::new, |met| shown(met.to)))
+    Ok(rewritten.flatten().map_or_else(String::new, |rewritten| shown(rewritten.to)))
 }

@@ -12,8 +12,8 @@ pub(super) struct Entry {
 }
 
 /// Told where each entry is, so that it can be found again.
-pub(super) trait Places {
-    fn set_place(&mut self, index: u32, place: u32);
+pub(super) trait HeapOwner {
+    fn set_heap_index(&mut self, index: u32, heap_index: u32);
 }
 
 /// Whether a time lies before another one, of two that are less than half the way round apart.
@@ -41,54 +41,54 @@ impl Heap {
         &self.0[..count.min(self.0.len())]
     }
 
-    pub(super) fn push(&mut self, entry: Entry, places: &mut impl Places) {
+    pub(super) fn push(&mut self, entry: Entry, places: &mut impl HeapOwner) {
         self.0.push(entry);
         self.rise(self.0.len() - 1, places);
     }
 
     /// The time of the entry at a place.
-    pub(super) fn at(&self, place: u32) -> Option<u32> {
-        self.0.get(place as usize).map(|entry| entry.at)
+    pub(super) fn at(&self, heap_index: u32) -> Option<u32> {
+        self.0.get(heap_index as usize).map(|entry| entry.at)
     }
 
     /// Gives the entry at a place another time.
-    pub(super) fn set(&mut self, place: u32, at: u32, places: &mut impl Places) {
-        let place = place as usize;
-        let earlier = is_before(at, self.0[place].at);
-        self.0[place].at = at;
-        if earlier { self.rise(place, places) } else { self.sink(place, places) }
+    pub(super) fn set(&mut self, heap_index: u32, at: u32, places: &mut impl HeapOwner) {
+        let heap_index = heap_index as usize;
+        let earlier = is_before(at, self.0[heap_index].at);
+        self.0[heap_index].at = at;
+        if earlier { self.rise(heap_index, places) } else { self.sink(heap_index, places) }
     }
 
     /// Takes the entry at a place out.
-    pub(super) fn remove(&mut self, place: u32, places: &mut impl Places) {
-        let place = place as usize;
+    pub(super) fn remove(&mut self, heap_index: u32, places: &mut impl HeapOwner) {
+        let heap_index = heap_index as usize;
         let Some(last) = self.0.pop() else { return };
-        let Some(gone) = self.0.get(place).copied() else { return };
-        self.0[place] = last;
+        let Some(gone) = self.0.get(heap_index).copied() else { return };
+        self.0[heap_index] = last;
         if is_before(last.at, gone.at) {
-            self.rise(place, places);
+            self.rise(heap_index, places);
         } else {
-            self.sink(place, places);
+            self.sink(heap_index, places);
         }
     }
 
-    fn rise(&mut self, mut place: usize, places: &mut impl Places) {
-        let entry = self.0[place];
-        while place > 0 {
-            let above = (place - 1) / 2;
+    fn rise(&mut self, mut heap_index: usize, places: &mut impl HeapOwner) {
+        let entry = self.0[heap_index];
+        while heap_index > 0 {
+            let above = (heap_index - 1) / 2;
             if !is_before(entry.at, self.0[above].at) {
                 break;
             }
-            self.put(place, self.0[above], places);
-            place = above;
+            self.put(heap_index, self.0[above], places);
+            heap_index = above;
         }
-        self.put(place, entry, places);
+        self.put(heap_index, entry, places);
     }
 
-    fn sink(&mut self, mut place: usize, places: &mut impl Places) {
-        let entry = self.0[place];
+    fn sink(&mut self, mut heap_index: usize, places: &mut impl HeapOwner) {
+        let entry = self.0[heap_index];
         loop {
-            let mut below = place * 2 + 1;
+            let mut below = heap_index * 2 + 1;
             let Some(left) = self.0.get(below) else { break };
             if self.0.get(below + 1).is_some_and(|right| is_before(right.at, left.at)) {
                 below += 1;
@@ -96,15 +96,15 @@ impl Heap {
             if !is_before(self.0[below].at, entry.at) {
                 break;
             }
-            self.put(place, self.0[below], places);
-            place = below;
+            self.put(heap_index, self.0[below], places);
+            heap_index = below;
         }
-        self.put(place, entry, places);
+        self.put(heap_index, entry, places);
     }
 
-    fn put(&mut self, place: usize, entry: Entry, places: &mut impl Places) {
-        self.0[place] = entry;
-        places.set_place(entry.index, place as u32);
+    fn put(&mut self, heap_index: usize, entry: Entry, places: &mut impl HeapOwner) {
+        self.0[heap_index] = entry;
+        places.set_heap_index(entry.index, heap_index as u32);
     }
 }
 
@@ -116,9 +116,9 @@ mod tests {
 
     use super::*;
 
-    impl Places for HashMap<u32, u32> {
-        fn set_place(&mut self, index: u32, place: u32) {
-            self.insert(index, place);
+    impl HeapOwner for HashMap<u32, u32> {
+        fn set_heap_index(&mut self, index: u32, heap_index: u32) {
+            self.insert(index, heap_index);
         }
     }
 

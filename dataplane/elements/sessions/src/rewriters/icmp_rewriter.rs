@@ -17,7 +17,7 @@ use crate::rewrite::{End, Ends, Ports, translate_quoted};
 use crate::rewriters::build;
 use crate::rewriters::class::Quoted;
 use crate::rewriters::rewriter::Rewriter;
-use crate::rewriters::store::Met;
+use crate::rewriters::store::Rewritten;
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -145,15 +145,19 @@ pub(super) fn set_back(packet: &mut Packet, was: &Quoted, answer: &Ends) -> Opti
 
 impl IcmpRewriter {
     /// What the first rewriter that knows the quoted packet says, and the output.
-    fn ask(&self, cx: &mut Cx<'_>, quoted: &Quoted) -> Option<(Ends, Met, usize)> {
+    fn ask(&self, cx: &mut Cx<'_>, quoted: &Quoted) -> Option<(Ends, Rewritten, usize)> {
         self.maps.iter().find_map(|map| {
             let mut found = None;
             cx.visit(map.node, &mut |other, cx| {
                 let other = other.downcast_mut::<Rewriter>();
                 found = other.and_then(|other| other.answer_to(cx, quoted));
             });
-            let (ends, met) = found?;
-            Some((ends, met, map.offset.map_or(0, |offset| offset + usize::from(met.output))))
+            let (ends, rewritten) = found?;
+            Some((
+                ends,
+                rewritten,
+                map.offset.map_or(0, |offset| offset + usize::from(rewritten.output)),
+            ))
         })
     }
 
@@ -166,7 +170,7 @@ impl IcmpRewriter {
         };
         let quoted = quoted(packet.transport());
         let found = quoted.and_then(|quoted| Some((quoted, self.ask(cx, &quoted)?)));
-        let Some((quoted, (ends, met, output))) = found else {
+        let Some((quoted, (ends, rewritten, output))) = found else {
             return Verdict::reject(1, Bad::NotRewritten);
         };
         if set_back(packet, &quoted, &ends).is_none() {
@@ -182,8 +186,8 @@ impl IcmpRewriter {
                 packet.set_dst_ip(to.to_be_bytes());
             }
         }
-        if let (true, Some(anno)) = (met.is_reply, self.reply_anno) {
-            packet.set_anno_number(anno, met.anno.into());
+        if let (true, Some(anno)) = (rewritten.is_reply, self.reply_anno) {
+            packet.set_anno_number(anno, rewritten.anno.into());
         }
         Verdict::To(output)
     }

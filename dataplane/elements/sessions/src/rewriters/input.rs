@@ -46,7 +46,7 @@ pub(super) struct Context<'a> {
     /// Outputs of the rewriter.
     pub outputs: usize,
     /// Under what name counters of patterns without one are shared by replicas.
-    pub place: String,
+    pub counter_scope: String,
     /// Number of the thread among those that reach the rewriter.
     pub rank: usize,
 }
@@ -54,15 +54,15 @@ pub(super) struct Context<'a> {
 impl<'a> Context<'a> {
     /// That of an input of an element which is being built.
     pub(super) fn of(args: &Args<'a>, names: &'a Names, input: usize) -> Context<'a> {
-        let place = format!("{}#{input}", args.name());
+        let counter_scope = format!("{}#{input}", args.name());
         let env = args.env();
-        Context { names, shared: env.shared, outputs: env.outputs, place, rank: env.rank }
+        Context { names, shared: env.shared, outputs: env.outputs, counter_scope, rank: env.rank }
     }
 
     /// The same for the patterns of a mapper.
     pub(super) fn within(&self, owner: &str, at: usize) -> Context<'a> {
         let Context { names, shared, outputs, rank, .. } = *self;
-        Context { names, shared, outputs, place: format!("{owner}#{at}"), rank }
+        Context { names, shared, outputs, counter_scope: format!("{owner}#{at}"), rank }
     }
 
     /// A pattern of one word (its name) or several.
@@ -71,7 +71,7 @@ impl<'a> Context<'a> {
     /// What is wrong with it.
     pub(super) fn pattern(&self, words: &[&str]) -> Result<Pattern, String> {
         let [name] = words else {
-            let next = self.shared.get(&self.place, "pattern", Default::default);
+            let next = self.shared.get(&self.counter_scope, "pattern", Default::default);
             return Pattern::parse(words, self.names, next.unwrap_or_default());
         };
         let declared = self.names.pattern(name);
@@ -232,8 +232,9 @@ mod tests {
     #[test]
     fn specifications_are_read_and_shown() {
         let (names, shared) = (Names::default(), Shared::default());
-        let place = "rw#0".to_owned();
-        let context = Context { names: &names, shared: &shared, outputs: 2, place, rank: 0 };
+        let counter_scope = "rw#0".to_owned();
+        let context =
+            Context { names: &names, shared: &shared, outputs: 2, counter_scope, rank: 0 };
         let parse = |text: &str| Rule::parse(text, &context);
         for (text, shown) in [
             ("drop", "<drop>"),

@@ -15,7 +15,7 @@ use crate::rewrite::{Ends, set_ends};
 use crate::rewriters::class::{Class, NO_KEY, Quoted};
 use crate::rewriters::handlers;
 use crate::rewriters::input::{Decision, Rule};
-use crate::rewriters::store::{Key, Met, New, Owner, Store, Way, key_of, ticks};
+use crate::rewriters::store::{FlowDirection, Key, New, Owner, Rewritten, Store, key_of, ticks};
 use thruway_elements_support::random::Secret;
 
 reasons! {
@@ -126,12 +126,12 @@ impl Working<'_> {
     /// A packet, with what was found by its key.
     #[inline]
     fn one(&mut self, packet: &mut Packet, key: &Key, found: Found) -> Verdict {
-        let way = match self.store.is_changed {
-            false => self.store.way(found),
+        let direction = match self.store.is_changed {
+            false => self.store.direction(found),
             true => self.store.find(key),
         };
-        match way {
-            Some(way) => self.pass(packet, way, false),
+        match direction {
+            Some(direction) => self.pass(packet, direction, false),
             None => self.other(packet, key),
         }
     }
@@ -149,15 +149,15 @@ impl Working<'_> {
         let known = known
             .or_else(|| adopt(self.store, class, &flow, (owner, now)))
             .or_else(|| adopt(self.store, class, &reply?, (owner, now)));
-        if let Some(way) = known {
-            return self.pass(packet, way, false);
+        if let Some(direction) = known {
+            return self.pass(packet, direction, false);
         }
         if !class.begins(&flow) {
             return self.without(Bad::NoMapping);
         }
         let anno = self.annos.reply.map_or(0, |anno| packet.anno_number(anno) as u8);
         match begin(self, &flow, anno) {
-            Ok(way) => self.pass(packet, way, true),
+            Ok(direction) => self.pass(packet, direction, true),
             Err(verdict) => verdict,
         }
     }
@@ -172,37 +172,37 @@ impl Working<'_> {
 
     /// A packet of a mapping.
     #[inline]
-    fn pass(&mut self, packet: &mut Packet, way: Way, is_first: bool) -> Verdict {
+    fn pass(&mut self, packet: &mut Packet, direction: FlowDirection, is_first: bool) -> Verdict {
         let class = self.class;
         let segment = class.segment(packet);
         let track = |state, is_reply, flags| {
             class.track(segment.as_ref().map(|segment| (segment, flags)), state, is_reply)
         };
         let packet_is = (segment.as_ref(), is_first);
-        let Some(met) = self.store.meet(way, self.now, packet_is, track) else {
+        let Some(rewritten) = self.store.meet(direction, self.now, packet_is, track) else {
             return Verdict::drop(Bad::Failed);
         };
-        let ends = class.ends(&met);
-        if set_ends(packet, &ends, met.ip, met.transport).is_err() {
+        let ends = class.ends(&rewritten);
+        if set_ends(packet, &ends, rewritten.ip, rewritten.transport).is_err() {
             return Verdict::drop(Bad::NoFlow);
         }
         if let Some(dst) = ends.dst.filter(|_| self.annos.dst) {
             packet.set_dst_ip(dst.to_be_bytes());
         }
-        self.annotate(packet, way, &met);
-        to(usize::from(met.output))
+        self.annotate(packet, direction, &rewritten);
+        to(usize::from(rewritten.output))
     }
 
     #[inline]
-    fn annotate(&mut self, packet: &mut Packet, way: Way, met: &Met) {
-        if let (true, Some(anno)) = (met.is_reply, self.annos.reply) {
-            packet.set_anno_number(anno, met.anno.into());
+    fn annotate(&mut self, packet: &mut Packet, direction: FlowDirection, rewritten: &Rewritten) {
+        if let (true, Some(anno)) = (rewritten.is_reply, self.annos.reply) {
+            packet.set_anno_number(anno, rewritten.anno.into());
         }
         if self.annos.aggregate {
-            packet.set_anno_number(Anno::AGGREGATE, way.index);
+            packet.set_anno_number(Anno::AGGREGATE, direction.index);
         }
-        if let Some(number) = met.sequences {
-            self.store.sequences.apply(number, met.is_reply, packet);
+        if let Some(number) = rewritten.sequences {
+            self.store.sequences.apply(number, rewritten.is_reply, packet);
         }
     }
 }
@@ -219,7 +219,7 @@ fn adopt(
     class: Class,
     flow: &FiveTuple<u32>,
     (owner, now): (u16, u32),
-) -> Option<Way> {
+) -> Option<FlowDirection> {
     let (record, mut new) = store.known_elsewhere(flow, owner)?;
     (new.ip, new.transport) = class.deltas(&new.flow, &new.rewritten);
     store.begin(&new, Some(record), now).ok()?;
@@ -265,7 +265,11 @@ impl Scarce<'_> {
 }
 
 /// Makes a mapping for a flow, if the input says so.
-fn begin(work: &mut Working<'_>, flow: &FiveTuple<u32>, anno: u8) -> Result<Way, Verdict> {
+fn begin(
+    work: &mut Working<'_>,
+    flow: &FiveTuple<u32>,
+    anno: u8,
+) -> Result<FlowDirection, Verdict> {
     let (class, owner) = (work.class, work.owner);
     let mut scarce = Scarce { store: work.store, class, owner, now: work.now, looks: 0, idle: 0 };
     let decision = match scarce.decide(work.input, flow, work.random) {
@@ -322,7 +326,7 @@ impl Rewriter {
         cx: &mut Cx<'_>,
         flow: &FiveTuple<u32>,
         input: Option<usize>,
-    ) -> Option<Way> {
+    ) -> Option<FlowDirection> {
         let now = ticks(cx.now());
         self.with(cx, |this, store| {
             let known = store.find(&key_of(flow, this.owner));
@@ -346,7 +350,11 @@ impl Rewriter {
     }
 
     /// What an answer to the packet that an ICMP error quotes would become, if a mapping knows it.
-    pub(super) fn answer_to(&mut self, cx: &mut Cx<'_>, quoted: &Quoted) -> Option<(Ends, Met)> {
+    pub(super) fn answer_to(
+        &mut self,
+        cx: &mut Cx<'_>,
+        quoted: &Quoted,
+    ) -> Option<(Ends, Rewritten)> {
         let back = self.class.quoted_back(quoted)?;
         let now = ticks(cx.now());
         self.with(cx, |this, store| {
@@ -356,9 +364,9 @@ impl Rewriter {
             let here = |flow: &FiveTuple<u32>| store.find(&key_of(flow, owner));
             let known = flows.iter().flatten().find_map(here);
             let mut elsewhere = flows.iter().flatten();
-            let way = known
+            let direction = known
                 .or_else(|| elsewhere.find_map(|flow| adopt(store, class, flow, (owner, now))))?;
-            store.peek(way).map(|met| (class.ends(&met), met))
+            store.peek(direction).map(|rewritten| (class.ends(&rewritten), rewritten))
         })?
     }
 

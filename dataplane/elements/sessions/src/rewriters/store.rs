@@ -22,7 +22,7 @@ use thruway_wire::flow::FiveTuple;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::rewriters::class::is_done;
-use crate::rewriters::heap::{Entry, Heap, Places, is_before};
+use crate::rewriters::heap::{Entry, Heap, HeapOwner, is_before};
 use crate::rewriters::input::Outputs;
 use crate::rewriters::sequence::Sequences;
 
@@ -35,7 +35,7 @@ pub(super) const CAPACITY_MAX: u32 = 1 << 25;
 /// Entries of heaps that are looked at for one new mapping.
 const STEPS_MAX: usize = 64;
 
-/// Of [`Mapping::place`]: it is among those that are guaranteed.
+/// Of [`Mapping::heap_index`]: it is among those that are guaranteed.
 const GUARANTEED: u32 = 1 << 31;
 
 /// Key of the table: source, destination, ports, protocol and owner.
@@ -81,11 +81,11 @@ pub(super) fn ticks_of(seconds: u32) -> u32 {
 #[repr(C)]
 pub(super) struct Mapping {
     /// Place in its heap, and [`GUARANTEED`].
-    place: u32,
+    heap_index: u32,
     /// Changes of sequence numbers and 1, where there are any.
     pub sequences: u32,
     /// Record of the rendezvous and 1, where other threads know it.
-    pub meeting: u32,
+    pub shared_flows: u32,
     forward: u16,
     reply: u16,
     /// From the original to the rewritten addresses: for the IP header's checksum.
@@ -143,18 +143,18 @@ pub(super) struct New {
 
 /// One direction of a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Way {
+pub(super) struct FlowDirection {
     pub index: u32,
     /// It is that of the replies.
     pub is_reply: bool,
 }
 
-impl Places for Pool {
+impl HeapOwner for Pool {
     #[inline]
-    fn set_place(&mut self, index: u32, place: u32) {
+    fn set_heap_index(&mut self, index: u32, heap_index: u32) {
         let scratch = self.scratch_mut(index);
         if let Ok(mapping) = Mapping::mut_from_bytes(scratch) {
-            mapping.place = mapping.place & GUARANTEED | place;
+            mapping.heap_index = mapping.heap_index & GUARANTEED | heap_index;
         }
     }
 }
@@ -168,7 +168,7 @@ pub(super) struct Store {
     pub sequences: Sequences,
     capacity: u32,
     /// Where other threads' mappings are known.
-    meeting: Option<Arc<SharedFlows>>,
+    shared_flows: Option<Arc<SharedFlows>>,
     /// Mappings were made or ended since somebody set it.
     pub is_changed: bool,
 }
@@ -192,7 +192,7 @@ impl Store {
             owners: vec![owner],
             sequences: Sequences::default(),
             capacity,
-            meeting: None,
+            shared_flows: None,
             is_changed: false,
         }
     }
@@ -224,15 +224,15 @@ impl Store {
 
     /// Looks one key up.
     #[inline]
-    pub(super) fn find(&self, key: &Key) -> Option<Way> {
-        self.way(self.pool.find(key))
+    pub(super) fn find(&self, key: &Key) -> Option<FlowDirection> {
+        self.direction(self.pool.find(key))
     }
 
     /// What was found.
     #[inline]
-    pub(super) fn way(&self, found: Found) -> Option<Way> {
+    pub(super) fn direction(&self, found: Found) -> Option<FlowDirection> {
         let index = found.index()?;
-        Some(Way { index, is_reply: found.is_alias() })
+        Some(FlowDirection { index, is_reply: found.is_alias() })
     }
 
     /// A packet meets a mapping: what it becomes. `track` says what the packet tells, from what was
@@ -241,50 +241,50 @@ impl Store {
     #[inline(always)]
     pub(super) fn meet(
         &mut self,
-        way: Way,
+        direction: FlowDirection,
         now: u32,
         (segment, is_first): (Option<&Segment>, bool),
         track: impl Fn(u8, bool, u8) -> u8,
-    ) -> Option<Met> {
-        let (head, words, scratch) = self.pool.whole_mut(way.index);
+    ) -> Option<Rewritten> {
+        let (head, words, scratch) = self.pool.whole_mut(direction.index);
         let mapping = Mapping::mut_from_bytes(scratch).ok()?;
         let last = *words.get(3)?;
-        let is_reply = (way.is_reply || mapping.is_own_reply != 0) && !is_first;
-        let met = met(words, way, is_reply, mapping)?;
+        let is_reply = (direction.is_reply || mapping.is_own_reply != 0) && !is_first;
+        let rewritten = rewritten(words, direction, is_reply, mapping)?;
         head.seen = now;
         let before = head.state;
-        let after = match mapping.meeting {
+        let after = match mapping.shared_flows {
             0 => {
-                let told = |segment| believed(&mut mapping.sides, before, is_reply, segment);
-                track(before, is_reply, segment.map_or(0, told))
+                let words_of = |segment| believed(&mut mapping.sides, before, is_reply, segment);
+                track(before, is_reply, segment.map_or(0, words_of))
             }
             record => {
-                let told = |state, flags| track(state, is_reply, flags);
+                let words_of = |state, flags| track(state, is_reply, flags);
                 let packet = (segment, is_reply, now);
-                sharing::tell(self.meeting.as_ref(), record, packet, told)
+                sharing::publish(self.shared_flows.as_ref(), record, packet, words_of)
             }
         };
         if before != after {
             head.state = after;
             let limits = &self.owners.get(owner_of(last))?.limits(last).by_state;
             let shorter = limits[usize::from(after & 15)] < limits[usize::from(before & 15)];
-            if shorter && mapping.place & GUARANTEED == 0 {
-                self.hasten(way.index);
+            if shorter && mapping.heap_index & GUARANTEED == 0 {
+                self.hasten(direction.index);
             }
         }
-        Some(met)
+        Some(rewritten)
     }
 
     /// The same, and nobody learns of it.
-    pub(super) fn peek(&mut self, way: Way) -> Option<Met> {
-        let (_, words, scratch) = self.pool.whole_mut(way.index);
+    pub(super) fn peek(&mut self, direction: FlowDirection) -> Option<Rewritten> {
+        let (_, words, scratch) = self.pool.whole_mut(direction.index);
         let mapping = Mapping::mut_from_bytes(scratch).ok()?;
-        met(words, way, way.is_reply || mapping.is_own_reply != 0, mapping)
+        rewritten(words, direction, direction.is_reply || mapping.is_own_reply != 0, mapping)
     }
 
     /// Number of the mapping's changes of sequence numbers, made if there is none.
-    pub(super) fn sequences_of(&mut self, way: Way) -> Option<u32> {
-        let mapping = Mapping::mut_from_bytes(self.pool.scratch_mut(way.index)).ok()?;
+    pub(super) fn sequences_of(&mut self, direction: FlowDirection) -> Option<u32> {
+        let mapping = Mapping::mut_from_bytes(self.pool.scratch_mut(direction.index)).ok()?;
         if mapping.sequences == 0 {
             mapping.sequences = self.sequences.acquire()? + 1;
         }
@@ -292,8 +292,8 @@ impl Store {
     }
 
     /// What replies get in their annotation.
-    pub(super) fn anno_mut(&mut self, way: Way) -> Option<&mut u8> {
-        Some(&mut Mapping::mut_from_bytes(self.pool.scratch_mut(way.index)).ok()?.anno)
+    pub(super) fn anno_mut(&mut self, direction: FlowDirection) -> Option<&mut u8> {
+        Some(&mut Mapping::mut_from_bytes(self.pool.scratch_mut(direction.index)).ok()?.anno)
     }
 
     /// Makes a mapping, or one that another thread has made and that is `known` as this record. A
@@ -307,17 +307,17 @@ impl Store {
         new: &New,
         known: Option<RecordId>,
         now: u32,
-    ) -> Result<Way, NoRoom> {
+    ) -> Result<FlowDirection, NoRoom> {
         let reply = key_of(&new.rewritten.reversed(), new.owner);
         let made = self.make_room(new, &reply, now);
-        let meeting = match (known, made) {
+        let shared_flows = match (known, made) {
             (Some(record), _) => record.index() + 1,
-            (None, Ok(())) => self.tell_new(new, &reply, now)?,
+            (None, Ok(())) => self.publish_new(new, &reply, now)?,
             (None, Err(no_room)) => return Err(no_room),
         };
-        let entered = made.and_then(|()| self.enter(new, &reply, meeting, now));
+        let entered = made.and_then(|()| self.enter(new, &reply, shared_flows, now));
         if entered.is_err() {
-            self.leave(meeting);
+            self.leave(shared_flows);
         }
         entered
     }
@@ -345,7 +345,13 @@ impl Store {
     }
 
     /// Enters a new mapping.
-    fn enter(&mut self, new: &New, reply: &Key, meeting: u32, now: u32) -> Result<Way, NoRoom> {
+    fn enter(
+        &mut self,
+        new: &New,
+        reply: &Key,
+        shared_flows: u32,
+        now: u32,
+    ) -> Result<FlowDirection, NoRoom> {
         let key = key_of(&new.flow, new.owner);
         let owner = self.owners.get(usize::from(new.owner)).ok_or(NoRoom)?;
         let limits = *owner.limits(key[3]);
@@ -358,9 +364,9 @@ impl Store {
         let (head, _, scratch) = self.pool.whole_mut(index);
         (head.seen, head.leaf) = (now, new.input);
         let mapping = Mapping {
-            place: if is_guaranteed { GUARANTEED } else { 0 },
+            heap_index: if is_guaranteed { GUARANTEED } else { 0 },
             sequences: 0,
-            meeting,
+            shared_flows,
             forward: new.outputs.forward,
             reply: new.outputs.reply,
             ip: new.ip,
@@ -382,7 +388,7 @@ impl Store {
             *count += 1;
         }
         self.is_changed = true;
-        Ok(Way { index, is_reply: false })
+        Ok(FlowDirection { index, is_reply: false })
     }
 
     fn count_mut(&mut self, owner: usize, input: u16) -> Option<&mut u32> {
@@ -397,15 +403,15 @@ impl Store {
         }
         let (owner, input) = (owner_of(self.pool.key(index)[3]), self.pool.head(index).leaf);
         if let Ok(mapping) = Mapping::read_from_bytes(self.pool.scratch(index)) {
-            let heap = match mapping.place & GUARANTEED {
+            let heap = match mapping.heap_index & GUARANTEED {
                 0 => &mut self.others,
                 _ => &mut self.guaranteed,
             };
-            heap.remove(mapping.place & !GUARANTEED, &mut self.pool);
+            heap.remove(mapping.heap_index & !GUARANTEED, &mut self.pool);
             if let Some(sequences) = mapping.sequences.checked_sub(1) {
                 self.sequences.release(sequences);
             }
-            self.leave(mapping.meeting);
+            self.leave(mapping.shared_flows);
         }
         if let Some(count) = self.count_mut(owner, input) {
             *count = count.saturating_sub(1);
@@ -445,7 +451,7 @@ pub(super) struct NoRoom;
 
 /// What becomes of a packet of a mapping.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Met {
+pub(super) struct Rewritten {
     pub to: FiveTuple<u32>,
     pub is_reply: bool,
     pub output: u16,
@@ -463,10 +469,15 @@ fn owner_of(last: u32) -> usize {
 /// What a direction's flow becomes: that of the other direction, turned round. `words` are those of
 /// the record.
 #[inline(always)]
-fn met(words: &[u32], way: Way, is_reply: bool, mapping: &Mapping) -> Option<Met> {
+fn rewritten(
+    words: &[u32],
+    direction: FlowDirection,
+    is_reply: bool,
+    mapping: &Mapping,
+) -> Option<Rewritten> {
     let (key, alias) = words.split_at_checked(4)?;
-    let other = if way.is_reply || mapping.is_own_reply != 0 { key } else { alias };
-    Some(Met {
+    let other = if direction.is_reply || mapping.is_own_reply != 0 { key } else { alias };
+    Some(Rewritten {
         to: flow_of(other, key[3]).reversed(),
         is_reply,
         output: if is_reply { mapping.reply } else { mapping.forward },

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 
 use thruway_flow::Ended;
 
-use super::record::{Record, Way};
+use super::record::{DirectionCounts, Record};
 
 /// Largest message: with UDP and IPv6 headers it fits the usual MTU of 1,500 bytes (RFC 7011
 /// section 10.3.3: a message that is fragmented may be lost whole).
@@ -40,7 +40,7 @@ const OF_BOTH: [(u16, u16); 4] = [
 const ADDRESSES_V4: [(u16, u16); 2] = [(8, 4), (12, 4)]; // sourceIPv4Address, destination...
 const ADDRESSES_V6: [(u16, u16); 2] = [(27, 16), (28, 16)];
 /// Of each direction.
-const OF_WAY: [(u16, u16); 5] = [
+const OF_DIRECTION: [(u16, u16); 5] = [
     (152, 8), // flowStartMilliseconds
     (153, 8), // flowEndMilliseconds
     (2, 8),   // packetDeltaCount
@@ -49,7 +49,7 @@ const OF_WAY: [(u16, u16); 5] = [
 ];
 
 fn record_len(addresses: &[(u16, u16); 2]) -> usize {
-    let fields = addresses.iter().chain(&OF_BOTH).chain(&OF_WAY).chain(&OF_WAY);
+    let fields = addresses.iter().chain(&OF_BOTH).chain(&OF_DIRECTION).chain(&OF_DIRECTION);
     fields.map(|(_, len)| usize::from(*len)).sum()
 }
 
@@ -67,19 +67,19 @@ pub(super) struct Exporter {
     /// Where the open set begins, and its template.
     set: Option<(usize, u16)>,
     /// When templates were last in a message.
-    told_templates: Option<i64>,
+    sent_templates: Option<i64>,
 }
 
 impl Exporter {
     /// For an observation domain (RFC 7011 section 2).
     pub(super) fn new(domain: u32) -> Exporter {
         let message = Vec::with_capacity(MESSAGE_MAX);
-        Exporter { domain, sequence: 0, count: 0, message, set: None, told_templates: None }
+        Exporter { domain, sequence: 0, count: 0, message, set: None, sent_templates: None }
     }
 
     /// Adds a record; hands finished messages, and how many records they have, to `send`.
     pub(super) fn add(&mut self, record: &Record, now: i64, send: &mut Send<'_>) {
-        let (template, addresses) = match record.who.src {
+        let (template, addresses) = match record.endpoints.src {
             IpAddr::V4(_) => (TEMPLATE_V4, &ADDRESSES_V4),
             IpAddr::V6(_) => (TEMPLATE_V6, &ADDRESSES_V6),
         };
@@ -125,9 +125,9 @@ impl Exporter {
         self.message.extend([0; 6]); // length and time, when it is finished
         self.message.extend(self.sequence.to_be_bytes());
         self.message.extend(self.domain.to_be_bytes());
-        let due = self.told_templates.is_none_or(|at| now - at >= TEMPLATES_EVERY_NS || now < at);
+        let due = self.sent_templates.is_none_or(|at| now - at >= TEMPLATES_EVERY_NS || now < at);
         if due {
-            self.told_templates = Some(now);
+            self.sent_templates = Some(now);
             self.open_set(TEMPLATE_SET);
             self.put_template(TEMPLATE_V4, &ADDRESSES_V4);
             self.put_template(TEMPLATE_V6, &ADDRESSES_V6);
@@ -150,12 +150,12 @@ impl Exporter {
     /// Template record (RFC 7011 section 3.4.1).
     fn put_template(&mut self, id: u16, addresses: &[(u16, u16); 2]) {
         self.put_u16(id);
-        self.put_u16((addresses.len() + OF_BOTH.len() + 2 * OF_WAY.len()) as u16);
-        for (element, len) in addresses.iter().chain(&OF_BOTH).chain(&OF_WAY) {
+        self.put_u16((addresses.len() + OF_BOTH.len() + 2 * OF_DIRECTION.len()) as u16);
+        for (element, len) in addresses.iter().chain(&OF_BOTH).chain(&OF_DIRECTION) {
             self.put_u16(*element);
             self.put_u16(*len);
         }
-        for (element, len) in &OF_WAY {
+        for (element, len) in &OF_DIRECTION {
             self.put_u16(*element | ENTERPRISE);
             self.put_u16(*len);
             self.message.extend(REVERSE_PEN.to_be_bytes());
@@ -164,26 +164,26 @@ impl Exporter {
 
     /// Data record, in the template's order.
     fn put(&mut self, record: &Record) {
-        let who = &record.who;
-        for addr in [who.src, who.dst] {
+        let endpoints = &record.endpoints;
+        for addr in [endpoints.src, endpoints.dst] {
             match addr {
                 IpAddr::V4(addr) => self.message.extend(addr.octets()),
                 IpAddr::V6(addr) => self.message.extend(addr.octets()),
             }
         }
-        self.message.push(who.protocol);
-        self.put_u16(who.src_port);
-        self.put_u16(who.dst_port);
+        self.message.push(endpoints.protocol);
+        self.put_u16(endpoints.src_port);
+        self.put_u16(endpoints.dst_port);
         self.message.push(end_reason(record.ended));
-        record.paths.iter().for_each(|way| self.put_way(way));
+        record.paths.iter().for_each(|direction| self.put_direction(direction));
     }
 
-    fn put_way(&mut self, way: &Way) {
+    fn put_direction(&mut self, direction: &DirectionCounts) {
         let ms = |ns: i64| (ns.max(0) / 1_000_000) as u64;
-        for value in [ms(way.first), ms(way.last), way.packets, way.bytes] {
+        for value in [ms(direction.first), ms(direction.last), direction.packets, direction.bytes] {
             self.message.extend(value.to_be_bytes());
         }
-        self.message.push(way.flags);
+        self.message.push(direction.flags);
     }
 }
 

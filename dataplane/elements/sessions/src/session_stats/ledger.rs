@@ -8,7 +8,7 @@ use thruway_flow::{Ended, SessionDef};
 use thruway_packet::Packet;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::record::{Record, Way, Who};
+use super::record::{DirectionCounts, Endpoints, Record};
 use crate::ip_len::ip_len;
 
 /// State of a session: what a packet changes. The rest is in [`Ledger::origins`].
@@ -32,7 +32,7 @@ pub(super) struct Counters {
 /// What is written once for each session, or for each record of it.
 #[derive(Clone, Copy, Debug)]
 struct Origin {
-    who: Who,
+    endpoints: Endpoints,
     first: [i64; 2],
     /// The protocol has ended it; the flow manager keeps it a little longer for late packets.
     is_closed: bool,
@@ -180,10 +180,10 @@ impl Ledger {
 
     /// The first packet of a direction since the last record.
     #[cold]
-    fn begin_way(&mut self, state: &Counters, way: usize) {
+    fn begin_direction(&mut self, state: &Counters, direction: usize) {
         let now = self.clock.now;
         if let Some(origin) = self.origin(state) {
-            origin.first[way] = now;
+            origin.first[direction] = now;
         }
     }
 
@@ -198,28 +198,30 @@ impl Ledger {
     /// Makes a record of what was counted since the last one.
     fn report(&mut self, state: &Counters, ended: Option<Ended>) {
         let clock = self.clock;
-        let Some(Origin { who, first, is_closed }) = self.origin(state).copied() else { return };
+        let Some(Origin { endpoints, first, is_closed }) = self.origin(state).copied() else {
+            return;
+        };
         let ended = match ended {
             Some(Ended::TimedOut) if is_closed => Some(Ended::Closed),
             other => other,
         };
-        let paths = [0, 1].map(|way| match state.packets[way] {
-            0 => Way::default(),
-            packets => Way {
+        let paths = [0, 1].map(|direction| match state.packets[direction] {
+            0 => DirectionCounts::default(),
+            packets => DirectionCounts {
                 packets: u64::from(packets),
-                bytes: state.bytes[way],
-                first: first[way],
-                last: clock.time_of(state.last_ms[way]).max(first[way]),
-                flags: state.flags[way],
+                bytes: state.bytes[direction],
+                first: first[direction],
+                last: clock.time_of(state.last_ms[direction]).max(first[direction]),
+                flags: state.flags[direction],
             },
         });
-        if paths.iter().all(|way| way.packets == 0) {
+        if paths.iter().all(|direction| direction.packets == 0) {
             return;
         }
         if self.ring.len() >= self.ring_max {
             self.totals.lost += 1;
         } else {
-            self.ring.push_back(Record { who, paths, ended });
+            self.ring.push_back(Record { endpoints, paths, ended });
         }
     }
 
@@ -248,13 +250,13 @@ impl PerSession for Ledger {
         self.totals.open += 1;
         self.totals.begun += 1;
         // An error's own addresses are not the session's: what it quotes went the other way.
-        let who = match opening.related {
+        let endpoints = match opening.related {
             true => None,
-            false => Who::of(packet, opening.direction, &self.session),
+            false => Endpoints::of(packet, opening.direction, &self.session),
         };
         state.reported_s = self.clock.now_s;
-        if let Some(who) = who {
-            state.origin = self.keep(Origin { who, first: [0; 2], is_closed: false });
+        if let Some(endpoints) = endpoints {
+            state.origin = self.keep(Origin { endpoints, first: [0; 2], is_closed: false });
         }
         Ok(())
     }
@@ -266,17 +268,17 @@ impl PerSession for Ledger {
             return Verdict::Pass;
         }
         self.clock.set(session.now);
-        let way = usize::from(session.direction == Direction::Reply);
+        let direction = usize::from(session.direction == Direction::Reply);
         let state = &mut *session.state;
         self.report_active(state);
-        if state.packets[way] == 0 {
-            self.begin_way(state, way);
+        if state.packets[direction] == 0 {
+            self.begin_direction(state, direction);
         }
-        state.packets[way] = state.packets[way].saturating_add(1);
-        state.bytes[way] += ip_len(packet);
-        state.last_ms[way] = self.clock.now_ms as u32;
+        state.packets[direction] = state.packets[direction].saturating_add(1);
+        state.bytes[direction] += ip_len(packet);
+        state.last_ms[direction] = self.clock.now_ms as u32;
         if session.life.transport() == Transport::Tcp {
-            state.flags[way] |= packet.transport().get(13).copied().unwrap_or(0);
+            state.flags[direction] |= packet.transport().get(13).copied().unwrap_or(0);
             if session.life.phase() == Phase::Closed {
                 self.note_closed(state);
             }

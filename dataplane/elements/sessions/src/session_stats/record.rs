@@ -14,7 +14,7 @@ use thruway_wire::{Header, ipv6_ext};
 
 /// Who a session is between. What its definition does not name is unspecified or 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Who {
+pub(super) struct Endpoints {
     pub(super) src: IpAddr,
     pub(super) dst: IpAddr,
     pub(super) src_port: u16,
@@ -24,7 +24,7 @@ pub(super) struct Who {
 
 /// One direction's packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Way {
+pub(super) struct DirectionCounts {
     pub(super) packets: u64,
     /// IP header included, link layer not.
     pub(super) bytes: u64,
@@ -38,45 +38,50 @@ pub(super) struct Way {
 /// What happened in a session since the last record about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Record {
-    pub(super) who: Who,
+    pub(super) endpoints: Endpoints,
     /// Forward and reply.
-    pub(super) paths: [Way; 2],
+    pub(super) paths: [DirectionCounts; 2],
     /// `None`: it goes on.
     pub(super) ended: Option<Ended>,
 }
 
-impl Who {
+impl Endpoints {
     /// Whose a packet is, with the fields that a session's definition names, as its forward
     /// packets have them; `None` where it has no IP header.
-    pub(super) fn of(packet: &Packet, direction: Direction, session: &SessionDef) -> Option<Who> {
-        let who = match packet.network().first()? >> 4 {
+    pub(super) fn of(
+        packet: &Packet,
+        direction: Direction,
+        session: &SessionDef,
+    ) -> Option<Endpoints> {
+        let endpoints = match packet.network().first()? >> 4 {
             4 => {
                 let (header, _) = Ipv4Header::view(packet.network()).ok()?;
-                who(FiveTuple::of_ipv4(header, packet.transport()), packet, Ipv4Addr::from)
+                endpoints(FiveTuple::of_ipv4(header, packet.transport()), packet, Ipv4Addr::from)
             }
             6 => {
                 let (header, payload) = Ipv6Header::parse_cut(packet.network()).ok()?;
                 let upper = ipv6_ext::upper_layer(header.next_header(), payload).ok()?;
-                who(FiveTuple::of_ipv6(header, &upper), packet, Ipv6Addr::from)
+                endpoints(FiveTuple::of_ipv6(header, &upper), packet, Ipv6Addr::from)
             }
             _ => return None,
         };
-        let who = if direction == Direction::Reply { who.reversed() } else { who };
-        Some(who.limited(session))
+        let endpoints =
+            if direction == Direction::Reply { endpoints.reversed() } else { endpoints };
+        Some(endpoints.limited(session))
     }
 
-    fn reversed(self) -> Who {
-        let Who { src, dst, src_port, dst_port, protocol } = self;
-        Who { src: dst, dst: src, src_port: dst_port, dst_port: src_port, protocol }
+    fn reversed(self) -> Endpoints {
+        let Endpoints { src, dst, src_port, dst_port, protocol } = self;
+        Endpoints { src: dst, dst: src, src_port: dst_port, dst_port: src_port, protocol }
     }
 
-    fn limited(self, session: &SessionDef) -> Who {
+    fn limited(self, session: &SessionDef) -> Endpoints {
         let has = |field| session.fields.contains(&field);
         let unspecified = match self.src {
             IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
             IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
         };
-        Who {
+        Endpoints {
             src: if has(KeyField::Src) { self.src } else { unspecified },
             dst: if has(KeyField::Dst) { self.dst } else { unspecified },
             src_port: if has(KeyField::SrcPort) { self.src_port } else { 0 },
@@ -86,13 +91,17 @@ impl Who {
     }
 }
 
-fn who<A, I: Into<IpAddr>>(tuple: FiveTuple<A>, packet: &Packet, addr: fn(A) -> I) -> Who {
+fn endpoints<A, I: Into<IpAddr>>(
+    tuple: FiveTuple<A>,
+    packet: &Packet,
+    addr: fn(A) -> I,
+) -> Endpoints {
     let FiveTuple { src, dst, mut src_port, mut dst_port, protocol } = tuple;
     if let (ICMP | ICMPV6, Some([a, b])) = (protocol, packet.transport().get(4..6)) {
         let ident = u16::from_be_bytes([*a, *b]);
         (src_port, dst_port) = (ident, ident);
     }
-    Who { src: addr(src).into(), dst: addr(dst).into(), src_port, dst_port, protocol }
+    Endpoints { src: addr(src).into(), dst: addr(dst).into(), src_port, dst_port, protocol }
 }
 
 /// The first line of a CSV file.
@@ -115,18 +124,18 @@ impl Record {
     /// Appends a line of [`CSV_HEADER`]'s columns. Times are seconds since the Unix epoch, to the
     /// millisecond, and empty where there were no packets.
     pub(super) fn write_csv(&self, out: &mut String) {
-        let Who { src, dst, src_port, dst_port, protocol } = self.who;
+        let Endpoints { src, dst, src_port, dst_port, protocol } = self.endpoints;
         // Writing to a String does not fail.
         let _ = write!(out, "{src},{dst},{protocol},{src_port},{dst_port}");
-        for way in &self.paths {
-            for time in [way.first, way.last] {
+        for direction in &self.paths {
+            for time in [direction.first, direction.last] {
                 let ms = time.div_euclid(1_000_000);
-                let _ = match way.packets {
+                let _ = match direction.packets {
                     0 => write!(out, ","),
                     _ => write!(out, ",{}.{:03}", ms.div_euclid(1000), ms.rem_euclid(1000)),
                 };
             }
-            let _ = write!(out, ",{},{},{}", way.packets, way.bytes, way.flags);
+            let _ = write!(out, ",{},{},{}", direction.packets, direction.bytes, direction.flags);
         }
         let _ = writeln!(out, ",{}", word(self.ended));
     }

@@ -37,9 +37,9 @@ pub(super) struct Outcome {
 
 impl Outcome {
     /// The first failure is told, later ones are only counted.
-    fn fail(&mut self, records: u64, told: &mut bool, why: impl FnOnce() -> String) {
+    fn fail(&mut self, records: u64, reported: &mut bool, why: impl FnOnce() -> String) {
         self.lost += records;
-        if !std::mem::replace(told, true) {
+        if !std::mem::replace(reported, true) {
             self.error = Some(why());
         }
     }
@@ -53,7 +53,7 @@ struct ToFile {
     /// For IPFIX.
     exporter: Option<Exporter>,
     line: String,
-    told: bool,
+    reported: bool,
 }
 
 impl ToFile {
@@ -67,12 +67,12 @@ impl ToFile {
         if exporter.is_none() {
             out.write_all(CSV_HEADER.as_bytes()).map_err(failed)?;
         }
-        Ok(ToFile { path: path.to_owned(), out, exporter, line: String::new(), told: false })
+        Ok(ToFile { path: path.to_owned(), out, exporter, line: String::new(), reported: false })
     }
 
     fn failed(&mut self, outcome: &mut Outcome, records: u64, error: &io::Error) {
         let path = &self.path;
-        outcome.fail(records, &mut self.told, || format!("cannot write '{path}': {error}"));
+        outcome.fail(records, &mut self.reported, || format!("cannot write '{path}': {error}"));
     }
 
     fn write(&mut self, record: &Record, now: i64, outcome: &mut Outcome) {
@@ -111,7 +111,7 @@ struct ToCollector {
     to: SocketAddr,
     socket: UdpSocket,
     exporter: Exporter,
-    told: bool,
+    reported: bool,
 }
 
 impl ToCollector {
@@ -127,16 +127,16 @@ impl ToCollector {
             Ok(socket)
         };
         let socket = open().map_err(|error| format!("cannot send to collector {to}: {error}"))?;
-        Ok(ToCollector { to, socket, exporter: Exporter::new(domain), told: false })
+        Ok(ToCollector { to, socket, exporter: Exporter::new(domain), reported: false })
     }
 
     /// Adds a record to the message, or sends what is there.
     fn write(&mut self, record: Option<&Record>, now: i64, outcome: &mut Outcome) {
-        let ToCollector { to, socket, exporter, told } = self;
+        let ToCollector { to, socket, exporter, reported } = self;
         let mut send = |message: &[u8], count: u32| {
             if let Err(error) = socket.send(message) {
                 let why = || format!("cannot send to collector {to}: {error}");
-                outcome.fail(count.into(), told, why);
+                outcome.fail(count.into(), reported, why);
             }
         };
         match record {

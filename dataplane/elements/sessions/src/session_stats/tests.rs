@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use thruway_element::Verdict;
 use thruway_wire::flow::FiveTuple;
 
-use super::record::{Record, Way, Who};
+use super::record::{DirectionCounts, Endpoints, Record};
 use super::*;
 use crate::alone::{Table, Tuple, marked};
 use crate::plain::{Plain, error_about};
@@ -43,7 +43,7 @@ fn event() -> impl Strategy<Value = Event> {
 struct Oracle {
     open: HashMap<Tuple, Vec<Seen>>,
     /// All that ended, added up by tuple.
-    sums: HashMap<Tuple, [Way; 2]>,
+    sums: HashMap<Tuple, [DirectionCounts; 2]>,
     ended: usize,
 }
 
@@ -54,12 +54,18 @@ struct Seen {
     flags: u8,
 }
 
-fn added(mut way: Way, packets: u64, bytes: u64, (first, last): (i64, i64), flags: u8) -> Way {
-    way.first = if way.packets == 0 { first } else { way.first.min(first) };
-    way.last = way.last.max(last);
-    (way.packets, way.bytes, way.flags) =
-        (way.packets + packets, way.bytes + bytes, way.flags | flags);
-    way
+fn added(
+    mut direction: DirectionCounts,
+    packets: u64,
+    bytes: u64,
+    (first, last): (i64, i64),
+    flags: u8,
+) -> DirectionCounts {
+    direction.first = if direction.packets == 0 { first } else { direction.first.min(first) };
+    direction.last = direction.last.max(last);
+    (direction.packets, direction.bytes, direction.flags) =
+        (direction.packets + packets, direction.bytes + bytes, direction.flags | flags);
+    direction
 }
 
 impl Oracle {
@@ -68,34 +74,46 @@ impl Oracle {
         self.ended += 1;
         let sums = self.sums.entry(*tuple).or_default();
         for seen in packets {
-            let way = &mut sums[usize::from(seen.reply)];
-            *way = added(*way, 1, seen.bytes, (seen.at, seen.at), seen.flags);
+            let direction = &mut sums[usize::from(seen.reply)];
+            *direction = added(*direction, 1, seen.bytes, (seen.at, seen.at), seen.flags);
         }
     }
 }
 
-fn tuple_of(who: &Who) -> Tuple {
+fn tuple_of(endpoints: &Endpoints) -> Tuple {
     let addr = |addr| match addr {
         IpAddr::V4(addr) => u32::from(addr),
         IpAddr::V6(_) => panic!("IPv4 went in"),
     };
-    let (src, dst) = (addr(who.src), addr(who.dst));
-    FiveTuple { src, dst, src_port: who.src_port, dst_port: who.dst_port, protocol: who.protocol }
+    let (src, dst) = (addr(endpoints.src), addr(endpoints.dst));
+    FiveTuple {
+        src,
+        dst,
+        src_port: endpoints.src_port,
+        dst_port: endpoints.dst_port,
+        protocol: endpoints.protocol,
+    }
 }
 
 /// Times are kept to the millisecond.
-fn in_ms(paths: [Way; 2]) -> [Way; 2] {
-    paths.map(|way| Way { first: way.first / 1_000_000, last: way.last / 1_000_000, ..way })
+fn in_ms(paths: [DirectionCounts; 2]) -> [DirectionCounts; 2] {
+    paths.map(|direction| DirectionCounts {
+        first: direction.first / 1_000_000,
+        last: direction.last / 1_000_000,
+        ..direction
+    })
 }
 
 /// What the records say, added up by tuple.
-fn sums(records: &[Record]) -> HashMap<Tuple, [Way; 2]> {
-    let mut sums: HashMap<Tuple, [Way; 2]> = HashMap::new();
+fn sums(records: &[Record]) -> HashMap<Tuple, [DirectionCounts; 2]> {
+    let mut sums: HashMap<Tuple, [DirectionCounts; 2]> = HashMap::new();
     for record in records {
-        let all = sums.entry(tuple_of(&record.who)).or_default();
-        for (sum, way) in all.iter_mut().zip(&record.paths).filter(|(_, way)| way.packets > 0) {
-            let times = (way.first, way.last);
-            *sum = added(*sum, way.packets, way.bytes, times, way.flags);
+        let all = sums.entry(tuple_of(&record.endpoints)).or_default();
+        for (sum, direction) in
+            all.iter_mut().zip(&record.paths).filter(|(_, direction)| direction.packets > 0)
+        {
+            let times = (direction.first, direction.last);
+            *sum = added(*sum, direction.packets, direction.bytes, times, direction.flags);
         }
     }
     sums
@@ -115,8 +133,8 @@ proptest! {
             match event {
                 Event::Packet { tuple, mut reply, flags, payload } => {
                     reply &= oracle.open.contains_key(&tuple);
-                    let way = if reply { tuple.reversed() } else { tuple };
-                    let plain = Plain { payload: vec![0; payload], ..Plain::of(way, flags) };
+                    let direction = if reply { tuple.reversed() } else { tuple };
+                    let plain = Plain { payload: vec![0; payload], ..Plain::of(direction, flags) };
                     let written = plain.written();
                     prop_assert_eq!(table.push(&written).0, Verdict::Pass);
                     let flags = if tuple.protocol == 6 { flags } else { 0 };
@@ -186,8 +204,10 @@ fn who_was_reset_was_closed_and_not_idle() {
     table.push(&Plain::of(tuple.reversed(), 0x14).written());
     table.push(&udp(5, 5));
     table.end_all();
-    let mut ends: Vec<_> =
-        (0..2).map(|_| table.function.take().unwrap()).map(|r| (r.who.protocol, r.ended)).collect();
+    let mut ends: Vec<_> = (0..2)
+        .map(|_| table.function.take().unwrap())
+        .map(|r| (r.endpoints.protocol, r.ended))
+        .collect();
     ends.sort_by_key(|(protocol, _)| *protocol);
     assert_eq!(ends, [(6, Some(Ended::Closed)), (17, Some(Ended::TimedOut))]);
 }
@@ -207,11 +227,21 @@ fn padding_is_not_counted() {
 fn records_name_the_fields_of_the_session() {
     let session = SessionDef::parse("pair").unwrap();
     let packet = marked(&udp(0x0a00_0001, 7));
-    let who = Who::of(&packet, thruway_element::Direction::Reply, &session).unwrap();
-    assert_eq!((who.dst, who.src_port, who.protocol), ([10, 0, 0, 1].into(), 0, 0));
-    let way = Way { packets: 2, bytes: 99, first: 1_500_000_000, last: 61_002_999_999, flags: 18 };
+    let endpoints = Endpoints::of(&packet, thruway_element::Direction::Reply, &session).unwrap();
+    assert_eq!(
+        (endpoints.dst, endpoints.src_port, endpoints.protocol),
+        ([10, 0, 0, 1].into(), 0, 0)
+    );
+    let direction = DirectionCounts {
+        packets: 2,
+        bytes: 99,
+        first: 1_500_000_000,
+        last: 61_002_999_999,
+        flags: 18,
+    };
     let mut line = String::new();
-    Record { who, paths: [way, Way::default()], ended: None }.write_csv(&mut line);
+    Record { endpoints, paths: [direction, DirectionCounts::default()], ended: None }
+        .write_csv(&mut line);
     assert_eq!(line, "0.0.0.1,10.0.0.1,0,0,0,1.500,61.002,2,99,18,,,0,0,0,active\n");
     assert_eq!(line.matches(',').count(), record::CSV_HEADER.matches(',').count());
 }
@@ -239,8 +269,9 @@ fn a_collector_gets_messages() {
     let wanted = Wanted { path: None, format: Format::Csv, collector: Some(to), domain: 3 };
     let mut sink = Sink::default();
     sink.open(&wanted).unwrap();
-    let who = Who { src: [1; 4].into(), dst: [2; 4].into(), src_port: 3, dst_port: 4, protocol: 6 };
-    let record = Record { who, paths: [Way::default(); 2], ended: None };
+    let endpoints =
+        Endpoints { src: [1; 4].into(), dst: [2; 4].into(), src_port: 3, dst_port: 4, protocol: 6 };
+    let record = Record { endpoints, paths: [DirectionCounts::default(); 2], ended: None };
     let outcome = sink.write(&record, 0);
     assert_eq!((outcome.lost, sink.flush(0).lost), (0, 0));
     let mut message = [0; 2000];

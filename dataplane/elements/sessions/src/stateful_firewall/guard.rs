@@ -48,7 +48,7 @@ impl Decision {
         if self.rule & TURNED == 0 { Direction::Forward } else { Direction::Reply }
     }
 
-    fn place(self) -> u32 {
+    fn number(self) -> u32 {
         self.rule & NO_RULE
     }
 
@@ -190,7 +190,7 @@ impl Guard {
     }
 
     fn count_in(&mut self, decision: Decision) {
-        match self.counts.rules.get_mut(decision.place() as usize) {
+        match self.counts.rules.get_mut(decision.number() as usize) {
             Some(rule) => rule.sessions += 1,
             None => self.counts.unruled += 1,
         }
@@ -200,7 +200,7 @@ impl Guard {
         let count = if decision.generation != self.generation {
             &mut self.counts.older
         } else {
-            match self.counts.rules.get_mut(decision.place() as usize) {
+            match self.counts.rules.get_mut(decision.number() as usize) {
                 Some(rule) => &mut rule.sessions,
                 None => &mut self.counts.unruled,
             }
@@ -212,7 +212,7 @@ impl Guard {
     #[cold]
     fn ask_again(&mut self, packet: &Packet, session: &mut Session<'_, Decision>) -> Verdict {
         let old = *session.state;
-        let asked = if old.place() == NO_RULE {
+        let asked = if old.number() == NO_RULE {
             Ok(NO_RULE)
         } else if session.direction == old.direction() {
             self.judge(old.side(), &view(packet))

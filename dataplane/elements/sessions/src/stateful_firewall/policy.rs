@@ -3,7 +3,7 @@
 use thruway_element::Names;
 use thruway_flow::{DROP, IpProgram, NO_MATCH, PacketView, Rule, parse_filter_rules};
 
-use thruway_elements_ip::rule_texts::{Mistake, told, warnings};
+use thruway_elements_ip::rule_texts::{Mistake, mistake_of, warnings};
 
 /// Where a session begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ fn side_of(text: &str) -> (Side, &str) {
 struct List<'a> {
     texts: Vec<&'a str>,
     /// Their places among all.
-    places: Vec<usize>,
+    positions: Vec<usize>,
     rules: Vec<Rule>,
 }
 
@@ -60,17 +60,18 @@ impl List<'_> {
             let (its, rule) = side_of(text);
             (its == side).then_some((place, rule))
         };
-        let (places, texts): (Vec<usize>, Vec<&str>) =
+        let (positions, texts): (Vec<usize>, Vec<&str>) =
             texts.iter().enumerate().filter_map(of_side).unzip();
-        let placed = |(at, message): Mistake| (at.map(|at| places[at]), message);
-        let rules = parse_filter_rules(&texts, 1, names)
-            .map_err(|errors| errors.iter().map(|error| placed(told(error))).collect::<Vec<_>>())?;
-        Ok(List { texts, places, rules })
+        let placed = |(at, message): Mistake| (at.map(|at| positions[at]), message);
+        let rules = parse_filter_rules(&texts, 1, names).map_err(|errors| {
+            errors.iter().map(|error| placed(mistake_of(error))).collect::<Vec<_>>()
+        })?;
+        Ok(List { texts, positions, rules })
     }
 
     /// The program whose verdicts are places.
     fn program(&mut self, allows: &mut [bool]) -> Result<IpProgram, Vec<Mistake>> {
-        for (rule, place) in self.rules.iter_mut().zip(&self.places) {
+        for (rule, place) in self.rules.iter_mut().zip(&self.positions) {
             allows[*place] = rule.output != DROP;
             rule.output = *place as u32;
         }
@@ -102,7 +103,7 @@ impl Policy {
         let mut allows = vec![false; texts.len()];
         let lists = [inside.program(&mut allows)?, outside.program(&mut allows)?];
         let doubts = [&inside, &outside].into_iter().zip(&lists).flat_map(|(list, program)| {
-            warnings(element, &list.texts, &list.places, (&list.rules, program))
+            warnings(element, &list.texts, &list.positions, (&list.rules, program))
         });
         let warnings = doubts.collect();
         Ok(Policy { warnings, lists, allows, texts })

@@ -5,7 +5,7 @@ use thruway_element::{Needs, Next, StreamCursor, StreamFunction};
 use thruway_stream::http::{Change, Head, Kind, View, rewrite};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::rules::{FIELDS_MAX, Place, Ready};
+use super::rules::{FIELDS_MAX, Placement, Ready};
 
 /// Most requests of a connection that wait for their answers: as many as HTTPIn lets wait.
 const WAITING_MAX: u32 = 64;
@@ -13,7 +13,7 @@ const WAITING_MAX: u32 = 64;
 /// What is remembered of a connection.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
-pub(super) struct State {
+pub(super) struct SessionState {
     /// A bit for each request that waits for its answer, the oldest lowest: it was blocked.
     blocked: u64,
     waiting: u32,
@@ -47,13 +47,13 @@ pub(super) struct Rewriting {
     head: Head,
     text: Vec<u8>,
     window: Vec<u8>,
-    places: Option<CaptureLocations>,
+    captures: Option<CaptureLocations>,
 }
 
 impl Rewriting {
     pub(super) fn new(rules: Ready, page: Page, span: usize) -> Rewriting {
         Rewriting {
-            places: rules.selectors.as_ref().map(|all| all.capture_locations()),
+            captures: rules.selectors.as_ref().map(|all| all.capture_locations()),
             rules,
             page,
             span,
@@ -65,7 +65,7 @@ impl Rewriting {
     }
 
     /// What is done to a head. False where the connection has to end.
-    fn head(&mut self, state: &mut State, data: &mut StreamCursor<'_>) -> bool {
+    fn head(&mut self, state: &mut SessionState, data: &mut StreamCursor<'_>) -> bool {
         let direction = data.direction() & 1;
         state.emptied[direction] = 0;
         let kind = if direction == 0 { Kind::Request } else { Kind::Response };
@@ -87,7 +87,7 @@ impl Rewriting {
         true
     }
 
-    fn request(&mut self, state: &mut State, view: View<'_>) -> Verdict {
+    fn request(&mut self, state: &mut SessionState, view: View<'_>) -> Verdict {
         if state.waiting >= WAITING_MAX {
             return Verdict::Close;
         }
@@ -117,7 +117,7 @@ impl Rewriting {
         Verdict::Written
     }
 
-    fn response(&mut self, state: &mut State, view: View<'_>) -> Verdict {
+    fn response(&mut self, state: &mut SessionState, view: View<'_>) -> Verdict {
         let blocked = state.blocked & 1 != 0 && state.waiting > 0;
         if (100..200).contains(&view.status()) {
             // An interim answer to what was not asked is not the page.
@@ -161,7 +161,7 @@ impl Rewriting {
     /// Looks for what body rules select, and changes it. Only places that are followed by all that
     /// could decide about them are looked at, unless no more comes.
     fn body(&mut self, data: &mut StreamCursor<'_>) -> Next {
-        let (Some(all), Some(places)) = (&self.rules.selectors, &mut self.places) else {
+        let (Some(all), Some(captures)) = (&self.rules.selectors, &mut self.captures) else {
             return Next::Continue;
         };
         self.window.clear();
@@ -177,24 +177,24 @@ impl Rewriting {
         };
         data.back(self.window.len());
         let mut at = 0;
-        while let Some(found) = all.captures_read_at(places, &self.window, at) {
+        while let Some(found) = all.captures_read_at(captures, &self.window, at) {
             if found.start() >= decided {
                 break;
             }
-            let rule = (0..self.rules.bodies.len()).find(|rule| places.get(rule + 1).is_some());
+            let rule = (0..self.rules.bodies.len()).find(|rule| captures.get(rule + 1).is_some());
             let Some(rule) = rule.and_then(|rule| self.rules.bodies.get(rule)) else { break };
             data.advance(found.start() - at);
             let len = found.len();
-            match rule.place {
-                Place::Instead => {
+            match rule.placement {
+                Placement::Instead => {
                     data.advance(len);
                     data.replace_back(len, &rule.text);
                 }
-                Place::Before => {
+                Placement::Before => {
                     data.insert(&rule.text);
                     data.advance(len);
                 }
-                Place::After => {
+                Placement::After => {
                     data.advance(len);
                     data.insert(&rule.text);
                 }
@@ -217,10 +217,10 @@ enum Verdict {
 }
 
 impl StreamFunction for Rewriting {
-    type State = State;
+    type State = SessionState;
     const NEEDS: Needs = Needs::RESIZE;
 
-    fn process(&mut self, state: &mut State, data: &mut StreamCursor<'_>) -> Next {
+    fn process(&mut self, state: &mut SessionState, data: &mut StreamCursor<'_>) -> Next {
         if data.head().is_some() && !self.head(state, data) {
             return Next::Close;
         }

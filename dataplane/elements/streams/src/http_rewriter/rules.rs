@@ -44,13 +44,13 @@ impl FieldRule {
 pub(super) struct BodyRule {
     selector: String,
     /// In its place, in front of it, behind it.
-    pub place: Place,
+    pub placement: Placement,
     pub text: Vec<u8>,
 }
 
 /// Where a body rule's text goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Placement {
     Instead,
     Before,
     After,
@@ -110,11 +110,11 @@ impl Rules {
         selector: String,
         text: Option<&Vec<u8>>,
     ) -> Result<(), String> {
-        let (place, wants_text) = match how {
-            "replace" => (Place::Instead, true),
-            "remove" => (Place::Instead, false),
-            "insert-before" => (Place::Before, true),
-            "insert-after" => (Place::After, true),
+        let (placement, wants_text) = match how {
+            "replace" => (Placement::Instead, true),
+            "remove" => (Placement::Instead, false),
+            "insert-before" => (Placement::Before, true),
+            "insert-after" => (Placement::After, true),
             _ => {
                 return Err(format!(
                     "'body {how}': write replace, remove, insert-before or insert-after"
@@ -125,7 +125,7 @@ impl Rules {
             let wants = if wants_text { "needs a text" } else { "takes no text" };
             return Err(format!("'body {how}' {wants} behind what it looks for"));
         }
-        self.bodies.push(BodyRule { selector, place, text: text.cloned().unwrap_or_default() });
+        self.bodies.push(BodyRule { selector, placement, text: text.cloned().unwrap_or_default() });
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use regex::bytes::Regex;
 use thruway_element::{StreamCursor, StreamFunction};
 use thruway_payload::{About, Next};
 
-use super::rewriting::{Page, Rewriting, State};
+use super::rewriting::{Page, Rewriting, SessionState};
 use super::rules::Rules;
 
 fn rewriting(rules: &[&str], span: usize) -> Rewriting {
@@ -18,7 +18,7 @@ fn rewriting(rules: &[&str], span: usize) -> Rewriting {
 /// The text as it leaves, of a message that comes in these parts.
 fn rewritten(rewriting: &mut Rewriting, parts: &[Vec<u8>]) -> Vec<u8> {
     let (mut kept, mut out) = (Vec::new(), Vec::new());
-    let mut state = State::default();
+    let mut state = SessionState::default();
     for (at, part) in parts.iter().enumerate() {
         let mut pieces = vec![kept.clone(), part.clone()];
         let is_last = at + 1 == parts.len();

@@ -14,7 +14,7 @@ use crate::journal::Journal;
 /// What is remembered of a session.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
-pub(super) struct State {
+pub(super) struct SessionState {
     session: Session,
     /// Which rules looked at it last.
     generation: u32,
@@ -77,7 +77,7 @@ impl Guard {
     }
 
     /// Shows all pieces to the inspector; what it finds is told. `true`: the session is to end.
-    fn show(&mut self, state: &mut State, data: &mut StreamCursor<'_>) -> bool {
+    fn show(&mut self, state: &mut SessionState, data: &mut StreamCursor<'_>) -> bool {
         let way = data.direction() & 1;
         let now = data.now();
         let is_stream = matches!(self.layer, Layer::Tcp | Layer::Http);
@@ -103,7 +103,7 @@ impl Guard {
             } else if !is_stream && (is_first || len > 0) {
                 self.inspector.packet(&mut state.session, piece, &mut self.found);
             }
-            if self.tell(state, &facts, now) {
+            if self.report(state, &facts, now) {
                 return true;
             }
             if len == 0 {
@@ -118,7 +118,7 @@ impl Guard {
     }
 
     /// Tells what was found. `true`: the session is to end.
-    fn tell(&mut self, state: &mut State, facts: &Facts, now: i64) -> bool {
+    fn report(&mut self, state: &mut SessionState, facts: &Facts, now: i64) -> bool {
         let is_condemned = matches!(self.found.verdict, Some(Action::Drop | Action::Reject));
         self.totals.condemned += u64::from(is_condemned);
         self.totals.forgetful += u64::from(self.found.forgetful);
@@ -134,7 +134,7 @@ impl Guard {
 
     /// Counts and keeps what was found, until it is written; says whether the session ends.
     #[cold]
-    fn write_down(&mut self, state: &State, facts: &Facts, (now, ends): (i64, bool)) {
+    fn write_down(&mut self, state: &SessionState, facts: &Facts, (now, ends): (i64, bool)) {
         let head = self.inspector.message().map(|parts| Head::of(parts, facts.side));
         let rules = self.rules.set.rules();
         for rule in &self.found.alerts {
@@ -157,10 +157,10 @@ impl Guard {
 }
 
 impl StreamFunction for Guard {
-    type State = State;
+    type State = SessionState;
     const NEEDS: Needs = Needs::GUARD;
 
-    fn process(&mut self, state: &mut State, data: &mut StreamCursor<'_>) -> Next {
+    fn process(&mut self, state: &mut SessionState, data: &mut StreamCursor<'_>) -> Next {
         let generation = self.before.wrapping_add(self.generation);
         if state.generation != generation {
             self.inspector.renew(&mut state.session);
@@ -178,7 +178,7 @@ impl StreamFunction for Guard {
         Next::Continue
     }
 
-    fn ended(&mut self, state: &State) {
+    fn ended(&mut self, state: &SessionState) {
         self.inspector.end(&state.session);
     }
 }

@@ -8,7 +8,7 @@ use thruway_stream::content::{Content, HasContent};
 use thruway_stream::tcp::{DropReason, mark_payload};
 use thruway_wire::tcp::flags;
 
-use super::{FOLLOWED, State, is_tcp};
+use super::{FOLLOWED, SessionState, is_tcp};
 
 /// Looks at connections, and counts them.
 #[derive(Default)]
@@ -21,13 +21,13 @@ pub(super) struct Follow {
 }
 
 impl PerSession for Follow {
-    type State = State;
+    type State = SessionState;
 
     fn open(
         &mut self,
         _opening: &mut Opening<'_>,
         packet: &mut Packet,
-        state: &mut State,
+        state: &mut SessionState,
     ) -> Result<(), Reason> {
         if !is_tcp(packet) {
             return Ok(());
@@ -41,7 +41,7 @@ impl PerSession for Follow {
     }
 
     #[inline]
-    fn each(&mut self, packet: &mut Packet, session: &mut Session<'_, State>) -> Verdict {
+    fn each(&mut self, packet: &mut Packet, session: &mut Session<'_, SessionState>) -> Verdict {
         if session.related || session.life.transport() != Transport::Tcp {
             return self.without(packet);
         }
@@ -56,7 +56,7 @@ impl PerSession for Follow {
         Verdict::Pass
     }
 
-    fn close(&mut self, state: &State, _why: Ended) {
+    fn close(&mut self, state: &SessionState, _why: Ended) {
         self.open -= u64::from(state.conn == FOLLOWED).min(self.open);
     }
 }

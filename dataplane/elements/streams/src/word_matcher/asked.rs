@@ -19,7 +19,7 @@ pub(super) struct Asked {
     /// Overwrites a word.
     pub(super) mask: Vec<u8>,
     /// Every word that is found is told.
-    pub(super) tells: bool,
+    pub(super) reports: bool,
 }
 
 /// The word of a text `WORD x`.
@@ -68,7 +68,7 @@ impl Asked {
             mode,
             with: with.unwrap_or_default(),
             mask,
-            tells: false,
+            reports: false,
         }
         .complete()
     }
@@ -116,14 +116,14 @@ impl Asked {
             return Err(args.rest_error(index, "one argument too many").into());
         }
         let message = message.unwrap_or_else(|| BLOCKED.to_vec());
-        let (with, tells) = (message.clone(), !args.get::<bool>("QUIET")?);
+        let (with, reports) = (message.clone(), !args.get::<bool>("QUIET")?);
         let wanted = wanted(args, words)?;
         let mask = b"*".to_vec();
         // It overwrites a word there, and FULL puts the message in its place.
         let asked = match Mode::NAMES[mode] {
-            "REPLACE" => Asked { wanted, mode: Mode::Mask, with, mask: message, tells: false },
-            "ALERT" => Asked { wanted, mode: Mode::Alert, with, mask, tells },
-            _ => Asked { wanted, mode: Mode::ALL[mode], with, mask, tells: false },
+            "REPLACE" => Asked { wanted, mode: Mode::Mask, with, mask: message, reports: false },
+            "ALERT" => Asked { wanted, mode: Mode::Alert, with, mask, reports },
+            _ => Asked { wanted, mode: Mode::ALL[mode], with, mask, reports: false },
         };
         asked.complete()
     }

@@ -48,7 +48,7 @@ impl Mode {
 /// What is remembered of a session.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
-pub(super) struct State {
+pub(super) struct SessionState {
     /// By direction: what may be the beginning of a word and has gone on already
     /// ([`thruway_inspect::patterns::Words::mark`]).
     gone: [u32; 2],
@@ -187,10 +187,10 @@ impl Acts {
 }
 
 impl StreamFunction for Matcher {
-    type State = State;
+    type State = SessionState;
     const NEEDS: Needs = Needs::RESIZE;
 
-    fn process(&mut self, state: &mut State, data: &mut StreamCursor<'_>) -> Next {
+    fn process(&mut self, state: &mut SessionState, data: &mut StreamCursor<'_>) -> Next {
         // Not by a clone of the list: threads would fight over its count.
         let Matcher { list, acts } = self;
         let words = &list.words;
@@ -227,7 +227,7 @@ impl StreamFunction for Matcher {
         Next::Continue
     }
 
-    fn ended(&mut self, state: &State) {
+    fn ended(&mut self, state: &SessionState) {
         let Matcher { list, acts } = self;
         if acts.mode == Mode::Alert && state.list == list.number {
             state.gone.into_iter().for_each(|mark| acts.count_rest(&list.words, mark));

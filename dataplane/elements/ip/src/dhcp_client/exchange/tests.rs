@@ -120,7 +120,7 @@ fn what_is_not_believed() {
         let event = client.take(&receive(&frame, CLIENT_PORT).unwrap(), 1);
         assert_eq!(event, Event::Ignored, "{kind} {given} {lease_s}");
     }
-    assert_eq!(client.state, State::Selecting);
+    assert_eq!(client.state, ClientState::Selecting);
 }
 
 #[test]
@@ -177,7 +177,7 @@ proptest! {
             let frame = says(kind, client.xid, given, seconds);
             client.take(&receive(&frame, CLIENT_PORT).unwrap(), now);
             // Only an offer is answered at once.
-            let at_once = matches!(client.state, State::Requesting(_));
+            let at_once = matches!(client.state, ClientState::Requesting(_));
             prop_assert!(at_once || client.next_at > now, "{before} {:?}", client.state);
         }
         prop_assert!(sent > 0);

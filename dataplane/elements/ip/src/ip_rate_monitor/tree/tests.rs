@@ -122,7 +122,7 @@ proptest! {
     fn memory_is_bounded(seed: u64) {
         let mut random = thruway_elements_support::random::Random::from_seed(seed);
         let mut tree = Tree::new(5 * Tree::NODE_BYTES, 0, 1.0).unwrap();
-        let reserved = (tree.counters.capacity(), tree.places.capacity(), tree.free.capacity());
+        let reserved = (tree.counters.capacity(), tree.links.capacity(), tree.free.capacity());
         for step in 0..500 {
             tree.advance(step * EPOCH / 4);
             tree.see((random.next_u64() as u32).to_be_bytes(), (step % 2) as usize, 9);
@@ -136,7 +136,7 @@ proptest! {
             tree.see([1, 2, 3, 4], 0, 9);
         });
         prop_assert_eq!(tree.bytes(), 4 * Tree::NODE_BYTES);
-        let now = (tree.counters.capacity(), tree.places.capacity(), tree.free.capacity());
+        let now = (tree.counters.capacity(), tree.links.capacity(), tree.free.capacity());
         prop_assert_eq!(now, reserved);
     }
 }

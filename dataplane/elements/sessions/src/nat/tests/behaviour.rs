@@ -301,9 +301,9 @@ fn blocks_are_logged_and_limited() {
 }
 
 /// The manager's side where another thread has the first half.
-struct Told([u64; 4]);
+struct Counts([u64; 4]);
 
-impl Answers for Told {
+impl Answers for Counts {
     fn answer(&mut self, _: &FiveTuple<u32>) -> Result<(), NoAnswer> {
         Err(NoAnswer::Taken)
     }
@@ -337,8 +337,8 @@ fn another_thread_serves_the_replies() {
         let (_, left) = world.send(input, &sent).unwrap();
         let words = world.0.published[&tuple_of(&sent.written()).unwrap()];
         let mut packet = marked(&left.reversed().written());
-        let mut state = State::default();
-        let answers = &mut Told(words);
+        let mut state = NatSession::default();
+        let answers = &mut Counts(words);
         let (direction, related) = (Direction::Reply, false);
         let mut opening = Opening { direction, related, now: 0, answers };
         back.input = reply_input;

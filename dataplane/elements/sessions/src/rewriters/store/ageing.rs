@@ -22,22 +22,22 @@ impl Store {
     pub(super) fn hasten(&mut self, index: u32) {
         let (_, over) = self.times(index);
         let Ok(mapping) = Mapping::ref_from_bytes(self.pool.scratch(index)) else { return };
-        let place = mapping.place;
-        if self.others.at(place).is_some_and(|at| is_before(over, at)) {
-            self.others.set(place, over, &mut self.pool);
+        let heap_index = mapping.heap_index;
+        if self.others.at(heap_index).is_some_and(|at| is_before(over, at)) {
+            self.others.set(heap_index, over, &mut self.pool);
         }
     }
 
     /// Moves an entry to the other heap.
     fn shift(&mut self, index: u32, at: u32, to_guaranteed: bool) {
         let Ok(mapping) = Mapping::mut_from_bytes(self.pool.scratch_mut(index)) else { return };
-        let place = mapping.place & !GUARANTEED;
-        mapping.place = if to_guaranteed { GUARANTEED } else { 0 };
+        let heap_index = mapping.heap_index & !GUARANTEED;
+        mapping.heap_index = if to_guaranteed { GUARANTEED } else { 0 };
         let (from, to) = match to_guaranteed {
             true => (&mut self.others, &mut self.guaranteed),
             false => (&mut self.guaranteed, &mut self.others),
         };
-        from.remove(place, &mut self.pool);
+        from.remove(heap_index, &mut self.pool);
         to.push(Entry { at, index }, &mut self.pool);
     }
 
@@ -99,7 +99,7 @@ impl Store {
         let head = self.pool.head(index);
         let last = self.pool.key(index)[3];
         let mapping = Mapping::ref_from_bytes(self.pool.scratch(index)).ok()?;
-        let (seen, state) = self.latest(mapping.meeting, head.seen, head.state);
+        let (seen, state) = self.latest(mapping.shared_flows, head.seen, head.state);
         Some((self.owners.get(owner_of(last))?.limits(last), seen, state))
     }
 

@@ -31,7 +31,7 @@ fn ports(tuple: &FiveTuple<u32>) -> u32 {
 }
 
 /// What others are told of a mapping.
-fn told(new: &New) -> [u64; WORDS] {
+fn words_of(new: &New) -> [u64; WORDS] {
     let New { flow, rewritten, outputs, .. } = new;
     let sides = u32::from(outputs.forward) << 16 | u32::from(outputs.reply);
     [
@@ -67,13 +67,13 @@ fn heard(words: [u64; WORDS], owner: u16, protocol: u8) -> New {
 
 impl Store {
     /// Lets the stores that have the same meeting know this one's mappings.
-    pub(in crate::rewriters) fn share(&mut self, meeting: Arc<SharedFlows>) {
-        self.meeting = Some(meeting);
+    pub(in crate::rewriters) fn share(&mut self, shared_flows: Arc<SharedFlows>) {
+        self.shared_flows = Some(shared_flows);
     }
 
     /// Whether other threads know its mappings.
     pub(in crate::rewriters) fn is_shared(&self) -> bool {
-        self.meeting.is_some()
+        self.shared_flows.is_some()
     }
 
     /// Whether a mapping has this key, here or in another thread.
@@ -81,10 +81,10 @@ impl Store {
         if !self.pool.find(key).is_none() {
             return true;
         }
-        let Some(meeting) = &self.meeting else { return false };
-        let found = meeting.find(&padded(key));
+        let Some(shared_flows) = &self.shared_flows else { return false };
+        let found = shared_flows.find(&padded(key));
         if let Some(record) = found {
-            meeting.leave(record);
+            shared_flows.leave(record);
         }
         found.is_some()
     }
@@ -96,27 +96,27 @@ impl Store {
         flow: &FiveTuple<u32>,
         owner: u16,
     ) -> Option<(RecordId, New)> {
-        let meeting = self.meeting.as_ref()?;
-        let record = meeting.find(&padded(&key_of(flow, owner)))?;
-        let words = std::array::from_fn(|at| meeting.word(record, at));
+        let shared_flows = self.shared_flows.as_ref()?;
+        let record = shared_flows.find(&padded(&key_of(flow, owner)))?;
+        let words = std::array::from_fn(|at| shared_flows.word(record, at));
         Some((record, heard(words, owner, flow.protocol)))
     }
 
-    /// Tells the others of a new mapping; gives what [`super::Mapping::meeting`] is to be.
-    pub(super) fn tell_new(&self, new: &New, reply: &Key, now: u32) -> Result<u32, NoRoom> {
-        let Some(meeting) = &self.meeting else { return Ok(0) };
+    /// Tells the others of a new mapping; gives what [`super::Mapping::shared_flows`] is to be.
+    pub(super) fn publish_new(&self, new: &New, reply: &Key, now: u32) -> Result<u32, NoRoom> {
+        let Some(shared_flows) = &self.shared_flows else { return Ok(0) };
         let key = key_of(&new.flow, new.owner);
-        match meeting.publish(&padded(&key), &told(new), now) {
+        match shared_flows.publish(&padded(&key), &words_of(new), now) {
             Published::Mine(record) => {
-                if *reply != key && meeting.also(record, &padded(reply)).is_err() {
-                    meeting.leave(record);
+                if *reply != key && shared_flows.also(record, &padded(reply)).is_err() {
+                    shared_flows.leave(record);
                     return Err(NoRoom);
                 }
                 Ok(record.index() + 1)
             }
             // At this very moment: the flow's next packet finds it.
             Published::Theirs(record) => {
-                meeting.leave(record);
+                shared_flows.leave(record);
                 Err(NoRoom)
             }
             Published::Full => Ok(0),
@@ -124,15 +124,18 @@ impl Store {
     }
 
     /// This thread has ended its part of a mapping.
-    pub(super) fn leave(&self, meeting: u32) {
-        if let (Some(shared_flows), Some(record)) = (&self.meeting, meeting.checked_sub(1)) {
+    pub(super) fn leave(&self, shared_flows: u32) {
+        if let (Some(shared_flows), Some(record)) =
+            (&self.shared_flows, shared_flows.checked_sub(1))
+        {
             shared_flows.leave(RecordId::from_index(record));
         }
     }
 
     /// When any thread saw a mapping's last packet, and what all packets told.
-    pub(super) fn latest(&self, meeting: u32, seen: u32, state: u8) -> (u32, u8) {
-        let (Some(shared_flows), Some(record)) = (&self.meeting, meeting.checked_sub(1)) else {
+    pub(super) fn latest(&self, shared_flows: u32, seen: u32, state: u8) -> (u32, u8) {
+        let (Some(shared_flows), Some(record)) = (&self.shared_flows, shared_flows.checked_sub(1))
+        else {
             return (seen, state);
         };
         let record = RecordId::from_index(record);
@@ -144,19 +147,19 @@ impl Store {
 
 /// A packet tells of a mapping that others know: what is known of it now.
 #[cold]
-pub(super) fn tell(
-    meeting: Option<&Arc<SharedFlows>>,
+pub(super) fn publish(
+    shared_flows: Option<&Arc<SharedFlows>>,
     record: u32,
     (segment, is_reply, now): (Option<&Segment>, bool, u32),
     track: impl Fn(u8, u8) -> u8,
 ) -> u8 {
-    let (Some(shared_flows), Some(record)) = (meeting, record.checked_sub(1)) else {
+    let (Some(shared_flows), Some(record)) = (shared_flows, record.checked_sub(1)) else {
         return track(0, 0);
     };
     let record = RecordId::from_index(record);
     shared_flows.touch(record, now);
-    let told = |segment| believed_by_all(shared_flows, record, is_reply, segment);
-    let flags = segment.map_or(0, told);
+    let words_of = |segment| believed_by_all(shared_flows, record, is_reply, segment);
+    let flags = segment.map_or(0, words_of);
     let was = shared_flows.update_state(record, |state| u32::from(track(state as u8, flags)));
     track(was as u8, flags)
 }

@@ -88,8 +88,8 @@ proptest! {
                 (_, Some(at)) => {
                     plain[at].seen = now;
                     plain[at].state = state;
-                    let way = store.find(&key_of(&flow(number), 0)).unwrap();
-                    store.meet(way, real(now), (None, false), |_, _, _| state).unwrap();
+                    let direction = store.find(&key_of(&flow(number), 0)).unwrap();
+                    store.meet(direction, real(now), (None, false), |_, _, _| state).unwrap();
                 }
                 (_, None) => {
                     let new = Plain { number, seen: now, state: 0 };
@@ -133,8 +133,8 @@ proptest! {
 
 fn begin_or_meet(store: &mut Store, number: u16, now: u32) {
     match store.find(&key_of(&flow(number), 0)) {
-        Some(way) => {
-            store.meet(way, now, (None, false), |state, _, _| state);
+        Some(direction) => {
+            store.meet(direction, now, (None, false), |state, _, _| state);
         }
         None => {
             begin(store, number, now);

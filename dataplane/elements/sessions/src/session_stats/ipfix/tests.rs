@@ -8,12 +8,12 @@ use netflow_parser::{NetflowPacket, NetflowParser};
 use proptest::prelude::*;
 
 use super::*;
-use crate::session_stats::record::Who;
+use crate::session_stats::record::Endpoints;
 
-fn way() -> impl Strategy<Value = Way> {
+fn direction() -> impl Strategy<Value = DirectionCounts> {
     let time = || (0..4_000_000_000_000_000_000i64).prop_map(|ns| ns / 1_000_000 * 1_000_000);
     (any::<u32>(), any::<u64>(), time(), time(), any::<u8>()).prop_map(
-        |(packets, bytes, first, last, flags)| Way {
+        |(packets, bytes, first, last, flags)| DirectionCounts {
             packets: packets.into(),
             bytes,
             first,
@@ -35,18 +35,17 @@ fn record() -> impl Strategy<Value = Record> {
         any::<[[u8; 4]; 2]>().prop_map(|pair| pair.map(IpAddr::from)),
         any::<[[u8; 16]; 2]>().prop_map(|pair| pair.map(|bytes| Ipv6Addr::from(bytes).into())),
     ];
-    let who = (addresses, any::<u16>(), any::<u16>(), prop_oneof![Just(6u8), Just(17), Just(1)])
-        .prop_map(|([src, dst], src_port, dst_port, protocol)| Who {
-            src,
-            dst,
-            src_port,
-            dst_port,
-            protocol,
-        });
-    (who, way(), way(), ends).prop_map(|(who, forward, reply, ended)| Record {
-        who,
-        paths: [forward, reply],
-        ended,
+    let endpoints =
+        (addresses, any::<u16>(), any::<u16>(), prop_oneof![Just(6u8), Just(17), Just(1)])
+            .prop_map(|([src, dst], src_port, dst_port, protocol)| Endpoints {
+                src,
+                dst,
+                src_port,
+                dst_port,
+                protocol,
+            });
+    (endpoints, direction(), direction(), ends).prop_map(|(endpoints, forward, reply, ended)| {
+        Record { endpoints, paths: [forward, reply], ended }
     })
 }
 
@@ -84,7 +83,7 @@ fn read_back(messages: &[Vec<u8>]) -> Vec<Vec<String>> {
 }
 
 /// What must be read of a direction.
-fn expected_way(reverse: bool, way: &Way) -> Vec<String> {
+fn expected_direction(reverse: bool, direction: &DirectionCounts) -> Vec<String> {
     let name = |element: &str| match reverse {
         true => format!("ReverseInformationElement(Reverse{element})"),
         false => format!("IANA({element})"),
@@ -95,13 +94,13 @@ fn expected_way(reverse: bool, way: &Way) -> Vec<String> {
     let bits: String = names
         .iter()
         .enumerate()
-        .map(|(bit, flag)| format!("{flag}: {}, ", way.flags >> bit & 1 == 1))
+        .map(|(bit, flag)| format!("{flag}: {}, ", direction.flags >> bit & 1 == 1))
         .collect();
     vec![
-        time("FlowStartMilliseconds", way.first),
-        time("FlowEndMilliseconds", way.last),
-        format!("{} U64({})", name("PacketDeltaCount"), way.packets),
-        format!("{} U64({})", name("OctetDeltaCount"), way.bytes),
+        time("FlowStartMilliseconds", direction.first),
+        time("FlowEndMilliseconds", direction.last),
+        format!("{} U64({})", name("PacketDeltaCount"), direction.packets),
+        format!("{} U64({})", name("OctetDeltaCount"), direction.bytes),
         format!(
             "{} TcpControlBits(TcpControlBits {{ {bits}ns: false }}, 1)",
             name("TcpControlBits")
@@ -110,8 +109,8 @@ fn expected_way(reverse: bool, way: &Way) -> Vec<String> {
 }
 
 fn expected(record: &Record) -> Vec<String> {
-    let who = &record.who;
-    let protocol = match who.protocol {
+    let endpoints = &record.endpoints;
+    let protocol = match endpoints.protocol {
         6 => "Tcp",
         17 => "Udp",
         _ => "Icmp",
@@ -124,15 +123,15 @@ fn expected(record: &Record) -> Vec<String> {
         Some(Ended::Evicted) => "LackOfResources",
     };
     let mut fields = vec![
-        who.src.to_string(),
-        who.dst.to_string(),
+        endpoints.src.to_string(),
+        endpoints.dst.to_string(),
         format!("IANA(ProtocolIdentifier) ProtocolType({protocol})"),
-        format!("IANA(SourceTransportPort) U16({})", who.src_port),
-        format!("IANA(DestinationTransportPort) U16({})", who.dst_port),
+        format!("IANA(SourceTransportPort) U16({})", endpoints.src_port),
+        format!("IANA(DestinationTransportPort) U16({})", endpoints.dst_port),
         format!("IANA(FlowEndReason) FlowEndReason({reason})"),
     ];
-    fields.extend(expected_way(false, &record.paths[0]));
-    fields.extend(expected_way(true, &record.paths[1]));
+    fields.extend(expected_direction(false, &record.paths[0]));
+    fields.extend(expected_direction(true, &record.paths[1]));
     fields
 }
 
@@ -172,8 +171,9 @@ proptest! {
 
 #[test]
 fn templates_are_repeated() {
-    let who = Who { src: [1; 4].into(), dst: [2; 4].into(), src_port: 3, dst_port: 4, protocol: 6 };
-    let record = Record { who, paths: [Way::default(); 2], ended: None };
+    let endpoints =
+        Endpoints { src: [1; 4].into(), dst: [2; 4].into(), src_port: 3, dst_port: 4, protocol: 6 };
+    let record = Record { endpoints, paths: [DirectionCounts::default(); 2], ended: None };
     let messages = messages(&vec![record; 200]);
     let with_templates = messages.iter().filter(|(m, _)| m[16..18] == [0, 2]).count();
     // Some 15 records in a message, a record a second, so one in four or five messages.

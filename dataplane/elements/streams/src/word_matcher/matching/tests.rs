@@ -53,7 +53,7 @@ struct Receiver {
 
 /// Shows a matcher one direction of a session, as a stage does; the last event ends it.
 fn pass(matcher: &mut Matcher, events: &[Event]) -> Receiver {
-    let mut state = State::default();
+    let mut state = SessionState::default();
     let mut to =
         Receiver { got: Vec::new(), held: Vec::new(), held_lens: Vec::new(), is_closed: false };
     for (at, event) in events.iter().chain([&Event::Run(vec![Vec::new()])]).enumerate() {
@@ -224,7 +224,7 @@ fn the_rest_of_a_word_is_replaced_alone() {
 
 #[test]
 fn other_words_forget_what_went_on() {
-    let mut state = State::default();
+    let mut state = SessionState::default();
     let mut show = |word: &[u8], bytes: &[u8]| {
         let mut matcher = matcher(&[word.to_vec()], false, Mode::Alert, b"");
         let mut pieces = vec![bytes.to_vec()];

@@ -26,20 +26,20 @@ pub enum Session {
 
 /// Packets that are being counted.
 #[derive(Default)]
-pub struct Census {
+pub struct TrafficProfile {
     packets: usize,
     bytes: u64,
     sessions: HashSet<Session>,
 }
 
-impl Census {
+impl TrafficProfile {
     /// Of all these packets, but no more than [`PACKETS_MAX`].
-    pub fn of<'a>(packets: impl IntoIterator<Item = &'a [u8]>) -> Census {
-        let mut census = Census::default();
+    pub fn of<'a>(packets: impl IntoIterator<Item = &'a [u8]>) -> TrafficProfile {
+        let mut traffic_profile = TrafficProfile::default();
         for packet in packets.into_iter().take(PACKETS_MAX) {
-            census.add(packet);
+            traffic_profile.add(packet);
         }
-        census
+        traffic_profile
     }
 
     /// Counts a packet, Ethernet or bare IP.
@@ -132,7 +132,7 @@ mod tests {
         back[20..24].copy_from_slice(&[1, 0, 0, 80]);
         let other = udp(2, [0, 80, 1, 0], 30);
         let packets = [there.clone(), back, framed(&there), other, vec![0; 4]];
-        let made = Census::of(packets.iter().map(Vec::as_slice)).made().unwrap();
+        let made = TrafficProfile::of(packets.iter().map(Vec::as_slice)).made().unwrap();
         assert_eq!(
             made,
             Made { packet_bytes: (38 + 38 + 56 + 58 + 4) as f64 / 5.0, sessions: 2.0, period: 5.0 }
@@ -141,9 +141,9 @@ mod tests {
 
     #[test]
     fn nothing_makes_nothing_and_cut_packets_belong_to_no_session() {
-        assert!(Census::of([]).made().is_none());
+        assert!(TrafficProfile::of([]).made().is_none());
         let whole = framed(&udp(1, [1; 4], 0));
         let cut = (0..38).map(|len| &whole[..len]);
-        assert_eq!(Census::of(cut).made().unwrap().sessions, 0.0);
+        assert_eq!(TrafficProfile::of(cut).made().unwrap().sessions, 0.0);
     }
 }

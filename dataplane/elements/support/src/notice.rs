@@ -3,7 +3,7 @@
 use thruway_element::Cx;
 
 /// Tells the user something of the element: its name and class, and that.
-pub fn say(cx: &mut Cx<'_>, what: &str) {
+pub fn warn(cx: &mut Cx<'_>, what: &str) {
     let node = cx.node();
     let line = match cx.host().describe(node) {
         Some((name, class)) => format!("{name} :: {class}: {what}"),

@@ -42,7 +42,7 @@ pub(super) struct Claim<W> {
 
 /// What there is for one who comes in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Room {
+pub(super) enum Admission {
     Free,
     /// If the client of this index goes.
     InsteadOf(usize),
@@ -55,11 +55,11 @@ pub(super) enum Room {
 /// one has: an idle one, or a busy one if it has at least two more. Else, and where the peer has
 /// all that one may have, an idle client of its own goes. Of those that may go it is the least
 /// worthy.
-pub(super) fn room_for<W: Ord + Copy>(peer: Peer, claims: &[Claim<W>]) -> Room {
+pub(super) fn room_for<W: Ord + Copy>(peer: Peer, claims: &[Claim<W>]) -> Admission {
     let has = |peer: Peer| claims.iter().filter(|claim| claim.peer == peer).count();
     let own = has(peer);
     if own < OF_ONE_MAX && claims.len() < CONNECTIONS_MAX {
-        return Room::Free;
+        return Admission::Free;
     }
     let most = match own {
         OF_ONE_MAX.. => own,
@@ -74,7 +74,7 @@ pub(super) fn room_for<W: Ord + Copy>(peer: Peer, claims: &[Claim<W>]) -> Room {
         .enumerate()
         .filter(|(_, claim)| may_go(claim))
         .min_by_key(|(_, claim)| (has(claim.peer) != most, claim.is_busy, claim.worth));
-    least.map_or(Room::None, |(at, _)| Room::InsteadOf(at))
+    least.map_or(Admission::None, |(at, _)| Admission::InsteadOf(at))
 }
 
 #[cfg(test)]
@@ -91,12 +91,12 @@ mod tests {
     #[test]
     fn a_peer_has_half_of_the_places_at_most() {
         let busy = claims(OTHER, OF_ONE_MAX, true);
-        assert_eq!(room_for(OTHER, &busy), Room::None);
-        assert_eq!(room_for(OWN, &busy), Room::Free);
+        assert_eq!(room_for(OTHER, &busy), Admission::None);
+        assert_eq!(room_for(OWN, &busy), Admission::Free);
         let mut idle = claims(OTHER, OF_ONE_MAX, false);
-        assert_eq!(room_for(OTHER, &idle), Room::InsteadOf(0));
+        assert_eq!(room_for(OTHER, &idle), Admission::InsteadOf(0));
         idle.extend(claims(OWN, 1, false));
-        assert_eq!(room_for(OTHER, &idle), Room::InsteadOf(0), "its own");
+        assert_eq!(room_for(OTHER, &idle), Admission::InsteadOf(0), "its own");
     }
 
     #[test]
@@ -105,24 +105,24 @@ mod tests {
         all.extend(claims(Peer::User(7), OF_ONE_MAX - 1, true));
         all.extend(claims(OWN, 1, false));
         assert_eq!(all.len(), CONNECTIONS_MAX);
-        let some = Room::InsteadOf(0);
+        let some = Admission::InsteadOf(0);
         assert_eq!(room_for(Peer::User(9), &all), some, "of who has most, not of who has one");
         assert_eq!(room_for(OWN, &all), some, "before its own idle one");
         all[20].is_busy = false;
-        assert_eq!(room_for(Peer::User(9), &all), Room::InsteadOf(20), "an idle one first");
+        assert_eq!(room_for(Peer::User(9), &all), Admission::InsteadOf(20), "an idle one first");
         // Not in turns: whoever has as many, or one more, is left alone.
         all[20].is_busy = true;
-        assert_eq!(room_for(Peer::User(7), &all), Room::None);
-        assert_eq!(room_for(OTHER, &all), Room::None);
+        assert_eq!(room_for(Peer::User(7), &all), Admission::None);
+        assert_eq!(room_for(OTHER, &all), Admission::None);
     }
 
     #[test]
     fn many_peers_with_one_client_each_take_turns_where_idle() {
         let of = |user| Claim { peer: Peer::User(user), is_busy: false, worth: 100 - user };
         let mut all: Vec<_> = (0..CONNECTIONS_MAX as u32).map(of).collect();
-        assert_eq!(room_for(Peer::User(999), &all), Room::InsteadOf(CONNECTIONS_MAX - 1));
+        assert_eq!(room_for(Peer::User(999), &all), Admission::InsteadOf(CONNECTIONS_MAX - 1));
         all.iter_mut().for_each(|claim| claim.is_busy = true);
-        assert_eq!(room_for(Peer::User(999), &all), Room::None);
+        assert_eq!(room_for(Peer::User(999), &all), Admission::None);
     }
 
     #[test]
@@ -130,6 +130,6 @@ mod tests {
         let mut idle = claims(OTHER, OF_ONE_MAX, false);
         idle[3].worth = 0;
         idle[0].worth = 1;
-        assert_eq!(room_for(OTHER, &idle), Room::InsteadOf(3));
+        assert_eq!(room_for(OTHER, &idle), Admission::InsteadOf(3));
     }
 }

@@ -9,9 +9,9 @@ use rustix::event::PollFlags;
 use thruway_element::{Arg, ArgError, ArgErrors, Args, Cx, Ty};
 use thruway_port::socket::{Address, Connection, Listener, SocketError, UNIX_NAME_MAX};
 
+use super::client_limits::Peer;
 use super::desk::Desk;
 use super::gate::{Gate, Token};
-use super::places::Peer;
 
 pub(super) const TYPE: Arg = Arg::required("TYPE", Ty::Choice(&["TCP", "UNIX"]), "kind of socket");
 pub(super) const PORT: Arg = Arg::optional("PORT", Ty::Any, "TCP port or file name");
@@ -44,14 +44,14 @@ const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// Where to listen.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Place {
+struct ListenAddress {
     address: Address,
     /// The last port to try.
     last: u16,
 }
 
-impl Place {
-    fn of(args: &Args<'_>) -> Result<Place, ArgError> {
+impl ListenAddress {
+    fn of(args: &Args<'_>) -> Result<ListenAddress, ArgError> {
         let kind: String = args.get("TYPE")?;
         let missing = |what| args.error("PORT", format!("missing; give {what}"));
         match kind.to_ascii_uppercase().as_str() {
@@ -63,7 +63,7 @@ impl Place {
                 let local: bool = args.get("LOCALHOST")?;
                 let ip = if local { Ipv4Addr::LOCALHOST } else { Ipv4Addr::UNSPECIFIED };
                 let last = if next { port.saturating_add(PORTS_TRIED - 1) } else { port };
-                Ok(Place { address: Address::Inet(SocketAddrV4::new(ip, port)), last })
+                Ok(ListenAddress { address: Address::Inet(SocketAddrV4::new(ip, port)), last })
             }
             "UNIX" => {
                 let named = if args.given("FILENAME") { "FILENAME" } else { "PORT" };
@@ -73,7 +73,7 @@ impl Place {
                     let why = format!("a file name of at most {UNIX_NAME_MAX} bytes");
                     return Err(args.error(named, why));
                 }
-                Ok(Place { address: Address::Unix(name), last: 0 })
+                Ok(ListenAddress { address: Address::Unix(name), last: 0 })
             }
             _ => {
                 let why = format!("'{kind}' is not a kind of socket; write TCP or UNIX");
@@ -114,8 +114,8 @@ pub(super) struct Visitor {
 }
 
 /// See the module's description.
-pub(super) struct Door {
-    place: Place,
+pub(super) struct Acceptor {
+    listen_address: ListenAddress,
     gate: Gate,
     listener: Option<Listener>,
     token: Option<Token>,
@@ -130,26 +130,26 @@ pub(super) struct Door {
     label: String,
 }
 
-impl Door {
+impl Acceptor {
     /// Of the arguments.
-    pub(super) fn of(args: &Args<'_>) -> Result<Door, ArgErrors> {
-        Ok(Door {
+    pub(super) fn of(args: &Args<'_>) -> Result<Acceptor, ArgErrors> {
+        Ok(Acceptor {
             retries: args.get("RETRIES")?,
             retry_warnings: args.get("RETRY_WARNINGS")?,
-            ..Door::at(Place::of(args)?, Gate::of(args)?)
+            ..Acceptor::at(ListenAddress::of(args)?, Gate::of(args)?)
         })
     }
 
     /// A Unix socket for this user alone.
-    pub(super) fn own(path: Vec<u8>) -> Door {
-        let place = Place { address: Address::Unix(path), last: 0 };
-        Door::at(place, Gate::own())
+    pub(super) fn own(path: Vec<u8>) -> Acceptor {
+        let listen_address = ListenAddress { address: Address::Unix(path), last: 0 };
+        Acceptor::at(listen_address, Gate::own())
     }
 
-    fn at(place: Place, gate: Gate) -> Door {
-        Door {
-            name: Arc::new(Mutex::new(name_of(&place.address))),
-            place,
+    fn at(listen_address: ListenAddress, gate: Gate) -> Acceptor {
+        Acceptor {
+            name: Arc::new(Mutex::new(name_of(&listen_address.address))),
+            listen_address,
             gate,
             listener: None,
             token: None,
@@ -199,7 +199,7 @@ impl Door {
     }
 
     fn listen(&mut self) -> Result<Option<String>, String> {
-        let listener = self.place.listen(&self.gate).map_err(|error| error.to_string())?;
+        let listener = self.listen_address.listen(&self.gate).map_err(|error| error.to_string())?;
         if let Address::Inet(address) = listener.address() {
             self.token = self.gate.token(address.port())?;
         }
@@ -213,7 +213,7 @@ impl Door {
                 self.label
             )
         };
-        Ok(self.place.is_for_all().then(warning))
+        Ok(self.listen_address.is_for_all().then(warning))
     }
 
     /// Tries again to listen, when it is time; after the last try the driver is to stop.
@@ -259,7 +259,7 @@ impl Door {
                     _ => String::new(),
                 };
                 let peer = Peer::of(&connection, peer.as_ref());
-                let trusted = match (&self.place.address, &self.token) {
+                let trusted = match (&self.listen_address.address, &self.token) {
                     (Address::Unix(_), _) if self.gate.admits(&connection) == Some(true) => true,
                     (Address::Unix(_), _) => return Err(connection),
                     (Address::Inet(_), token) => token.is_none(),
@@ -280,12 +280,12 @@ impl Door {
     }
 
     /// Whether a successor in a hot swap listens at the same place for the same clients.
-    pub(super) fn is_like(&self, other: &Door) -> bool {
-        self.place == other.place && self.gate == other.gate
+    pub(super) fn is_like(&self, other: &Acceptor) -> bool {
+        self.listen_address == other.listen_address && self.gate == other.gate
     }
 
     /// Takes over a predecessor's socket.
-    pub(super) fn take(&mut self, mut left: Door) {
+    pub(super) fn take(&mut self, mut left: Acceptor) {
         (self.listener, self.token) = (left.listener.take(), left.token.take());
         if let Some(listener) = &self.listener {
             *lock(&self.name) = name_of(listener.address());
