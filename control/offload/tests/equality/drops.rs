@@ -141,6 +141,20 @@ fn what_the_chain_may_read_otherwise_is_left_to_it() {
 }
 
 #[test]
+fn what_ends_within_a_tested_word_is_left_to_the_chain() {
+    let (chain, plan, table) = made(&[&["64/01020304", "72/05"]], false, false);
+    let of_len = |len: usize| frame(|parts| parts.padding = len - 54);
+    let drops = |len: usize| table.drops(&of_len(len));
+    // Of the first word all bytes count, so that it is no match where one is missing.
+    assert_eq!([54, 63, 67, 71].map(drops), [false; 4], "the second may match");
+    assert_eq!([76, 80].map(drops), [true; 2]);
+    let frames: Vec<Vec<u8>> = (54..90).map(of_len).collect();
+    assert_eq!(dropped(&plan, &chain, &table, &frames), 90 - 76);
+    let (chain, plan, table) = made(&[&["64/01020304"]], false, false);
+    assert_eq!(dropped(&plan, &chain, &table, &frames), 90 - 54);
+}
+
+#[test]
 fn of_many_rules_few_are_tested() {
     let nets = |at: usize| format!("tcp and src net 10.{}.{}.0/24", at / 200, at % 200);
     let rules: Vec<String> = (0..3000).map(nets).collect();

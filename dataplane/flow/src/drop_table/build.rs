@@ -14,6 +14,7 @@ use crate::program::IpProgram;
 
 use super::facts::Facts;
 use super::search::{Search, Split};
+use super::simplify::{depth, simplified};
 use super::{
     DEPTH_MAX, DROP, DropTable, ETHERNET_LEN, Excluded, Next, REACH, SOFTWARE, Start, Test,
 };
@@ -72,8 +73,17 @@ struct Builder<'a> {
     excluded: BTreeMap<Excluded, usize>,
 }
 
+impl DropTable {
+    /// The table of the classifier whose index among the plan's entries is `entry`, with at most so
+    /// many tests; `None` if there is no such entry.
+    pub fn of(plan: &Plan, entry: usize, tests_max: usize) -> Option<DropTable> {
+        let start = plan.entries.get(entry)?.start;
+        Some(table(plan, start, tests_max))
+    }
+}
+
 /// The table of the packets that begin at `start`.
-pub(super) fn table(plan: &Plan, start: Goto, tests_max: usize) -> DropTable {
+fn table(plan: &Plan, start: Goto, tests_max: usize) -> DropTable {
     let facts = Start::ALL.map(Facts::of);
     let mut builder = Builder {
         plan,
@@ -89,9 +99,9 @@ pub(super) fn table(plan: &Plan, start: Goto, tests_max: usize) -> DropTable {
     while let Some((at, pending)) = builder.pending.pop() {
         builder.tests[at as usize] = builder.test(pending);
     }
-    let (tests, starts) = super::simplify::simplified(&builder.tests, starts);
+    let (tests, starts) = simplified(&builder.tests, starts);
     let mut excluded = builder.excluded;
-    let depth = super::simplify::depth(&tests, starts);
+    let depth = depth(&tests, starts);
     if depth > DEPTH_MAX {
         excluded.insert(Excluded::Depth, 1);
     }
@@ -209,7 +219,7 @@ impl<'a> Builder<'a> {
             let facts = self.facts[start as usize].clone();
             return self.search(Search::new(program, verdicts, facts));
         }
-        // Without an IPv4 header the rules are run in turn; most do not hold whatever the packet is.
+        // Without an IPv4 header the rules are run in turn; most hold for no such packet.
         let otherwise = if start == Start::Other { crate::NO_MATCH } else { otherwise };
         let facts = self.facts[start as usize].clone();
         self.shortlist(facts, program, verdicts, (0..count).collect(), otherwise)
