@@ -207,4 +207,62 @@ proptest! {
         let frames: Vec<Vec<u8>> = parts.iter().map(frames::Parts::frame).collect();
         dropped(&plan, &chain, &table, &frames);
     }
+
+    /// Lists of rules about few values, so that several hold for most packets, and bounds are met.
+    #[test]
+    fn lists_are_searched_as_the_host_does(
+        rules in prop::collection::vec(rule(), 1..60),
+        long in any::<bool>(),
+        parts in prop::collection::vec(frames::parts(), 60),
+    ) {
+        let chain = chains::Plan { dispatchers: vec![rules], stateful: false, long }.chain();
+        let Ok(plan) = consolidate(&chain) else { return Ok(()) };
+        let plan = Arc::new(plan);
+        let table = DropTable::of(&plan, 0, TESTS_MAX).unwrap();
+        let right = |mut parts: frames::Parts| {
+            (parts.family, parts.version, parts.padding) = (4, 4, 64);
+            parts.tags.clear();
+            parts.frame()
+        };
+        let frames: Vec<Vec<u8>> = parts.into_iter().map(right).collect();
+        dropped(&plan, &chain, &table, &frames);
+    }
+}
+
+/// A rule about some of: protocol, addresses, ports. Its values are those of the frames, and their
+/// neighbours.
+fn rule() -> impl Strategy<Value = String> {
+    let some = |all: &'static [&'static str]| prop_oneof![2 => Just(String::new()), 3 => prop::sample::select(all).prop_map(str::to_owned)];
+    let protocol = prop::sample::select(&["tcp", "udp", "tcp or udp", "ip proto 132"][..]);
+    let source = some(&[
+        "src net 10.0.0.0/15",
+        "src net 10.1.0.0/16",
+        "src net 10.2.0.0/15",
+        "src host 10.3.0.1",
+        "src net 10.0.0.0/8",
+        "src host 10.2.0.2",
+    ]);
+    let target = some(&[
+        "dst net 10.0.0.0/23",
+        "dst host 10.0.1.2",
+        "dst net 10.0.2.0/23",
+        "dst host 10.0.3.3",
+        "not dst host 10.0.0.2",
+    ]);
+    let ports = some(&[
+        "dst port 53",
+        "dst port 80",
+        "dst port 443",
+        "dst port 1024",
+        "dst port 54-443",
+        "src port 53-80",
+        "src port > 443",
+        "src port < 54",
+        "src port 80",
+    ]);
+    (protocol, source, target, ports).prop_map(|(protocol, source, target, ports)| {
+        let parts = [format!("({protocol})"), source, target, ports];
+        let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        parts.join(" and ")
+    })
 }

@@ -222,29 +222,23 @@ impl<'a> Builder<'a> {
         // Without an IPv4 header the rules are run in turn; most hold for no such packet.
         let otherwise = if start == Start::Other { crate::NO_MATCH } else { otherwise };
         let facts = self.facts[start as usize].clone();
-        self.shortlist(facts, program, verdicts, (0..count).collect(), otherwise)
+        let orders = (0..count).collect();
+        self.shortlist(Shortlist { id: 0, facts, program, verdicts, orders, otherwise })
     }
 
     fn search(&mut self, search: Search<'a>) -> Next {
         if search.is_done() {
-            let Search { program, verdicts, facts, .. } = &search;
-            let (orders, otherwise) = (search.orders(), program.rules().1);
-            return self.shortlist(facts.clone(), program, *verdicts, orders, otherwise);
+            let (orders, otherwise) = (search.orders(), search.program.rules().1);
+            let Search { program, verdicts, facts, .. } = search;
+            let list = Shortlist { id: 0, facts, program, verdicts, orders, otherwise };
+            return self.shortlist(list);
         }
         self.add(Pending::Search(Box::new(search)))
     }
 
-    fn shortlist(
-        &mut self,
-        facts: Facts,
-        program: &'a IpProgram,
-        verdicts: (u32, u32),
-        orders: Vec<u32>,
-        otherwise: u32,
-    ) -> Next {
+    fn shortlist(&mut self, list: Shortlist<'a>) -> Next {
         self.shortlists += 1;
-        let id = self.shortlists;
-        let list = Rc::new(Shortlist { id, facts, program, verdicts, orders, otherwise });
+        let list = Rc::new(Shortlist { id: self.shortlists, ..list });
         self.rule(&list, 0, None)
     }
 
@@ -290,7 +284,7 @@ impl<'a> Builder<'a> {
                 Step::Run { .. } => self.of_word(&ANY, SOFTWARE, SOFTWARE),
             },
             Pending::Branches { start, word, values, from, to, otherwise } => {
-                self.branches(start, word, &values, (from, to), otherwise)
+                self.branches((start, word, otherwise), &values, (from, to))
             }
             Pending::Pattern(start, run, target) => {
                 let RuleProgram::Pattern(pattern) = plan.decision.program(run.0) else {
@@ -320,11 +314,9 @@ impl<'a> Builder<'a> {
     /// Halves the values that are left.
     fn branches(
         &mut self,
-        start: Start,
-        word: Word,
+        (start, word, otherwise): (Start, Word, Goto),
         values: &Rc<[(u32, Goto)]>,
         (from, to): (usize, usize),
-        otherwise: Goto,
     ) -> Test {
         if to <= from {
             let goto = self.goto(start, otherwise);
