@@ -2,9 +2,9 @@
 //!
 //! - `decision/RULES`: the class of frames whose headers are read already, found by the host; one
 //!   class is dropped, of those that none of so many rules allows;
-//! - `xdp/RULES`: the XDP program of the same chain, run by the kernel on the same frames, one after
-//!   the other; `xdp-none` passes each frame without a test, and its row is what a run costs
-//!   besides.
+//! - `xdp/RULES`: the XDP program of the same chain, run by the kernel on the same frames, one
+//!   after the other; `xdp-none` passes each frame without a test, and its row is what a run
+//!   costs besides.
 //! - `flood-xdp`: frames that come by a virtual link, of which 99 of 100 are dropped by the program
 //!   of a chain; `flood-drop` drops each frame without a test. One core makes, sends, receives and
 //!   drops them, and all of that is in its time.
@@ -19,12 +19,14 @@ use thruway_flow::{NoNames, PacketView, Rule, consolidate, parse_class};
 use thruway_port::drop_stage::{DropProgram, DropStage, DropTests};
 use thruway_port::generator::{Generator, Stream};
 
-use super::{PACKETS, SEED};
 use crate::case::{Case, SetUp, Subject};
 use crate::measure::Meter;
 use crate::namespace::Namespace;
 use crate::traffic::{self, Rules};
 
+/// Packets of the trace.
+const PACKETS: usize = 4096;
+const SEED: u64 = 20_261_127;
 /// Rules of a firewall.
 const RULES: [usize; 4] = [10, 100, 1000, 10_000];
 /// Flows of a flood, of which one is wanted.

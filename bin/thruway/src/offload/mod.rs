@@ -47,7 +47,7 @@ struct PlanArgs {
     /// Print each rule, in the notation of ovs-ofctl, from port FROM to port TO
     #[arg(long = "rules")]
     print_rules: bool,
-    /// Print what the XDP program of FromDevice(..., OFFLOAD XDP) would drop in place of this element
+    /// Print what the XDP program of FromDevice(..., OFFLOAD XDP) would drop
     #[arg(long, conflicts_with_all = ["protocol", "print_rules"])]
     xdp: bool,
     /// Print JSON

@@ -141,6 +141,20 @@ fn what_the_chain_may_read_otherwise_is_left_to_it() {
 }
 
 #[test]
+fn what_ends_within_a_tested_word_is_left_to_the_chain() {
+    let (chain, plan, table) = made(&[&["64/01020304", "72/05"]], false, false);
+    let of_len = |len: usize| frame(|parts| parts.padding = len - 54);
+    let drops = |len: usize| table.drops(&of_len(len));
+    // Of the first word all bytes count, so that it is no match where one is missing.
+    assert_eq!([54, 63, 67, 71].map(drops), [false; 4], "the second may match");
+    assert_eq!([76, 80].map(drops), [true; 2]);
+    let frames: Vec<Vec<u8>> = (54..90).map(of_len).collect();
+    assert_eq!(dropped(&plan, &chain, &table, &frames), 90 - 76);
+    let (chain, plan, table) = made(&[&["64/01020304"]], false, false);
+    assert_eq!(dropped(&plan, &chain, &table, &frames), 90 - 54);
+}
+
+#[test]
 fn of_many_rules_few_are_tested() {
     let nets = |at: usize| format!("tcp and src net 10.{}.{}.0/24", at / 200, at % 200);
     let rules: Vec<String> = (0..3000).map(nets).collect();
@@ -193,4 +207,62 @@ proptest! {
         let frames: Vec<Vec<u8>> = parts.iter().map(frames::Parts::frame).collect();
         dropped(&plan, &chain, &table, &frames);
     }
+
+    /// Lists of rules about few values, so that several hold for most packets, and bounds are met.
+    #[test]
+    fn lists_are_searched_as_the_host_does(
+        rules in prop::collection::vec(rule(), 1..60),
+        long in any::<bool>(),
+        parts in prop::collection::vec(frames::parts(), 60),
+    ) {
+        let chain = chains::Plan { dispatchers: vec![rules], stateful: false, long }.chain();
+        let Ok(plan) = consolidate(&chain) else { return Ok(()) };
+        let plan = Arc::new(plan);
+        let table = DropTable::of(&plan, 0, TESTS_MAX).unwrap();
+        let right = |mut parts: frames::Parts| {
+            (parts.family, parts.version, parts.padding) = (4, 4, 64);
+            parts.tags.clear();
+            parts.frame()
+        };
+        let frames: Vec<Vec<u8>> = parts.into_iter().map(right).collect();
+        dropped(&plan, &chain, &table, &frames);
+    }
+}
+
+/// A rule about some of: protocol, addresses, ports. Its values are those of the frames, and their
+/// neighbours.
+fn rule() -> impl Strategy<Value = String> {
+    let some = |all: &'static [&'static str]| prop_oneof![2 => Just(String::new()), 3 => prop::sample::select(all).prop_map(str::to_owned)];
+    let protocol = prop::sample::select(&["tcp", "udp", "tcp or udp", "ip proto 132"][..]);
+    let source = some(&[
+        "src net 10.0.0.0/15",
+        "src net 10.1.0.0/16",
+        "src net 10.2.0.0/15",
+        "src host 10.3.0.1",
+        "src net 10.0.0.0/8",
+        "src host 10.2.0.2",
+    ]);
+    let target = some(&[
+        "dst net 10.0.0.0/23",
+        "dst host 10.0.1.2",
+        "dst net 10.0.2.0/23",
+        "dst host 10.0.3.3",
+        "not dst host 10.0.0.2",
+    ]);
+    let ports = some(&[
+        "dst port 53",
+        "dst port 80",
+        "dst port 443",
+        "dst port 1024",
+        "dst port 54-443",
+        "src port 53-80",
+        "src port > 443",
+        "src port < 54",
+        "src port 80",
+    ]);
+    (protocol, source, target, ports).prop_map(|(protocol, source, target, ports)| {
+        let parts = [format!("({protocol})"), source, target, ports];
+        let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        parts.join(" and ")
+    })
 }

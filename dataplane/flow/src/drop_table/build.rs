@@ -14,6 +14,7 @@ use crate::program::IpProgram;
 
 use super::facts::Facts;
 use super::search::{Search, Split};
+use super::simplify::{depth, simplified};
 use super::{
     DEPTH_MAX, DROP, DropTable, ETHERNET_LEN, Excluded, Next, REACH, SOFTWARE, Start, Test,
 };
@@ -72,8 +73,17 @@ struct Builder<'a> {
     excluded: BTreeMap<Excluded, usize>,
 }
 
+impl DropTable {
+    /// The table of the classifier whose index among the plan's entries is `entry`, with at most so
+    /// many tests; `None` if there is no such entry.
+    pub fn of(plan: &Plan, entry: usize, tests_max: usize) -> Option<DropTable> {
+        let start = plan.entries.get(entry)?.start;
+        Some(table(plan, start, tests_max))
+    }
+}
+
 /// The table of the packets that begin at `start`.
-pub(super) fn table(plan: &Plan, start: Goto, tests_max: usize) -> DropTable {
+fn table(plan: &Plan, start: Goto, tests_max: usize) -> DropTable {
     let facts = Start::ALL.map(Facts::of);
     let mut builder = Builder {
         plan,
@@ -89,9 +99,9 @@ pub(super) fn table(plan: &Plan, start: Goto, tests_max: usize) -> DropTable {
     while let Some((at, pending)) = builder.pending.pop() {
         builder.tests[at as usize] = builder.test(pending);
     }
-    let (tests, starts) = super::simplify::simplified(&builder.tests, starts);
+    let (tests, starts) = simplified(&builder.tests, starts);
     let mut excluded = builder.excluded;
-    let depth = super::simplify::depth(&tests, starts);
+    let depth = depth(&tests, starts);
     if depth > DEPTH_MAX {
         excluded.insert(Excluded::Depth, 1);
     }
@@ -209,32 +219,26 @@ impl<'a> Builder<'a> {
             let facts = self.facts[start as usize].clone();
             return self.search(Search::new(program, verdicts, facts));
         }
-        // Without an IPv4 header the rules are run in turn; most do not hold whatever the packet is.
+        // Without an IPv4 header the rules are run in turn; most hold for no such packet.
         let otherwise = if start == Start::Other { crate::NO_MATCH } else { otherwise };
         let facts = self.facts[start as usize].clone();
-        self.shortlist(facts, program, verdicts, (0..count).collect(), otherwise)
+        let orders = (0..count).collect();
+        self.shortlist(Shortlist { id: 0, facts, program, verdicts, orders, otherwise })
     }
 
     fn search(&mut self, search: Search<'a>) -> Next {
         if search.is_done() {
-            let Search { program, verdicts, facts, .. } = &search;
-            let (orders, otherwise) = (search.orders(), program.rules().1);
-            return self.shortlist(facts.clone(), program, *verdicts, orders, otherwise);
+            let (orders, otherwise) = (search.orders(), search.program.rules().1);
+            let Search { program, verdicts, facts, .. } = search;
+            let list = Shortlist { id: 0, facts, program, verdicts, orders, otherwise };
+            return self.shortlist(list);
         }
         self.add(Pending::Search(Box::new(search)))
     }
 
-    fn shortlist(
-        &mut self,
-        facts: Facts,
-        program: &'a IpProgram,
-        verdicts: (u32, u32),
-        orders: Vec<u32>,
-        otherwise: u32,
-    ) -> Next {
+    fn shortlist(&mut self, list: Shortlist<'a>) -> Next {
         self.shortlists += 1;
-        let id = self.shortlists;
-        let list = Rc::new(Shortlist { id, facts, program, verdicts, orders, otherwise });
+        let list = Rc::new(Shortlist { id: self.shortlists, ..list });
         self.rule(&list, 0, None)
     }
 
@@ -280,7 +284,7 @@ impl<'a> Builder<'a> {
                 Step::Run { .. } => self.of_word(&ANY, SOFTWARE, SOFTWARE),
             },
             Pending::Branches { start, word, values, from, to, otherwise } => {
-                self.branches(start, word, &values, (from, to), otherwise)
+                self.branches((start, word, otherwise), &values, (from, to))
             }
             Pending::Pattern(start, run, target) => {
                 let RuleProgram::Pattern(pattern) = plan.decision.program(run.0) else {
@@ -310,11 +314,9 @@ impl<'a> Builder<'a> {
     /// Halves the values that are left.
     fn branches(
         &mut self,
-        start: Start,
-        word: Word,
+        (start, word, otherwise): (Start, Word, Goto),
         values: &Rc<[(u32, Goto)]>,
         (from, to): (usize, usize),
-        otherwise: Goto,
     ) -> Test {
         if to <= from {
             let goto = self.goto(start, otherwise);

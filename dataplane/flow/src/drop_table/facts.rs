@@ -2,7 +2,7 @@
 
 use crate::ast::{Base, Word};
 
-use super::{IPV4, IPV6, Start};
+use super::table::{IPV4, IPV6, Start};
 
 /// A masked word whose value lies between two bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

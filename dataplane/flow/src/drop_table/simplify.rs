@@ -1,6 +1,6 @@
 //! A table without the tests whose result does not matter, and without those that none leads to.
 
-use super::{Next, SOFTWARE, Test};
+use super::table::{Next, SOFTWARE, Test};
 
 /// Indices of tests, each behind all that it leads to; those only that packets come to.
 fn in_order(tests: &[Test], starts: [Next; 3]) -> Vec<Next> {

@@ -1,11 +1,11 @@
 //! An XDP program in front of a port: it drops the packets that the chain behind would drop, before
 //! the kernel makes packets of its own of them.
 //!
-//! What is dropped, a table of tests says, which the process puts into a map. The program reads a
+//! A table of tests, which the process puts into a map, says what is dropped. The program reads a
 //! packet's headers and walks through the table. A packet that it is not told to drop goes on as
-//! without it: to the sockets of AF_XDP, if the port uses those, else to the host's stack and packet
-//! sockets. The program hangs on a link that goes with its descriptor, so it does not outlive the
-//! process, however that ends.
+//! without it: to the sockets of AF_XDP, if the port uses those, else to the host's stack and
+//! packet sockets. The program hangs on a link that goes with its descriptor, so it does not
+//! outlive the process, however that ends.
 
 mod program;
 
@@ -86,8 +86,8 @@ impl DropProgram {
         Ok(DropProgram { program, counters })
     }
 
-    /// Whether it drops a frame of at least 14 bytes, and how long that takes, on average of so many
-    /// runs. Each run counts.
+    /// Whether it drops a frame of at least 14 bytes, and how long that takes, on average of so
+    /// many runs. Each run counts.
     ///
     /// # Errors
     /// The kernel runs no such frame.

@@ -1,5 +1,5 @@
-//! `FromDevice(..., OFFLOAD XDP)`: the kernel drops in front of the chain what the chain would drop,
-//! as long as the process lives and has this configuration.
+//! `FromDevice(..., OFFLOAD XDP)`: the kernel drops in front of the chain what the chain would
+//! drop, as long as the process lives and has this configuration.
 
 use std::fs::write;
 use std::path::PathBuf;
