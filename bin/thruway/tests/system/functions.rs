@@ -1,6 +1,7 @@
 //! Isolated functions as processes: what goes in comes out, whatever becomes of the function.
 
 mod both_ways;
+mod machines;
 mod neighbour;
 pub mod parts;
 mod sessions;
