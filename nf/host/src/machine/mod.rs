@@ -42,7 +42,7 @@ pub enum Acceleration {
     Auto,
     /// The processor, or an error.
     Kvm,
-    /// An emulator (TCG), about thirty times slower.
+    /// An emulator (TCG), some seven times slower.
     Emulated,
 }
 
