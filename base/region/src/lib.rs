@@ -10,6 +10,8 @@
 //! an untrusted peer may change under our hands are only ever copied ([`SharedBytes`]).
 
 mod copy;
+#[cfg(not(miri))]
+mod device;
 mod error;
 #[cfg(not(any(loom, miri)))]
 mod guard;
@@ -19,6 +21,8 @@ mod huge;
 mod mapping;
 mod shared;
 
+#[cfg(not(miri))]
+pub use device::DeviceMemory;
 pub use error::{NoHuge, RegionError};
 pub use heap::{Heap, fallible};
 pub use huge::HUGE_PAGE_LEN;
@@ -159,14 +163,18 @@ impl Region {
         self.mapping.fd().expect("a private region is not handed over")
     }
 
-    /// Maps the region that another process made and handed over.
+    /// Maps the region that another process made and handed over, or what a
+    /// [`DeviceMemory`] stands for.
     ///
     /// # Errors
     /// [`RegionError::NotSealed`] when its length may still change (an access could then be
     /// SIGBUS), [`RegionError::System`] when it cannot be mapped.
     #[cfg(not(miri))]
     pub fn open(fd: std::os::fd::OwnedFd) -> Result<Region, RegionError> {
-        let mapping = Mapping::open(fd)?;
+        let mapping = match DeviceMemory::of(&fd) {
+            Some(memory) => memory.map()?,
+            None => Mapping::open(fd)?,
+        };
         let len = mapping.len();
         Ok(Region::over(mapping, len, Some(NoHuge::NotAsked)))
     }

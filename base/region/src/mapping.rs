@@ -73,7 +73,13 @@ impl Mapping {
         }
         let len = fstat(&fd).map_or(0, |stat| usize::try_from(stat.st_size).unwrap_or(0));
         let system = |step, errno: Errno| RegionError::System { step, len, source: errno.into() };
-        let ptr = Self::map_fd(&fd, len).map_err(|errno| system("mmap", errno))?;
+        let ptr = Self::map_fd(&fd, len, 0).map_err(|errno| system("mmap", errno))?;
+        Ok(Mapping { ptr, len, fd: Some(fd) })
+    }
+
+    /// Part of a device's memory, which has no length that could change.
+    pub(crate) fn device(fd: OwnedFd, len: usize, offset: u64) -> Result<Mapping, Errno> {
+        let ptr = Self::map_fd(&fd, len, offset)?;
         Ok(Mapping { ptr, len, fd: Some(fd) })
     }
 
@@ -83,17 +89,17 @@ impl Mapping {
         ftruncate(&fd, len as u64).map_err(|e| ("ftruncate", e))?;
         let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
         fcntl_add_seals(&fd, seals).map_err(|e| ("fcntl(F_ADD_SEALS)", e))?;
-        let ptr = Self::map_fd(&fd, len).map_err(|e| ("mmap", e))?;
+        let ptr = Self::map_fd(&fd, len, 0).map_err(|e| ("mmap", e))?;
         Ok(Mapping { ptr, len, fd: Some(fd) })
     }
 
-    /// Maps a file whose length is sealed.
-    fn map_fd(fd: &OwnedFd, len: usize) -> Result<NonNull<u8>, Errno> {
+    /// Maps a file whose length is sealed, or a device's memory.
+    fn map_fd(fd: &OwnedFd, len: usize, offset: u64) -> Result<NonNull<u8>, Errno> {
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         // JUSTIFICATION: memory shared with another process has no safe interface.
         // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing; the seals
-        // keep its length for good.
-        let address = unsafe { mmap(null_mut(), len, protection, MapFlags::SHARED, fd, 0) }?;
+        // keep its length for good, and a device's memory has a fixed one.
+        let address = unsafe { mmap(null_mut(), len, protection, MapFlags::SHARED, fd, offset) }?;
         NonNull::new(address.cast()).ok_or(Errno::NOMEM)
     }
 

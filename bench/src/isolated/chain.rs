@@ -2,6 +2,9 @@
 
 use crate::child::beside;
 
+/// The image of virtual machines, as `scripts/guest-image` makes it.
+pub const IMAGE: &str = "target/guest/image";
+
 /// How the functions of a chain are run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
@@ -15,6 +18,8 @@ pub enum Mode {
     Nf,
     /// The same in a trust group.
     NfGroup,
+    /// The same programs, in a virtual machine each.
+    Machine,
 }
 
 impl Mode {
@@ -28,6 +33,7 @@ impl Mode {
             Mode::Group => "isolate-group",
             Mode::Nf => "nf",
             Mode::NfGroup => "nf-group",
+            Mode::Machine => "vm",
         }
     }
 }
@@ -69,7 +75,7 @@ impl Chain {
         let suffix = match self.mode {
             Mode::Inside => return Vec::new(),
             Mode::Isolate | Mode::Group => "/nf",
-            Mode::Nf | Mode::NfGroup => "",
+            Mode::Nf | Mode::NfGroup | Mode::Machine => "",
         };
         (1..=self.count).map(|nth| format!("c{nth}{suffix}")).collect()
     }
@@ -103,14 +109,18 @@ impl Chain {
             Mode::Group | Mode::NfGroup => ", MODE group, GROUP tenant",
             _ => "",
         };
-        format!(", CPUS \"{cpus}\", ISOLATION relaxed{group}")
+        let machine = match self.mode {
+            Mode::Machine => format!(", VM \"{IMAGE}\", STANDBY false"),
+            _ => String::new(),
+        };
+        format!(", CPUS \"{cpus}\", ISOLATION relaxed{group}{machine}")
     }
 
     fn function(&self, nth: usize, more: &str) -> anyhow::Result<String> {
         Ok(match self.mode {
             Mode::Inside => format!("c{nth} :: Counter;\n"),
             Mode::Isolate | Mode::Group => format!("c{nth} :: Counter; Isolate(c{nth}{more});\n"),
-            Mode::Nf | Mode::NfGroup => {
+            Mode::Nf | Mode::NfGroup | Mode::Machine => {
                 format!(
                     "c{nth} :: Nf(EXEC \"{}\"{more});\n",
                     beside("thruway-bench-count-function")?.display()

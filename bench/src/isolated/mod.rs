@@ -12,6 +12,8 @@ mod costs;
 mod subject;
 
 use super::case::{Case, Goal, Suite};
+use std::path::Path;
+
 use chain::{Chain, Mode, Where};
 use subject::Running;
 
@@ -37,6 +39,18 @@ fn cases() -> Vec<Case> {
             for mode in Mode::APART {
                 all.push(case(chain(mode), goal(mode, count, len)));
             }
+        }
+    }
+    // Against the same function as a process; only where there is an image.
+    if Path::new(chain::IMAGE).exists() {
+        for len in LENGTHS {
+            let [machine, process] = [Mode::Machine, Mode::Nf].map(|mode| Chain {
+                mode,
+                count: 1,
+                len,
+                placement: Where::Apart,
+            });
+            all.push(Case { baseline: Some(process.name()), ..case(machine, None) });
         }
     }
     for (placement, mode) in [Where::Together, Where::Anywhere].into_iter().flat_map(both_modes) {

@@ -17,13 +17,21 @@ pub struct Arena {
     sessions: u32,
 }
 
+/// Bytes of an arena.
+fn arena_len(scratch_len: u32, sessions: u32) -> u64 {
+    let len = arena_stride(scratch_len) * u64::from(sessions);
+    if len == 0 { 0 } else { len.next_power_of_two() }
+}
+
 impl Arena {
     /// Makes one of zeros: the host's way in.
     ///
     /// # Errors
     /// When there is no memory, or no bytes are asked for.
     pub fn create(scratch_len: u32, sessions: u32) -> Result<Arena, RegionError> {
-        let len = arena_stride(scratch_len) * u64::from(sessions);
+        // A power of two, as a PCI device has it, for functions in virtual machines; pages are
+        // given on first touch.
+        let len = arena_len(scratch_len, sessions);
         let region = Region::new(usize::try_from(len).unwrap_or(usize::MAX), Pages::Normal)?;
         Arena::over(region.guarded(), scratch_len, sessions)
     }

@@ -50,7 +50,10 @@ impl GroupRegion {
     /// [`LinkError`].
     pub fn create(shape: &LinkShape, frames: u32, pages: Pages) -> Result<GroupRegion, LinkError> {
         let stride = shape.layout()?.frame_stride() as usize;
-        let region = Region::new(stride * frames as usize, pages)?.guarded();
+        // A power of two, as a PCI device has it, for members in virtual machines; pages are given
+        // on first touch.
+        let len = (stride * frames as usize).checked_next_power_of_two();
+        let region = Region::new(len.ok_or(LinkError::NoGroup)?, pages)?.guarded();
         Ok(GroupRegion { region: Arc::new(region), stride, frames })
     }
 
@@ -186,8 +189,31 @@ impl Mapped {
         group: Option<GroupRegion>,
         pages: Pages,
     ) -> Result<Mapped, LinkError> {
+        let len = shape.layout()?.len();
+        Mapped::create_in(shape, group, len, pages)
+    }
+
+    /// The same in a region as long as a power of two, as a PCI device has it: for a Worker in a
+    /// virtual machine.
+    ///
+    /// # Errors
+    /// [`LinkError`].
+    pub fn create_padded(
+        shape: &LinkShape,
+        group: Option<GroupRegion>,
+    ) -> Result<Mapped, LinkError> {
+        let len = shape.layout()?.len().next_power_of_two();
+        Mapped::create_in(shape, group, len, Pages::Normal)
+    }
+
+    fn create_in(
+        shape: &LinkShape,
+        group: Option<GroupRegion>,
+        len: u64,
+        pages: Pages,
+    ) -> Result<Mapped, LinkError> {
         let layout = shape.layout()?;
-        let len = usize::try_from(layout.len()).map_err(|_| LinkError::NotALink)?;
+        let len = usize::try_from(len).map_err(|_| LinkError::NotALink)?;
         let region = Region::new(len, pages)?.guarded();
         region.copy_in(0, &LinkHeader::new(shape).to_bytes())?;
         Mapped::over(region, layout, group)

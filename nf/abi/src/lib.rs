@@ -14,6 +14,7 @@
 
 pub mod control;
 mod link;
+pub mod machine;
 pub mod message;
 mod slot;
 mod stream;

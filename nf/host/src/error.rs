@@ -20,6 +20,17 @@ pub enum HostError {
         /// What the system said.
         source: io::Error,
     },
+    /// The image of a virtual machine lacks a file.
+    #[error(
+        "the virtual machine's image has no {}: {source}; VM names a directory with the files \
+         kernel and initramfs: scripts/guest-image makes one", path.display()
+    )]
+    Image {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
     /// The file cannot be run as an isolated function.
     #[error("{} cannot be run: {why}", path.display())]
     NotExecutable {

@@ -393,6 +393,8 @@ impl Keeper {
             self.output_at = self.now() + OUTPUT_PAUSE;
             if let Some(process) = &mut self.process {
                 self.has_output = process.take_output();
+                let output = process.output_kept();
+                self.shared.change(|status| status.output = output);
             }
         }
         // What it said before it ended comes first.

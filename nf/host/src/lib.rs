@@ -28,6 +28,7 @@
 //! | part | what it is |
 //! |---|---|
 //! | `sandbox` | what keeps a process apart, and the [`SandboxReport`] that says which of it is in force |
+//! | `machine` | the same as a virtual machine: QEMU, and an agent in it ([`Machine`]) |
 //! | `process` | [`Process`]: a process in its sandbox: its output, CPU time, end |
 //! | `line` | what messages mean, and the order in which they may come |
 //! | `life` | the states of a function, as a pure machine: [`State`], [`Patience`], [`Backoff`] |
@@ -55,6 +56,7 @@ mod function;
 mod keeper;
 mod life;
 mod line;
+mod machine;
 mod process;
 mod sandbox;
 mod starvation;
@@ -64,6 +66,7 @@ pub use error::HostError;
 pub use exit::Exit;
 pub use function::{Begun, CallError, Function, FunctionSpec, Status};
 pub use life::{Backoff, Patience, State};
+pub use machine::{Acceleration, Machine};
 pub use process::Process;
 pub use sandbox::{
     CONTROL_FD, Isolation, Limits, Measure, NOBODY, Order, Outcome, Program, SandboxReport, USERS,

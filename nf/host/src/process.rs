@@ -2,6 +2,7 @@
 
 use crate::error::HostError;
 use crate::exit::Exit;
+use crate::machine;
 use crate::sandbox::{Groups, Launched, Order, SandboxReport, launch};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -44,14 +45,19 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts a program in its sandbox. When this returns, the program is being loaded.
+    /// Starts a program in its sandbox, or a machine with it. When this returns, the program is
+    /// being loaded, or the machine boots.
     ///
     /// The calling thread must live as long as the process shall.
     ///
     /// # Errors
     /// All of [`HostError`] that concern the program, the order and the sandbox.
     pub fn spawn(order: &Order) -> Result<Process, HostError> {
-        let Launched { pid, pidfd, control, output, groups, report } = launch(order)?;
+        let launched = match &order.machine {
+            None => launch(order)?,
+            Some(machine) => machine::launch(order, machine)?,
+        };
+        let Launched { pid, pidfd, control, output, groups, report } = launched;
         Ok(Process {
             pid,
             pidfd,
@@ -120,7 +126,9 @@ impl Process {
     /// but printable text replaced, since a stranger wrote it.
     pub fn output_kept(&self) -> String {
         let text = String::from_utf8_lossy(&self.kept);
-        text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
+        // Consoles end lines by two characters.
+        let text = text.chars().filter(|c| *c != '\r');
+        text.map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
     }
 
     /// How the process ended, if it has.

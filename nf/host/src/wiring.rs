@@ -49,8 +49,14 @@ impl Wiring {
             Wake::Futex => None,
             Wake::Eventfd => Some(wake_line()?),
         };
-        let make =
-            |_| Ok((Mapped::create(&spec.shape, spec.group.clone(), spec.pages)?, wake_line()?));
+        let make = |_| {
+            let group = spec.group.clone();
+            let link = match spec.order.machine {
+                None => Mapped::create(&spec.shape, group, spec.pages)?,
+                Some(_) => Mapped::create_padded(&spec.shape, group)?,
+            };
+            Ok((link, wake_line()?))
+        };
         let links = (0..spec.links).map(make).collect::<Result<_, HostError>>()?;
         let doorbell = Doorbell::new(control.clone(), worker_line.clone());
         Ok(Wiring { control, doorbell, links, worker_line })
@@ -156,12 +162,14 @@ pub(crate) fn regions_bytes(spec: &FunctionSpec) -> Result<u64, HostError> {
     let link = layout.len() + MAPPING_SLACK;
     let group = match (&spec.group, spec.shape.token) {
         (Some(group), Token::Descriptor) => {
-            u64::from(group.frames()) * u64::from(layout.frame_stride()) + MAPPING_SLACK
+            let len = u64::from(group.frames()) * u64::from(layout.frame_stride());
+            len.next_power_of_two() + MAPPING_SLACK
         }
         (None, Token::Descriptor) => return Err(LinkError::NoGroup.into()),
         (_, Token::Inline) => 0,
     };
-    let arena = u64::from(spec.sessions) * arena_stride(spec.scratch_len_max) + MAPPING_SLACK;
+    let arena = u64::from(spec.sessions) * arena_stride(spec.scratch_len_max);
+    let arena = arena.next_power_of_two() + MAPPING_SLACK;
     Ok(link * u64::from(spec.links) + group + arena + MAPPING_SLACK)
 }
 

@@ -16,6 +16,8 @@ pub const ROOMS: &[&str] = &[
     "base/payload",
     "nf/abi",
     "dataplane/exchange",
+    // The agent in a function's virtual machine.
+    "nf/guest",
     "nf/sdk",
     "nf/sdk-c",
     "nf/host",

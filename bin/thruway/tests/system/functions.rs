@@ -1,6 +1,7 @@
 //! Isolated functions as processes: what goes in comes out, whatever becomes of the function.
 
 mod both_modes;
+mod machines;
 mod neighbour;
 pub mod parts;
 mod sessions;
@@ -224,7 +225,8 @@ fn a_killed_function_comes_back_and_all_is_counted() {
         let left = client.number("d.count");
         watched.wait_above("d.count", left + 1000);
         watched.wait_above("nd.count", neighbour + 200);
-        assert!(watched.client.read("nf.last_error").contains("signal 9"), "it is told why");
+        let why = watched.client.read("nf.last_error");
+        assert!(why.contains("signal 9"), "it is told why: {why}");
         let lost = watched.stop_and_count();
         assert_eq!(is_lossless, lost == 0 && policy == "open", "{policy} lost {lost}");
     }

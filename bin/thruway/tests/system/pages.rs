@@ -12,6 +12,7 @@ use crate::process::{Done, root, run, thruway};
 const NOT_RUN: &[(&str, &str)] = &[
     ("./quickstart", "CI runs it as a step of its own; it installs packages and builds"),
     ("./check", "it runs this test"),
+    ("scripts/guest-image", "downloads packages; ./check runs it as a step of its own"),
     ("cargo ", "builds: the test nf_new builds and runs such projects"),
     ("export ", "of the reader's shell"),
     ("cd ", "of the reader's shell"),
@@ -40,6 +41,7 @@ const NOT_RUN: &[(&str, &str)] = &[
 /// Texts of configurations that stand for what a reader has: a program that is there instead.
 const STAND_INS: &[(&str, &str)] = &[
     ("\"target/release/hello 1000\"", "\"/bin/true 1000\""),
+    (", VM \"target/guest/image\"", ""),
     ("\"flowcount\"", "\"/bin/true\""),
     ("\"word_replacer attack hug\"", "\"/bin/true attack hug\""),
 ];

@@ -60,6 +60,7 @@ pub(super) enum Told {
     CpuTime,
     Sandbox,
     LastError,
+    Console,
     Counters,
     Sleeps,
     AuxFull,

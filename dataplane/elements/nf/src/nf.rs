@@ -94,6 +94,13 @@ what it has let in waits here. A packet leaves by the output of the number of it
 With MODE group, the function shares a region of frames with the other members of GROUP, a \
 TrustGroup: packets go from member to member without being copied, and members see each other's \
 packets; SLOT_SIZE and HEADROOM must be the same in all members.\n\
+With VM, the function is a virtual machine under QEMU: the same program runs in it, unchanged, under a kernel \
+of its own, and finds the rings in the memory of PCI devices (ivshmem). VM names a directory with \
+the files kernel and initramfs (scripts/guest-image makes one); the program and its \
+libraries are added. MEMORY is the machine's. ACCELERATION says what runs it: the processor (kvm), an \
+emulator (emulated), or the first that this host has (auto); handler `sandbox` tells which. \
+With STANDBY a second machine has booted and stands still. Handler `console` \
+reads the end of what the machine wrote.\n\
 CLASS is a traffic class as FlowDispatcher takes it.\n\
 Handler `handler` asks the function itself. No thread waits for the answer: a control client has it \
 when it comes, after two seconds an error; a Script goes on when it comes.\n\
@@ -102,13 +109,18 @@ relaxed the function runs without it, and handler `sandbox` tells. When the conf
 replaced (hot swap), a function whose arguments are the same goes on with its packets.";
 
 /// How many of the arguments say what the function is; the others say how it is run.
-pub(super) const OWN: usize = 9;
+pub(super) const OWN: usize = 11;
 
 /// See [`Settings`](super::settings::Settings).
 const STREAM: &[&str] = &["order", "guard", "change", "resize"];
 
+/// See [`Acceleration`](thruway_nf_host::Acceleration).
+const ACCELERATION: &[&str] = &["auto", "kvm", "emulated"];
+
 pub(super) const ARGS: &[Arg] = &[
     Arg::required("EXEC", Ty::Str, "program and its arguments: \"PROGRAM ARG...\""),
+    Arg::keyword("VM", Ty::Str, "directory of the image of a virtual machine that it runs in"),
+    Arg::keyword("ACCELERATION", Ty::Choice(ACCELERATION), "VM: what runs the machine").or("auto"),
     Arg::keyword("CONFIG", Ty::Str, "text that the function is configured with").or("\"\""),
     Arg::keyword("OUTPUTS", Ty::UInt, "outputs it may use; as many as are connected if not given"),
     Arg::keyword("CARRY", Ty::Bool, "whether 128 bytes that tell annotations go with each packet")
@@ -153,7 +165,7 @@ pub(super) const ARGS: &[Arg] = &[
         .or("closed"),
     Arg::keyword("HOLD", Ty::Time, "ON_FAILURE restart: longest wait of a packet").or("500ms"),
     Arg::keyword("HANG", Ty::Time, "it is restarted when it has a packet for longer").or("1s"),
-    Arg::keyword("ATTACH_TIMEOUT", Ty::Time, "time it has to begin").or("5s"),
+    Arg::keyword("ATTACH_TIMEOUT", Ty::Time, "time it has to begin; 5s (60s with VM) if not given"),
     Arg::keyword("STANDBY", Ty::Bool, "whether a second process waits to take its place")
         .or("true"),
     Arg::keyword("ISOLATION", Ty::Choice(&["strict", "relaxed"]), "whether all must be in force")
@@ -191,6 +203,7 @@ const HANDLERS: &[Handler] = &[
     Handler::read("generation", "changes with each start; 0 while it does not run").shared(),
     Handler::read("sandbox", "measures of isolation and whether they are in force").shared(),
     Handler::read("last_error", "why it was last ended or could not be started").shared(),
+    Handler::read("console", "the end of what it, or its machine's console, wrote").shared(),
     Handler::read("counters", "its own counters, a line `NAME VALUE` each").shared(),
     Handler::both("handler", "read NAME or write NAME VALUE: a handler of the function").shared(),
     Handler::both("master_threshold", "see MASTER_THRESHOLD"),

@@ -40,6 +40,7 @@ fn spec(settings: &Settings, group: Option<GroupRegion>) -> FunctionSpec {
         ..Program::new(&settings.program)
     };
     let order = Order {
+        machine: settings.machine.clone(),
         limits: Limits {
             memory_bytes: settings.memory_bytes,
             cpus: settings.cpus.clone(),
@@ -144,6 +145,7 @@ impl Function for Isolated {
             Told::CpuTime => format!("{:.6}", status().cpu_time.as_secs_f64()),
             Told::Sandbox => status().sandbox.map_or(String::new(), |report| report.to_string()),
             Told::LastError => self.last_error(),
+            Told::Console => status().output,
             Told::Counters => self.counters(),
             Told::Sleeps => self.figure(Figure::Sleeps),
             Told::AuxFull => self.figure(Figure::AuxFull),

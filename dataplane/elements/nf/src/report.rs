@@ -30,6 +30,7 @@ pub(super) fn told(name: &str) -> Option<Told> {
         "cpu_time" => Told::CpuTime,
         "sandbox" => Told::Sandbox,
         "last_error" => Told::LastError,
+        "console" => Told::Console,
         "counters" => Told::Counters,
         "sleeps" => Told::Sleeps,
         "aux_full" => Told::AuxFull,

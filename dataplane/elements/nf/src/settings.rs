@@ -7,6 +7,7 @@ use thruway_element::{ArgError, ArgErrors, Args, Nanos, Needs, Size, text};
 use thruway_flow::SessionDef;
 use thruway_nf_abi::message::WaitMode;
 use thruway_nf_abi::{LinkShape, Token};
+use thruway_nf_host::{Acceleration, Machine};
 
 use super::carried::PREFIX_LEN;
 
@@ -27,6 +28,8 @@ pub(super) enum OnFailure {
 pub(super) struct Settings {
     pub program: PathBuf,
     pub arguments: Vec<String>,
+    /// The virtual machine that it runs in.
+    pub machine: Option<Machine>,
     pub config: String,
     /// Whether packets go with what is known of them (see `carried`).
     pub carry: bool,
@@ -147,6 +150,7 @@ impl Settings {
         Ok(Settings {
             program: PathBuf::new(),
             arguments: Vec::new(),
+            machine: machine(args)?,
             config: args.get("CONFIG")?,
             carry: args.get("CARRY")?,
             inputs: env.inputs as u32,
@@ -160,7 +164,7 @@ impl Settings {
             cpus: numbers(args, "CPUS")?,
             memory_bytes: size(args, "MEMORY")?,
             hang: time(args, "HANG")?,
-            attach_timeout: time(args, "ATTACH_TIMEOUT")?,
+            attach_timeout: attach_timeout(args)?,
             standby: args.get("STANDBY")?,
             strict: args.choice("ISOLATION")? == 0,
             library_dirs: paths(args, "LIBRARIES")?,
@@ -199,6 +203,37 @@ fn check_program(program: &Path) -> Result<(), String> {
         return Err(format!("'{shown}' is not executable; chmod +x '{shown}'"));
     }
     Ok(())
+}
+
+/// The virtual machine, whose image must be there.
+fn machine(args: &Args<'_>) -> Result<Option<Machine>, ArgError> {
+    let acceleration = match args.choice("ACCELERATION")? {
+        0 => Acceleration::Auto,
+        1 => Acceleration::Kvm,
+        _ => Acceleration::Emulated,
+    };
+    let Some(image) = args.opt::<String>("VM")? else {
+        return match acceleration {
+            Acceleration::Auto => Ok(None),
+            _ => Err(args.error("ACCELERATION", "is of a virtual machine: give VM")),
+        };
+    };
+    let machine = Machine { image: PathBuf::from(image), acceleration };
+    machine.check().map_err(|why| args.error("VM", why))?;
+    Ok(Some(machine))
+}
+
+/// ATTACH_TIMEOUT where it is not given: a process is there in milliseconds, a machine that is
+/// emulated on a busy host boots for some seconds.
+const ATTACH_TIMEOUT: Duration = Duration::from_secs(5);
+const MACHINE_ATTACH_TIMEOUT: Duration = Duration::from_secs(60);
+
+fn attach_timeout(args: &Args<'_>) -> Result<Duration, ArgError> {
+    match (args.text("ATTACH_TIMEOUT"), args.text("VM")) {
+        (Some(_), _) => time(args, "ATTACH_TIMEOUT"),
+        (None, Some(_)) => Ok(MACHINE_ATTACH_TIMEOUT),
+        (None, None) => Ok(ATTACH_TIMEOUT),
+    }
 }
 
 fn outputs(args: &Args<'_>) -> Result<u32, ArgError> {

@@ -1,15 +1,20 @@
 //! What the function says at its control socket, and what it is answered.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use thruway_exchange::socket::{Message, SocketError, head};
 use thruway_nf_abi::message::{Hello, Kind};
 
-use super::{Keeper, OUTPUT_PAUSE};
+use super::Keeper;
 use crate::error::HostError;
 use crate::life::Event;
 use crate::line::{self, Meaning};
 use crate::wiring::{self, Wiring};
+
+/// Longest time from the end of a process's socket to its own: on a busy host the kernel takes tens
+/// of milliseconds to end one. The wait is over with the process.
+const ENDS: Duration = Duration::from_millis(200);
 
 /// Messages taken in a round.
 const MESSAGES_A_ROUND: usize = 64;
@@ -34,7 +39,7 @@ impl Keeper {
     /// descriptor tells.
     fn closed(&mut self) {
         let Some(process) = &mut self.process else { return };
-        if matches!(process.wait(OUTPUT_PAUSE), Ok(None)) {
+        if matches!(process.wait(ENDS), Ok(None)) {
             self.broke("it closed its control socket".into());
         } else {
             self.bury();

@@ -32,7 +32,7 @@ pub(crate) struct Launched {
 const LASTING_FIRST: i32 = 10;
 
 /// Moves a descriptor out of the way of those that a program gets.
-pub(super) fn out_of_the_way(fd: OwnedFd) -> Result<OwnedFd, Errno> {
+pub(crate) fn out_of_the_way(fd: OwnedFd) -> Result<OwnedFd, Errno> {
     rustix::io::fcntl_dupfd_cloexec(fd, LASTING_FIRST)
 }
 
@@ -126,7 +126,7 @@ fn end(launched: &Launched) {
 
 /// Whether this process may make namespaces without a user namespace, and map any user: not so in
 /// a container whose users do not include nobody.
-fn is_privileged() -> bool {
+pub(crate) fn is_privileged() -> bool {
     let needed = CapabilitySet::SYS_ADMIN
         | CapabilitySet::SETUID
         | CapabilitySet::SETGID

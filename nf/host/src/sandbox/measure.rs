@@ -217,12 +217,20 @@ pub enum Outcome {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SandboxReport {
     outcomes: Vec<Outcome>,
+    /// What else there is to be said of it, first.
+    notes: Vec<String>,
 }
 
 impl SandboxReport {
     /// A report in which nothing was asked for yet.
     pub(crate) fn new() -> SandboxReport {
-        SandboxReport { outcomes: vec![Outcome::NotAsked; Measure::ALL.len()] }
+        let outcomes = vec![Outcome::NotAsked; Measure::ALL.len()];
+        SandboxReport { outcomes, notes: Vec::new() }
+    }
+
+    /// Notes what no measure says.
+    pub(crate) fn note(&mut self, text: String) {
+        self.notes.push(text);
     }
 
     /// Notes an outcome; a measure that is missing stays so.
@@ -262,9 +270,10 @@ impl SandboxReport {
     }
 }
 
-/// A line per measure.
+/// The notes, then a line per measure.
 impl fmt::Display for SandboxReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.notes.iter().try_for_each(|note| writeln!(f, "{note}"))?;
         for (measure, outcome) in self.rows() {
             match outcome {
                 Outcome::Applied => writeln!(f, "{:<31} applied", measure.name())?,

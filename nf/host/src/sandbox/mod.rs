@@ -22,9 +22,12 @@ mod script;
 pub use filter::allowed_calls;
 pub use measure::{Isolation, Measure, Outcome, SandboxReport};
 
-pub(crate) use cgroup::Groups;
-pub(crate) use launch::{Launched, launch};
+pub(crate) use cgroup::{Groups, Hierarchies};
+pub(crate) use files::Grants;
+pub(crate) use launch::{Launched, is_privileged, launch, out_of_the_way};
+pub(crate) use script::cpus as cpu_set;
 
+use crate::machine::Machine;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -128,6 +131,8 @@ impl Limits {
 pub struct Order {
     /// What is run.
     pub program: Program,
+    /// The virtual machine that it runs in; none for a process of this system.
+    pub machine: Option<Machine>,
     /// What it may use.
     pub limits: Limits,
     /// What happens where a measure cannot be applied.
@@ -140,6 +145,12 @@ pub struct Order {
 impl Order {
     /// A program with the default limits, strictly isolated.
     pub fn new(program: Program) -> Order {
-        Order { program, limits: Limits::default(), isolation: Isolation::Strict, omit: Vec::new() }
+        Order {
+            program,
+            machine: None,
+            limits: Limits::default(),
+            isolation: Isolation::Strict,
+            omit: Vec::new(),
+        }
     }
 }

@@ -306,7 +306,8 @@ fn resources(limits: &Limits) -> Vec<(Resource, u64)> {
     ]
 }
 
-fn cpus(limits: &Limits) -> Result<Option<CpuSet>, HostError> {
+/// The CPUs that a process may run on, if they are given.
+pub(crate) fn cpus(limits: &Limits) -> Result<Option<CpuSet>, HostError> {
     if limits.cpus.is_empty() {
         return Ok(None);
     }

@@ -93,13 +93,13 @@ fn sources(first: u16, count: u16) -> String {
 }
 
 /// A driver of packets through a function that counts, with its control socket.
-struct Counted {
-    driver: Running,
-    client: Client,
+pub struct Counted {
+    pub driver: Running,
+    pub client: Client,
     _dir: tempfile::TempDir,
 }
 
-fn configuration(count: u16, more: &str) -> String {
+pub fn configuration(count: u16, more: &str) -> String {
     format!(
         "c :: Counter -> fc :: FlowClassifier(UDP_NEW 1)
          -> nf :: Nf({}, SESSION connection, {more}) -> d :: Counter -> Discard;
@@ -110,7 +110,7 @@ fn configuration(count: u16, more: &str) -> String {
 }
 
 impl Counted {
-    fn start(text: &str) -> Counted {
+    pub fn start(text: &str) -> Counted {
         let dir = tempfile::tempdir().expect("a directory");
         let socket = dir.path().join("control");
         let name = socket.to_str().expect("plain text");
@@ -118,13 +118,13 @@ impl Counted {
         Counted { driver, client: Client::unix(&socket), _dir: dir }
     }
 
-    fn counter(&mut self, name: &str) -> u64 {
+    pub fn counter(&mut self, name: &str) -> u64 {
         let text = self.client.read("nf.counters");
         let found = text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
         found.unwrap_or(0)
     }
 
-    fn wait_above(&mut self, handler: &str, number: u64) {
+    pub fn wait_above(&mut self, handler: &str, number: u64) {
         wait_for(handler, || (self.client.number(handler) > number).then_some(()));
     }
 
