@@ -2,6 +2,7 @@
 
 mod flows;
 mod handoff;
+mod probe;
 mod verdict;
 mod wake;
 
@@ -13,6 +14,7 @@ use thruway_packet::{Batch, Packet};
 
 use crate::later::HandlerError;
 use crate::outside::{Origin, Remote};
+use crate::probe::Probed;
 use crate::reason::Reason;
 use crate::storage::{Backlog, Storage};
 use crate::wires::{PullFrom, Target, Wires};
@@ -35,6 +37,18 @@ pub trait Host {
 
     /// Forgets all timers of `node` with this token.
     fn clear_timer(&mut self, node: u32, token: u32);
+
+    /// See [`Cx::probe`].
+    fn probe(
+        &mut self,
+        wires: &mut Wires,
+        node: u32,
+        packet: Packet,
+        stands_for: [u64; 2],
+    ) -> Probed {
+        let _ = (wires, node, packet, stands_for);
+        Probed::Lost
+    }
 
     /// Runs `visit` on the element `node`, if this thread has it and it is not running.
     fn visit(&mut self, wires: &mut Wires, node: u32, visit: &mut Visit<'_>) {

@@ -21,6 +21,7 @@ mod outside;
 mod per_session;
 mod per_stream;
 mod pressing;
+mod probe;
 mod purpose;
 mod reason;
 mod registered;
@@ -52,6 +53,7 @@ pub use outside::{Origin, Outside, Pending, Progress, Ready, Remote, RemoteCall}
 pub use per_session::{Answers, Known, NoAnswer, Opening, PerSession, Session};
 pub use per_stream::{STAGE_TIMER, StreamPlan, stream_ended};
 pub use pressing::Pressing;
+pub use probe::{Egress, PROBE_TAG, Probe, Probed, ShortCut};
 pub use purpose::{Purpose, ThreadNumber};
 pub use reason::Reason;
 pub use registered::{Capabilities, Cast};

@@ -27,6 +27,7 @@ mod hot_swaps;
 mod layout;
 mod patience;
 mod placed;
+mod probe;
 mod remote;
 mod replica;
 mod rest;

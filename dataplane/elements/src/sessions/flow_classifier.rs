@@ -9,7 +9,7 @@ use crate::reaching::finding;
 use thruway_element::{
     Arg, ArgError, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, FlowEntry,
     Handler, HandlerError, Handlers, Input, Load, Merge, Nanos, Operation, Reason, Refusal,
-    Replicas, Settings, Spec, Threading, Topic, Ty, reasons,
+    Replicas, Settings, ShortCut, Spec, Threading, Topic, Ty, reasons,
 };
 use thruway_flow::Timeouts;
 use thruway_flow::manager::{Bounds, ClassCounts, Counts, Cursor, Filter, Kind, Manager};
@@ -145,6 +145,7 @@ pub static ENTRY: Entry = Entry::new(
             "each has the sessions that begin in its thread; directions that come in by two \
              threads meet",
         ),
+        short_cut: ShortCut::Passes,
         ..Spec::DEFAULT
     },
     build,

@@ -4,8 +4,8 @@ use std::any::Any;
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Handlers, HotSwap, Operation,
-    Purpose, Replicas, Run, Spec, Threading, Topic, Ty, handler_value,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Handlers, HotSwap, Merge,
+    Operation, Purpose, Replicas, Run, Spec, Threading, Topic, Ty, handler_value,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::af_packet::PacketOptions;
@@ -18,6 +18,7 @@ use super::in_order::{Filled, Turn};
 use super::port_spec::{Direction, PortSpec, Ports};
 use super::shape::Shape;
 use super::sharing;
+use super::short_cuts::{self, PortShortCuts};
 use super::team::{How, Team};
 use super::told::{Lost, say};
 use super::watched_link::{WatchedLink, warn_of_host};
@@ -87,6 +88,10 @@ pub static ENTRY: Entry = Entry::new(
                  discovery, which have a ring of their own",
             ),
             Handler::read("method", "of an interface: the way it is used, and why; - if none"),
+            Handler {
+                merge: Merge::Sum,
+                ..Handler::read("short_cuts", short_cuts::HANDLER)
+            },
             Handler::read("encap", "what packets begin with, as ENCAP takes it"),
             Handler::read("filesize", "of a capture: its length in bytes; - if unknown"),
             Handler::read("filepos", "of a capture: byte at which the next record starts"),
@@ -122,6 +127,8 @@ const ARGS: &[Arg] = &[
     sharing::THREADOFFSET,
     sharing::NUMA,
     Arg::keyword("LARGE", Ty::Bool, "whether TCP packets of up to 64 kB come whole").or("false"),
+    Arg::keyword("SHORT_CUTS", Ty::Bool, "whether sessions may take short cuts in the kernel")
+        .or("true"),
     Arg::keyword("CAPTURE", Ty::Choice(&["LINUX", "PCAP"]), "accepted and ignored"),
     Arg::keyword("BPF_FILTER", Ty::Str, "not supported"),
     Arg::keyword("PROTOCOL", Ty::UInt, "not supported; 0 for all"),
@@ -137,6 +144,8 @@ const ARGS: &[Arg] = &[
 const QUIET_NS: i64 = 20_000_000;
 /// How often that is looked at.
 const LOOK_NS: i64 = 1_000_000;
+/// The timer by which short cuts are looked after.
+const SHORT_CUTS: u32 = 1;
 /// How often the kernel is asked what it dropped.
 const STATISTICS_NS: i64 = 1_000_000_000;
 
@@ -172,6 +181,8 @@ struct FromDevice {
     team: Arc<Team>,
     rank: usize,
     link: WatchedLink,
+    /// Sessions that take short cuts from here, where they may.
+    short_cuts: Option<PortShortCuts>,
     /// Of a capture: whose turn it is.
     turn: Option<Turn>,
     has_run: bool,
@@ -230,12 +241,14 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         options: PacketOptions {
             promiscuous: args.get("PROMISC")?,
             ignore_outgoing: !args.get::<bool>("OUTBOUND")?,
+            short_cut: args.get("SHORT_CUTS")?,
             ..PacketOptions::default()
         },
         wish,
         team: args.shared("team", || Team::new(args.env().threads)),
         rank: args.env().rank,
         link: WatchedLink::of(args),
+        short_cuts: None,
         turn: None,
         has_run: false,
         active: args.get("ACTIVE")?,
@@ -296,7 +309,46 @@ impl FromDevice {
         if self.rank == 0 {
             tell(cx, &next);
         }
+        self.end_short_cuts(cx);
+        self.short_cuts = PortShortCuts::of(cx, &next, false);
         self.source = Source::Live(next);
+    }
+
+    /// Tries sessions that could take short cuts, and counts what took one.
+    fn attend_short_cuts(&mut self, cx: &mut Cx<'_>) {
+        let Some(own) = &mut self.short_cuts else { return };
+        let was_used = own.is_used();
+        let passed = own.attend(cx);
+        if !was_used && own.is_used() {
+            cx.set_timer(SHORT_CUTS, cx.now().saturating_add(short_cuts::LOOK_NS));
+        }
+        self.count_passed(passed);
+    }
+
+    #[cold]
+    fn look_after_short_cuts(&mut self, cx: &mut Cx<'_>) {
+        let Some(own) = &mut self.short_cuts else { return };
+        let passed = own.look(cx);
+        if own.is_used() {
+            cx.set_timer(SHORT_CUTS, cx.now().saturating_add(short_cuts::LOOK_NS));
+        }
+        self.count_passed(passed);
+    }
+
+    fn end_short_cuts(&mut self, cx: &mut Cx<'_>) {
+        if let Some(mut own) = self.short_cuts.take() {
+            let passed = own.end(cx);
+            self.count_passed(passed);
+        }
+    }
+
+    fn count_passed(&mut self, [packets, bytes]: [u64; 2]) {
+        self.count += packets;
+        self.bytes += bytes;
+    }
+
+    fn tell_short_cuts(&self) -> String {
+        self.short_cuts.as_ref().map_or_else(|| "none\n".to_owned(), PortShortCuts::text)
     }
 
     fn open(&mut self, cx: &mut Cx<'_>) -> Result<Source, String> {
@@ -312,6 +364,7 @@ impl FromDevice {
             }
             PortSpec::Interface(name) => {
                 self.wish = self.ports.settle(name, &self.wish);
+                self.options.short_cut &= cx.flows().is_some();
                 let live = self.team.take(self.rank, &self.how(name))?;
                 live.watch(cx)?;
                 if self.rank == 0 {
@@ -322,6 +375,7 @@ impl FromDevice {
                 }
                 self.link.begin(name);
                 cx.set_timer(0, cx.now().saturating_add(STATISTICS_NS));
+                self.short_cuts = PortShortCuts::of(cx, &live, self.rank == 0);
                 self.ports.open_input();
                 Ok(Source::Live(live))
             }
@@ -348,6 +402,9 @@ impl Element for FromDevice {
         if !self.has_run {
             self.has_run = true;
             self.team.forget(self.rank);
+        }
+        if self.short_cuts.is_some() {
+            self.attend_short_cuts(cx);
         }
         if !self.active {
             self.turn.iter().for_each(Turn::leave);
@@ -386,13 +443,19 @@ impl Element for FromDevice {
         }
     }
 
-    fn timer(&mut self, cx: &mut Cx<'_>, _token: u32) {
+    fn timer(&mut self, cx: &mut Cx<'_>, token: u32) {
+        if token == SHORT_CUTS {
+            return self.look_after_short_cuts(cx);
+        }
         if let Source::Live(live) = &mut self.source {
             live.count_drops(cx);
             live.watch_state(cx);
             let successor = live.successor();
-            if self.rank == 0 {
-                self.link.look(&live.interface().name);
+            let is_changed = self.rank == 0 && self.link.look(&live.interface().name);
+            if (is_changed || successor.is_some())
+                && let Some(flows) = cx.flows()
+            {
+                flows.forget_short_cuts();
             }
             if let Some(index) = successor {
                 self.follow(cx, index);
@@ -402,6 +465,7 @@ impl Element for FromDevice {
     }
 
     fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.end_short_cuts(cx);
         match &mut self.source {
             Source::Live(live) => {
                 live.count_drops(cx);
@@ -442,6 +506,7 @@ impl Handlers for FromDevice {
                 Source::Live(live) => live.drops().preferred.to_string(),
                 _ => "0".to_owned(),
             }),
+            "short_cuts" => Ok(self.tell_short_cuts()),
             "method" => Ok(match &self.source {
                 Source::Live(live) => live.way().to_owned(),
                 _ => "-".to_owned(),
@@ -467,6 +532,7 @@ impl Handlers for FromDevice {
 
 impl HotSwap for FromDevice {
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
+        self.short_cuts = None;
         if let Some(inherited) = self.team.give_back(self.rank) {
             return Some(inherited);
         }

@@ -22,6 +22,7 @@ mod raw_socket;
 mod replay_unqueue;
 mod shape;
 mod sharing;
+mod short_cuts;
 mod socket;
 mod summary;
 mod tap_link;

@@ -181,11 +181,7 @@ pub(crate) fn array_by_processor(value_len: u32) -> io::Result<OwnedFd> {
 }
 
 /// Sets the value of a key in a hash map; both are as long as the map's.
-pub(crate) fn put<K: Copy, V: Copy>(
-    map: BorrowedFd<'_>,
-    key: &K,
-    value: &V,
-) -> io::Result<()> {
+pub(crate) fn put<K: Copy, V: Copy>(map: BorrowedFd<'_>, key: &K, value: &V) -> io::Result<()> {
     let ([k0, k1], [v0, v1]) = (pointer(key), pointer(value));
     call(MAP_UPDATE, &Attributes::new(&[number(map), 0, k0, k1, v0, v1])).map(drop)
 }
@@ -198,12 +194,7 @@ pub(crate) fn take_out<K: Copy>(map: BorrowedFd<'_>, key: &K) -> io::Result<()> 
 
 /// Has a socket take what a program of [`Hook::Socket`] takes.
 pub(crate) fn filter(socket: &impl AsFd, program: BorrowedFd<'_>) -> io::Result<()> {
-    crate::system::set_option(
-        socket,
-        libc::SOL_SOCKET,
-        libc::SO_ATTACH_BPF,
-        &program.as_raw_fd(),
-    )
+    crate::system::set_option(socket, libc::SOL_SOCKET, libc::SO_ATTACH_BPF, &program.as_raw_fd())
 }
 
 /// Takes a socket out of the map.

@@ -50,6 +50,8 @@ pub struct ShortCuts {
     maps: Maps,
     /// Slots that are free, and since when.
     free: Mutex<VecDeque<(u32, u64)>>,
+    /// By slot: how many use it.
+    users: Vec<AtomicU32>,
     ports: AtomicU32,
 }
 
@@ -128,7 +130,9 @@ impl ShortCuts {
             decision: bpf::array_by_processor(DECISION_LEN)?,
         };
         let free = (0..SLOTS).map(|slot| (slot, 0)).collect();
-        let made = Arc::new(ShortCuts { maps, free: Mutex::new(free), ports: AtomicU32::new(1) });
+        let users = (0..SLOTS).map(|_| AtomicU32::new(0)).collect();
+        let (free, ports) = (Mutex::new(free), AtomicU32::new(1));
+        let made = Arc::new(ShortCuts { maps, free, users, ports });
         *table = Arc::downgrade(&made);
         Ok(made)
     }
@@ -169,10 +173,17 @@ impl ShortCuts {
         Some(slot)
     }
 
-    /// Nobody uses the slot any more.
-    pub fn give_back(&self, slot: u32) {
-        self.stop(slot);
-        lock(&self.free).push_back((slot, now_ns()));
+    /// One more uses the slot.
+    pub fn hold(&self, slot: u32) {
+        self.users[slot as usize].fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// One less does; with the last one it is free.
+    pub fn release(&self, slot: u32) {
+        if self.users[slot as usize].fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.stop(slot);
+            lock(&self.free).push_back((slot, now_ns()));
+        }
     }
 
     /// The session does not take its short cut any more.
@@ -301,8 +312,8 @@ impl Change {
         let inverse = |bytes: &[u8]| -> u32 {
             bytes.chunks_exact(2).map(|two| u32::from(!u16::from_ne_bytes([two[0], two[1]]))).sum()
         };
-        let pseudo = inverse(flow.addresses.as_flattened())
-            + words(rewriting.addresses.as_flattened());
+        let pseudo =
+            inverse(flow.addresses.as_flattened()) + words(rewriting.addresses.as_flattened());
         let ports = inverse(flow.ports.as_flattened()) + words(rewriting.ports.as_flattened());
         // The first byte of a word is less by one: that word's inverse and the new one.
         let less = u32::from(u16::from_ne_bytes([1, 0]));

@@ -112,6 +112,7 @@ fn expected(frame: &[u8], rewriting: &Rewriting) -> Vec<u8> {
 
 fn installed(table: &ShortCuts, protocol: u8) -> (u32, Flow, Rewriting) {
     let slot = table.take(protocol).expect("a free slot");
+    table.hold(slot);
     let flow = flow(protocol);
     let rewriting = rewriting(&flow);
     let back = Flow {
@@ -156,7 +157,7 @@ fn a_session_is_decided_counted_and_rewritten() {
         let (verdict, _) = bpf::run_packet(redirect.as_fd(), &frame).expect("it runs");
         assert_eq!(verdict, NEXT_SEEN);
         table.remove(&flow);
-        table.give_back(slot);
+        table.release(slot);
         assert!(judge.takes(&frame), "the session is gone");
     }
 }
@@ -183,7 +184,7 @@ fn udp_without_a_checksum_keeps_none() {
     let (verdict, sent) = bpf::run_packet(redirect.as_fd(), &frame).expect("it runs");
     assert_eq!((verdict, &sent[40..42]), (7, &[0, 0][..]));
     table.remove(&flow);
-    table.give_back(slot);
+    table.release(slot);
 }
 
 #[test]
@@ -216,7 +217,11 @@ fn what_is_not_plainly_of_the_session_is_left_to_software() {
         ("before the window", frame(&flow, (ACK, 900_u32.wrapping_sub(65_536), good.2), b"")),
         ("an acknowledgement of nothing", frame(&flow, (ACK, 1000, u32::MAX - 9), b"")),
         ("an old acknowledgement", frame(&flow, (ACK, 1000, good.2 - 70_001), b"")),
-        ("a wrong length", { let mut longer = plain.clone(); longer.extend([0; 8]); longer }),
+        ("a wrong length", {
+            let mut longer = plain.clone();
+            longer.extend([0; 8]);
+            longer
+        }),
     ];
     // Not in order: while the software may have some of this direction.
     assert!(judge.takes(&frame(&flow, (ACK, 1001, good.2), b"")), "not the next");
@@ -236,15 +241,16 @@ fn what_is_not_plainly_of_the_session_is_left_to_software() {
     assert_eq!((table.counts((slot, 0)), table.numbers((slot, 0))), before, "and nothing is told");
     table.forget_all();
     assert!(judge.takes(&plain), "all are forgotten");
-    table.give_back(slot);
+    table.release(slot);
     let (slot, ..) = installed_late(&table, &flow, &rewriting);
     assert!(judge.takes(&plain), "its lease is over");
     table.remove(&flow);
-    table.give_back(slot);
+    table.release(slot);
 }
 
 fn installed_late(table: &ShortCuts, flow: &Flow, rewriting: &Rewriting) -> (u32, Flow) {
     let slot = table.take(6).expect("a free slot");
+    table.hold(slot);
     table.install((slot, 0), flow, rewriting, NUMBERS[0], 0).expect("room");
     table.install((slot, 1), flow, rewriting, NUMBERS[1], LEASE).expect("room");
     table.install((slot, 0), flow, rewriting, NUMBERS[0], 0).expect("room");
@@ -254,7 +260,8 @@ fn installed_late(table: &ShortCuts, flow: &Flow, rewriting: &Rewriting) -> (u32
 /// Whether software would believe a segment of the steady side 0, and the side's end and
 /// acknowledgement afterwards: as `thruway_flow::tcp` has it.
 fn oracle(own: Numbers, peer: Numbers, seq: u32, ack: u32, len: u32) -> Option<(u32, u32)> {
-    let within = |at: u32, first: u32, last: u32| at.wrapping_sub(first) <= last.wrapping_sub(first);
+    let within =
+        |at: u32, first: u32, last: u32| at.wrapping_sub(first) <= last.wrapping_sub(first);
     let after = |a: u32, b: u32| a.wrapping_sub(b) as i32 > 0;
     let right = peer.ack.wrapping_add(peer.room);
     if after(own.end, right) {
