@@ -53,7 +53,7 @@ pub use outside::{Origin, Outside, Pending, Progress, Ready, Remote, RemoteCall}
 pub use per_session::{Answers, Known, NoAnswer, Opening, PerSession, Session};
 pub use per_stream::{STAGE_TIMER, StreamPlan, stream_ended};
 pub use pressing::Pressing;
-pub use probe::{Egress, PROBE_TAG, Probe, Probed, ShortCut};
+pub use probe::{Egress, PROBE_TAG, Probe, Probed, SHORT_CUT_TIMER, ShortCut};
 pub use purpose::{Purpose, ThreadNumber};
 pub use reason::Reason;
 pub use registered::{Capabilities, Cast};

@@ -70,6 +70,10 @@ pub struct Probe {
 /// What marks a probe among packets: no other packet has this tag outside of isolated parts.
 pub const PROBE_TAG: u8 = Packet::TAGS;
 
+/// The timer of a port by which it looks after short cuts: it is called once more before sessions
+/// end, or go to another configuration.
+pub const SHORT_CUT_TIMER: u32 = u32::MAX;
+
 impl Wires {
     /// Whether nothing is under way.
     pub fn is_quiet(&self) -> bool {

@@ -1,10 +1,13 @@
 //! A probe's way through the graph: by itself, and no further than elements allow whose packets may
 //! take a short cut ([`thruway_element::ShortCut`]).
 
-use thruway_element::{PROBE_TAG, Probe, Probed, ShortCut, Target, Wires};
+use thruway_element::{
+    PROBE_TAG, Probe, Probed, Purpose, SHORT_CUT_TIMER, ShortCut, Target, Wires,
+};
 use thruway_packet::{Batch, Packet};
 
 use crate::core::{Core, pass_rest};
+use crate::engine::Engine;
 
 /// Elements that a probe may pass: ways may go round in a circle.
 const STEPS_MAX: u32 = 1024;
@@ -24,6 +27,25 @@ fn without_probe(batch: &mut Batch) {
     std::mem::swap(batch, &mut rest);
 }
 
+impl Engine {
+    /// Ends all short cuts, and has elements count what passed by them: before sessions end or go
+    /// to another configuration. Nothing runs.
+    pub(crate) fn settle_short_cuts(&mut self) {
+        let Some(flows) = &mut self.wires.flows else { return };
+        if flows.short_cuts().is_none() {
+            return;
+        }
+        flows.forget_short_cuts();
+        for node in 0..self.core.layout.graph.elements.len() {
+            if self.core.layout.graph.elements[node].spec.purpose == Purpose::ReceiveFromDevice {
+                self.core.with(&mut self.wires, node as u32, |element, cx| {
+                    element.timer(cx, SHORT_CUT_TIMER);
+                });
+            }
+        }
+    }
+}
+
 impl Core {
     /// See [`thruway_element::Cx::probe`].
     pub(crate) fn send_probe(
@@ -34,7 +56,7 @@ impl Core {
         stands_for: [u64; 2],
     ) -> Probed {
         let Target::Slot(slot) = wires.target(node, 0) else { return Probed::Lost };
-        if !wires.is_quiet() || wires.probe.is_some() {
+        if !wires.is_quiet() || wires.probe.is_some() || self.tracer.is_some() {
             return Probed::Lost;
         }
         packet.set_tag(PROBE_TAG);

@@ -4,8 +4,8 @@ use std::any::Any;
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Handlers, HotSwap, Merge,
-    Operation, Purpose, Replicas, Run, Spec, Threading, Topic, Ty, handler_value,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Handlers, HotSwap, Operation,
+    Purpose, Replicas, Run, SHORT_CUT_TIMER, Spec, Threading, Topic, Ty, handler_value,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::af_packet::PacketOptions;
@@ -88,10 +88,7 @@ pub static ENTRY: Entry = Entry::new(
                  discovery, which have a ring of their own",
             ),
             Handler::read("method", "of an interface: the way it is used, and why; - if none"),
-            Handler {
-                merge: Merge::Sum,
-                ..Handler::read("short_cuts", short_cuts::HANDLER)
-            },
+            Handler::read("short_cuts", short_cuts::HANDLER).concat(),
             Handler::read("encap", "what packets begin with, as ENCAP takes it"),
             Handler::read("filesize", "of a capture: its length in bytes; - if unknown"),
             Handler::read("filepos", "of a capture: byte at which the next record starts"),
@@ -144,8 +141,6 @@ const ARGS: &[Arg] = &[
 const QUIET_NS: i64 = 20_000_000;
 /// How often that is looked at.
 const LOOK_NS: i64 = 1_000_000;
-/// The timer by which short cuts are looked after.
-const SHORT_CUTS: u32 = 1;
 /// How often the kernel is asked what it dropped.
 const STATISTICS_NS: i64 = 1_000_000_000;
 
@@ -320,7 +315,7 @@ impl FromDevice {
         let was_used = own.is_used();
         let passed = own.attend(cx);
         if !was_used && own.is_used() {
-            cx.set_timer(SHORT_CUTS, cx.now().saturating_add(short_cuts::LOOK_NS));
+            cx.set_timer(SHORT_CUT_TIMER, cx.now().saturating_add(short_cuts::LOOK_NS));
         }
         self.count_passed(passed);
     }
@@ -330,7 +325,7 @@ impl FromDevice {
         let Some(own) = &mut self.short_cuts else { return };
         let passed = own.look(cx);
         if own.is_used() {
-            cx.set_timer(SHORT_CUTS, cx.now().saturating_add(short_cuts::LOOK_NS));
+            cx.set_timer(SHORT_CUT_TIMER, cx.now().saturating_add(short_cuts::LOOK_NS));
         }
         self.count_passed(passed);
     }
@@ -444,7 +439,7 @@ impl Element for FromDevice {
     }
 
     fn timer(&mut self, cx: &mut Cx<'_>, token: u32) {
-        if token == SHORT_CUTS {
+        if token == SHORT_CUT_TIMER {
             return self.look_after_short_cuts(cx);
         }
         if let Source::Live(live) = &mut self.source {
@@ -551,7 +546,10 @@ impl HotSwap for FromDevice {
         match self.source {
             Source::Closed(_) => self.team.inherit(self.rank, live),
             // The configuration that was to replace this one could not be initialised.
-            _ => self.source = Source::Live(live),
+            _ => {
+                self.short_cuts = PortShortCuts::of_device(&live);
+                self.source = Source::Live(live);
+            }
         }
     }
 }

@@ -106,15 +106,19 @@ pub(super) struct PortShortCuts {
 impl PortShortCuts {
     /// Of an interface that was opened so that sessions may take short cuts; says why they cannot.
     pub(super) fn of(cx: &mut Cx<'_>, live: &DeviceIn, is_telling: bool) -> Option<PortShortCuts> {
-        match live.short_cut()? {
-            Ok((table, number)) => Some(PortShortCuts::new(table, number)),
-            Err(error) if is_telling => {
-                let name = &live.interface().name;
-                say(cx, name, &format!("no short cuts of sessions in the kernel: {error}"));
-                None
-            }
-            Err(_) => None,
+        if let Err(error) = live.short_cut()?
+            && is_telling
+        {
+            let name = &live.interface().name;
+            say(cx, name, &format!("no short cuts of sessions in the kernel: {error}"));
         }
+        PortShortCuts::of_device(live)
+    }
+
+    /// The same of an interface of which everything was told.
+    pub(super) fn of_device(live: &DeviceIn) -> Option<PortShortCuts> {
+        let (table, number) = live.short_cut()?.ok()?;
+        Some(PortShortCuts::new(table, number))
     }
 
     /// With none yet.
@@ -180,7 +184,11 @@ impl PortShortCuts {
         let place = (candidate.level, candidate.index);
         let numbers = cx.flows().and_then(|flows| {
             flows.sync_short_cut(place.0, place.1);
-            flows.may_take_short_cut(place, candidate.direction)
+            match stands_for {
+                [0, _] => flows.may_take_short_cut(place, candidate.direction),
+                // What passed counts, whatever became of the session since.
+                _ => flows.short_cut_numbers(place),
+            }
         })?;
         let own = numbers[half(candidate.direction)];
         let probe = Probe::new(&candidate.frame, &own);

@@ -43,9 +43,11 @@ pub trait ShortCutTable: Send {
 
 /// Bytes of a frame that a candidate has: Ethernet, IPv4 without options, what follows.
 pub const CANDIDATE_LEN: usize = 14 + 20 + 20;
+/// The same of UDP, whose header is shorter; zeros follow.
+const UDP_CANDIDATE_LEN: usize = 14 + 20 + 8;
 /// One of so many packets of sessions without a short cut is looked at: so long flows are found
-/// soon, and short ones cost nothing.
-const SAMPLE_EVERY: u32 = 16;
+/// soon, and short ones cost nothing. A prime, so that directions that take turns are both found.
+const SAMPLE_EVERY: u32 = 17;
 /// Candidates that wait at most.
 const CANDIDATES_MAX: usize = 16;
 
@@ -285,7 +287,16 @@ impl Manager {
             Transport::Udp => served & crate::manager::ownership::here(direction) != 0,
             Transport::Icmp | Transport::Other => false,
         };
-        is_served
+        is_served.then(|| self.short_cut_numbers((level, index)))?
+    }
+
+    /// What is known of both sides of a session that has not ended.
+    pub fn short_cut_numbers(&self, (level, index): (LevelId, u32)) -> Option<[Numbers; 2]> {
+        let state = self.levels.get(usize::from(level))?;
+        let is_there = index < state.pool.extent()
+            && state.pool.is_live(index)
+            && state.pool.head(index).flags & ENDING == 0;
+        is_there
             .then(|| [Direction::Forward, Direction::Reply].map(|side| state.numbers(index, side)))
     }
 
@@ -318,7 +329,8 @@ impl Manager {
         let Some(short_cuts) = &mut self.short_cuts else { return };
         let live = short_cuts.live.get(&(level, index));
         let is_taken = live.is_some_and(|live| live.is_taken[direction as usize]);
-        let Some(frame) = packet.mac_bytes(CANDIDATE_LEN) else { return };
+        let len = if item.protocol == 6 { CANDIDATE_LEN } else { UDP_CANDIDATE_LEN };
+        let Some(frame) = packet.mac_bytes(len) else { return };
         let distance = packet.network_signed_offset().zip(packet.mac_offset());
         let is_plain = distance.is_some_and(|(network, mac)| network - mac == 14)
             && frame[12..15] == [8, 0, 0x45];
@@ -326,7 +338,7 @@ impl Manager {
             return;
         }
         let mut begin = [0; CANDIDATE_LEN];
-        begin.copy_from_slice(frame);
+        begin[..len].copy_from_slice(frame);
         let (port, kind) = (short_cuts.port, packet.kind());
         let candidate = Candidate { port, level, index, direction, kind, frame: begin };
         short_cuts.candidates.push(candidate);
