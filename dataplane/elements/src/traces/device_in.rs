@@ -143,9 +143,7 @@ impl DeviceIn {
         options: &PacketOptions,
         seat: (usize, usize),
     ) -> bool {
-        let heard = |options: &PacketOptions| {
-            (options.promiscuous, options.ignore_outgoing, options.short_cut)
-        };
+        let heard = |options: &PacketOptions| (options.promiscuous, options.ignore_outgoing);
         self.interface().name == name
             && self.wish == *wish
             && self.seat == seat

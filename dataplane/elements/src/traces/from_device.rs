@@ -305,7 +305,8 @@ impl FromDevice {
             tell(cx, &next);
         }
         self.end_short_cuts(cx);
-        self.short_cuts = PortShortCuts::of(cx, &next, false);
+        self.short_cuts =
+            self.options.short_cut.then(|| PortShortCuts::of(cx, &next, false)).flatten();
         self.source = Source::Live(next);
     }
 
@@ -323,9 +324,9 @@ impl FromDevice {
     #[cold]
     fn look_after_short_cuts(&mut self, cx: &mut Cx<'_>) {
         let Some(own) = &mut self.short_cuts else { return };
-        let passed = own.look(cx);
-        if own.is_used() {
-            cx.set_timer(SHORT_CUT_TIMER, cx.now().saturating_add(short_cuts::LOOK_NS));
+        let (passed, next) = own.look(cx);
+        if let Some(after) = next {
+            cx.set_timer(SHORT_CUT_TIMER, cx.now().saturating_add(after));
         }
         self.count_passed(passed);
     }
@@ -359,7 +360,8 @@ impl FromDevice {
             }
             PortSpec::Interface(name) => {
                 self.wish = self.ports.settle(name, &self.wish);
-                self.options.short_cut &= cx.flows().is_some();
+                let is_seen_as_it_comes = self.shape.is_plain() && self.options.ignore_outgoing;
+                self.options.short_cut &= cx.flows().is_some() && is_seen_as_it_comes;
                 let live = self.team.take(self.rank, &self.how(name))?;
                 live.watch(cx)?;
                 if self.rank == 0 {
@@ -370,7 +372,9 @@ impl FromDevice {
                 }
                 self.link.begin(name);
                 cx.set_timer(0, cx.now().saturating_add(STATISTICS_NS));
-                self.short_cuts = PortShortCuts::of(cx, &live, self.rank == 0);
+                if self.options.short_cut {
+                    self.short_cuts = PortShortCuts::of(cx, &live, self.rank == 0);
+                }
                 self.ports.open_input();
                 Ok(Source::Live(live))
             }
@@ -547,7 +551,8 @@ impl HotSwap for FromDevice {
             Source::Closed(_) => self.team.inherit(self.rank, live),
             // The configuration that was to replace this one could not be initialised.
             _ => {
-                self.short_cuts = PortShortCuts::of_device(&live);
+                self.short_cuts =
+                    self.options.short_cut.then(|| PortShortCuts::of_device(&live)).flatten();
                 self.source = Source::Live(live);
             }
         }

@@ -29,6 +29,8 @@ pub(super) const HANDLER: &str = "sessions that take short cuts in the kernel: d
 const LEASE_NS: u64 = 1_000_000_000;
 /// How often short cuts in use are looked after: several times in a lease.
 pub(super) const LOOK_NS: i64 = 250_000_000;
+/// How many are looked after at once: for each a packet goes through the chain.
+const LOOK_MAX: usize = 256;
 /// Looks without a packet after which a short cut is given up: its lease is over.
 const IDLE_MAX: u32 = 4;
 /// How long no other is tried once one could not be made.
@@ -95,6 +97,8 @@ pub(super) struct PortShortCuts {
     /// The interface's number in the table.
     number: u32,
     taken: Vec<Taken>,
+    /// Which is looked after next.
+    next: usize,
     /// How many were stopped when this was last looked at.
     stopped: u64,
     /// Not before this time another one is tried.
@@ -127,6 +131,7 @@ impl PortShortCuts {
             table: Arc::clone(table),
             number,
             taken: Vec::new(),
+            next: 0,
             stopped: 0,
             pause: 0,
             totals: Totals::default(),
@@ -239,7 +244,7 @@ impl PortShortCuts {
         let half = half(candidate.direction);
         let numbers = outside(numbers[half]);
         self.table.hold(slot);
-        let made = self.table.install((slot, half), &flow, &rewriting, numbers, LEASE_NS);
+        let made = self.table.install((slot, half), &flow, &rewriting, (numbers, LEASE_NS));
         if made.is_err() || generation != self.table.generation() {
             self.table.stop_half(slot, half);
             self.table.remove(&flow);
@@ -253,11 +258,16 @@ impl PortShortCuts {
         self.taken.push(Taken { candidate, slot, generation, flow, rewriting, counted, idle: 0 });
     }
 
-    /// Looks after all: counts what passed, and lets those go on that are in use and that the
-    /// chain still serves in the same way.
-    pub(super) fn look(&mut self, cx: &mut Cx<'_>) -> [u64; 2] {
-        let mut passed = [0; 2];
-        for at in 0..self.taken.len() {
+    /// Looks after some: counts what passed, and lets those go on that are in use and that the
+    /// chain still serves in the same way. Says when to look again, if any are left: each is looked
+    /// at once in [`LOOK_NS`].
+    pub(super) fn look(&mut self, cx: &mut Cx<'_>) -> ([u64; 2], Option<i64>) {
+        let (mut passed, len) = ([0; 2], self.taken.len());
+        // All, where all were stopped: it is the last look, perhaps.
+        let is_forgotten = self.taken.iter().any(|t| t.generation != self.table.generation());
+        let most = if is_forgotten { len } else { len.min(LOOK_MAX) };
+        for step in 0..most {
+            let at = (self.next + step) % len;
             let counts = self.account(cx, at);
             let Taken { candidate, slot, generation, idle, .. } = self.taken[at];
             let is_over = generation != self.table.generation() || idle >= IDLE_MAX;
@@ -270,7 +280,11 @@ impl PortShortCuts {
             }
             passed = add(passed, counts);
         }
-        add(passed, self.finish(cx))
+        self.next = if len == 0 { 0 } else { (self.next + most) % len };
+        passed = add(passed, self.finish(cx));
+        let parts = self.taken.len().div_ceil(LOOK_MAX);
+        let parts = i64::try_from(parts).unwrap_or(i64::MAX);
+        (passed, (parts > 0).then(|| LOOK_NS / parts))
     }
 
     /// Has elements count what passed since the last time, and sees whether they still do the

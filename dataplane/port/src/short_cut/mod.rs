@@ -53,6 +53,8 @@ pub struct ShortCuts {
     /// By slot: how many use it.
     users: Vec<AtomicU32>,
     ports: AtomicU32,
+    /// Numbers of the interfaces that have a port: two would decide for each other.
+    interfaces: Mutex<Vec<u32>>,
 }
 
 /// One direction of a session as it comes: the last parts are the packet's own bytes.
@@ -132,7 +134,7 @@ impl ShortCuts {
         let free = (0..SLOTS).map(|slot| (slot, 0)).collect();
         let users = (0..SLOTS).map(|_| AtomicU32::new(0)).collect();
         let (free, ports) = (Mutex::new(free), AtomicU32::new(1));
-        let made = Arc::new(ShortCuts { maps, free, users, ports });
+        let made = Arc::new(ShortCuts { maps, free, users, ports, interfaces: Mutex::default() });
         *table = Arc::downgrade(&made);
         Ok(made)
     }
@@ -210,8 +212,7 @@ impl ShortCuts {
         (slot, direction): (u32, usize),
         flow: &Flow,
         rewriting: &Rewriting,
-        numbers: Numbers,
-        lease_ns: u64,
+        (numbers, lease_ns): (Numbers, u64),
     ) -> io::Result<()> {
         let own = half(direction);
         let (now, change) = (now_ns(), Change::of(flow, rewriting));
@@ -327,8 +328,18 @@ pub(crate) struct Port {
     table: Arc<ShortCuts>,
     number: u32,
     filters: [OwnedFd; 2],
+    interface: u32,
     /// Keeps the program that redirects attached.
     _link: OwnedFd,
+}
+
+impl Drop for Port {
+    fn drop(&mut self) {
+        let mut interfaces = lock(&self.table.interfaces);
+        if let Some(at) = interfaces.iter().position(|own| *own == self.interface) {
+            interfaces.swap_remove(at);
+        }
+    }
 }
 
 impl Port {
@@ -349,7 +360,13 @@ impl Port {
                 bpf::link(Hook::Ingress, program.as_fd(), interface.index, bpf::BEFORE)
             })
             .map_err(error("attaching a program behind packet sockets (Linux 6.6)"))?;
-        Ok(Port { table, number, filters, _link: link })
+        let mut interfaces = lock(&table.interfaces);
+        if interfaces.contains(&interface.index) {
+            return Err(PortError::unfit(name, "another FromDevice reads it"));
+        }
+        interfaces.push(interface.index);
+        drop(interfaces);
+        Ok(Port { table, number, filters, interface: interface.index, _link: link })
     }
 
     /// Has a socket take frames of a class that take no short cut.

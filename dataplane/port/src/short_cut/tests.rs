@@ -120,8 +120,8 @@ fn installed(table: &ShortCuts, protocol: u8) -> (u32, Flow, Rewriting) {
         ports: [rewriting.ports[1], rewriting.ports[0]],
         ..flow
     };
-    table.install((slot, 0), &flow, &rewriting, NUMBERS[0], LEASE).expect("room");
-    table.install((slot, 1), &back, &rewriting, NUMBERS[1], LEASE).expect("room");
+    table.install((slot, 0), &flow, &rewriting, (NUMBERS[0], LEASE)).expect("room");
+    table.install((slot, 1), &back, &rewriting, (NUMBERS[1], LEASE)).expect("room");
     (slot, flow, rewriting)
 }
 
@@ -251,9 +251,9 @@ fn what_is_not_plainly_of_the_session_is_left_to_software() {
 fn installed_late(table: &ShortCuts, flow: &Flow, rewriting: &Rewriting) -> (u32, Flow) {
     let slot = table.take(6).expect("a free slot");
     table.hold(slot);
-    table.install((slot, 0), flow, rewriting, NUMBERS[0], 0).expect("room");
-    table.install((slot, 1), flow, rewriting, NUMBERS[1], LEASE).expect("room");
-    table.install((slot, 0), flow, rewriting, NUMBERS[0], 0).expect("room");
+    table.install((slot, 0), flow, rewriting, (NUMBERS[0], 0)).expect("room");
+    table.install((slot, 1), flow, rewriting, (NUMBERS[1], LEASE)).expect("room");
+    table.install((slot, 0), flow, rewriting, (NUMBERS[0], 0)).expect("room");
     (slot, *flow)
 }
 
@@ -295,8 +295,8 @@ proptest! {
             let rewriting = rewriting(&flow);
             let slot = TEST_SLOT;
             let deadline = now_ns() + LEASE;
-            table.install((slot, 1), &flow, &rewriting, peer, LEASE).expect("room");
-            table.install((slot, 0), &flow, &rewriting, own, LEASE).expect("room");
+            table.install((slot, 1), &flow, &rewriting, (peer, LEASE)).expect("room");
+            table.install((slot, 0), &flow, &rewriting, (own, LEASE)).expect("room");
             table.long(slot, GENERATION).store(table.generation(), Ordering::SeqCst);
             table.long(slot, half(0) + IN_ORDER_UNTIL).store(0, Ordering::SeqCst);
             let (seq, ack) = (end.wrapping_add_signed(seq), peer_end.wrapping_add_signed(ack));
