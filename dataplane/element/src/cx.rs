@@ -300,29 +300,6 @@ impl<'a> Cx<'a> {
         self.wires.stats[self.node as usize].rejected(reason.into(), sent);
     }
 
-    /// Judges each packet of a batch; those that pass stay, in order.
-    #[inline]
-    pub fn sift(&mut self, batch: &mut Batch, mut judge: impl FnMut(&mut Packet) -> Verdict) {
-        batch.extract(
-            |packet| match judge(packet) {
-                Verdict::Pass => None,
-                other => Some(other),
-            },
-            |packet, verdict| self.settle(packet, verdict),
-        );
-    }
-
-    /// Does with a packet what a verdict says.
-    #[inline]
-    pub fn settle(&mut self, packet: Packet, verdict: Verdict) {
-        match verdict {
-            Verdict::Pass => self.emit(0, packet),
-            Verdict::To(port) => self.emit(port, packet),
-            Verdict::Drop(reason) => self.drop(reason, packet),
-            Verdict::Reject(port, reason) => self.reject(port, reason, packet),
-        }
-    }
-
     /// A new packet, or `None` with the drop counted when memory is used up.
     pub fn packet(&mut self, bytes: &[u8]) -> Option<Packet> {
         let packet = Packet::new(bytes);

@@ -7,8 +7,6 @@
 
 use thruway_packet::Packet;
 
-use crate::wires::Wires;
-
 /// What an element is to packets of a session that may take a short cut past it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ShortCut {
@@ -73,10 +71,3 @@ pub const PROBE_TAG: u8 = Packet::TAGS;
 /// The timer of a port by which it looks after short cuts: it is called once more before sessions
 /// end, or go to another configuration.
 pub const SHORT_CUT_TIMER: u32 = u32::MAX;
-
-impl Wires {
-    /// Whether nothing is under way.
-    pub fn is_quiet(&self) -> bool {
-        self.ready.iter().all(|word| *word == 0) && self.log.is_empty() && !self.single
-    }
-}

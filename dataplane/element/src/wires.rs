@@ -153,6 +153,11 @@ impl Wires {
         Ok(())
     }
 
+    /// Whether nothing is under way.
+    pub fn is_quiet(&self) -> bool {
+        self.ready.iter().all(|word| *word == 0) && self.log.is_empty() && !self.single
+    }
+
     #[inline]
     fn mark_ready(&mut self, slot: u32) {
         self.ready[slot as usize / 64] |= 1 << (slot % 64);

@@ -1,11 +1,14 @@
 //! FromDevice: packets in by a port.
 
+mod handlers;
+mod passing;
+
 use std::any::Any;
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Handlers, HotSwap, Operation,
-    Purpose, Replicas, Run, SHORT_CUT_TIMER, Spec, Threading, Topic, Ty, handler_value,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HotSwap, Operation, Purpose, Replicas, Run,
+    SHORT_CUT_TIMER, Spec, Threading, Topic, Ty,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::af_packet::PacketOptions;
@@ -310,43 +313,6 @@ impl FromDevice {
         self.source = Source::Live(next);
     }
 
-    /// Tries sessions that could take short cuts, and counts what took one.
-    fn attend_short_cuts(&mut self, cx: &mut Cx<'_>) {
-        let Some(own) = &mut self.short_cuts else { return };
-        let was_used = own.is_used();
-        let passed = own.attend(cx);
-        if !was_used && own.is_used() {
-            cx.set_timer(SHORT_CUT_TIMER, cx.now().saturating_add(short_cuts::LOOK_NS));
-        }
-        self.count_passed(passed);
-    }
-
-    #[cold]
-    fn look_after_short_cuts(&mut self, cx: &mut Cx<'_>) {
-        let Some(own) = &mut self.short_cuts else { return };
-        let (passed, next) = own.look(cx);
-        if let Some(after) = next {
-            cx.set_timer(SHORT_CUT_TIMER, cx.now().saturating_add(after));
-        }
-        self.count_passed(passed);
-    }
-
-    fn end_short_cuts(&mut self, cx: &mut Cx<'_>) {
-        if let Some(mut own) = self.short_cuts.take() {
-            let passed = own.end(cx);
-            self.count_passed(passed);
-        }
-    }
-
-    fn count_passed(&mut self, [packets, bytes]: [u64; 2]) {
-        self.count += packets;
-        self.bytes += bytes;
-    }
-
-    fn tell_short_cuts(&self) -> String {
-        self.short_cuts.as_ref().map_or_else(|| "none\n".to_owned(), PortShortCuts::text)
-    }
-
     fn open(&mut self, cx: &mut Cx<'_>) -> Result<Source, String> {
         let Source::Closed(spec) = &self.source else { return Ok(Source::Nothing) };
         match spec {
@@ -474,58 +440,6 @@ impl Element for FromDevice {
             Source::Capture(capture) => capture.finish(),
             Source::Closed(_) | Source::Nothing => Ok(()),
         }
-    }
-}
-
-impl Handlers for FromDevice {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        match name {
-            "count" => Ok(self.count.to_string()),
-            "byte_count" => Ok(self.bytes.to_string()),
-            "active" => Ok(self.active.to_string()),
-            "encap" => Ok(encap::name(self.link())),
-            "filesize" | "filepos" => Ok(match &self.source {
-                Source::Capture(capture) if name == "filesize" => capture.size(),
-                Source::Capture(capture) => capture.position().to_string(),
-                _ => "-".to_owned(),
-            }),
-            "kernel_drops" => Ok(match &mut self.source {
-                Source::Live(live) => {
-                    let drops = live.drops();
-                    (drops.ring_full + drops.too_long).to_string()
-                }
-                _ => "0".to_owned(),
-            }),
-            "preferred_drops" => Ok(match &mut self.source {
-                Source::Live(live) => live.drops().preferred.to_string(),
-                _ => "0".to_owned(),
-            }),
-            "short_cuts" => Ok(self.tell_short_cuts()),
-            "method" => Ok(match &self.source {
-                Source::Live(live) => live.way().to_owned(),
-                _ => "-".to_owned(),
-            }),
-            _ => Err(HandlerError::no_read(name)),
-        }
-    }
-
-    fn write_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        value: &str,
-    ) -> Result<(), HandlerError> {
-        match name {
-            "active" => self.active = handler_value(name, value)?,
-            "reset_counts" => (self.count, self.bytes) = (0, 0),
-            _ => return Err(HandlerError::no_write(name)),
-        }
-        Ok(())
     }
 }
 

@@ -264,9 +264,7 @@ impl Manager {
         if life.begins_anew(item.segment.flags) || is_retired {
             return self.over(level, index, Ended::Closed);
         }
-        if head.flags & SHORT_CUT != 0 {
-            self.meet_short_cut(level as LevelId, index, item);
-        }
+        self.meet_short_cut(head.flags, level as LevelId, index, item);
         let state = &mut self.levels[level];
         let goes_on = state.touch(index, direction, item, now);
         let after = if state.is_unidirectional {
@@ -287,9 +285,7 @@ impl Manager {
         if shared {
             state.publish_life(index, now, after);
         }
-        if head.flags & SHORT_CUT != 0 {
-            self.leave_short_cut(level as LevelId, index);
-        }
+        self.leave_short_cut(head.flags, level as LevelId, index);
         if head.leaf != item.leaf {
             self.count_moved(head.leaf, item.leaf);
         }

@@ -18,6 +18,7 @@ mod list;
 mod numbers;
 mod owners;
 mod ownership;
+mod passing;
 mod reader;
 mod reply_headers;
 mod settings;

@@ -5,11 +5,11 @@
 //! Both run for a packet one after the other on one processor, and each packet is decided by one
 //! filter: that of TCP by the one of the preferred class, that of UDP by the other.
 
-use super::Maps;
 use super::layout::{
     ACK, ACTIVE, BYTES, DEADLINE, END, FLOW_IN, GENERATION, IN_ORDER_UNTIL, MACS_IN, MTU, PACKETS,
     ROOM, SHIFT, half,
 };
+use super::maps::Maps;
 use crate::bpf::assembly::{Alu, Assembly, By, Function, If, Jump, Register, Width};
 use crate::classes::{Class, extended};
 use std::os::fd::AsFd;
@@ -26,7 +26,7 @@ const ETHERNET: i16 = -66;
 const IP: i16 = -52;
 const TRANSPORT: i16 = -32;
 const KEY: i16 = -88;
-const PLACE: i16 = -92;
+const INDEX: i16 = -92;
 const DECISION: i16 = -96;
 /// The longest single packet, without Ethernet.
 const LONGEST: i16 = -100;
@@ -170,9 +170,9 @@ fn look_up(program: &mut Assembly, maps: &Maps, (port, protocol): (u32, i32), no
     program.store(Width::Word, R10, DECISION, R1);
     program.alu(Alu::Move, R1, By::Register(R9));
     program.alu(Alu::ShiftRight, R1, By::Value(1));
-    program.store(Width::Word, R10, PLACE, R1);
+    program.store(Width::Word, R10, INDEX, R1);
     program.map(R1, maps.slots.as_fd());
-    lookup_at(program, PLACE, no);
+    lookup_at(program, INDEX, no);
     program.alu(Alu::Move, R7, By::Register(R0));
     program.load(Width::Double, R1, R7, GENERATION);
     program.map_value(R2, maps.generation.as_fd());
@@ -213,9 +213,9 @@ fn take(
         numbers(program, (own, peer), no);
     }
     // Who decides for the program behind.
-    program.store_value(Width::Word, R10, PLACE, 0);
+    program.store_value(Width::Word, R10, INDEX, 0);
     program.map(R1, maps.decision.as_fd());
-    lookup_at(program, PLACE, no);
+    lookup_at(program, INDEX, no);
     program.load(Width::Word, R1, R10, DECISION);
     program.store(Width::Word, R0, 0, R1);
     program.store(Width::Word, R0, 4, R8);

@@ -9,6 +9,7 @@
 
 mod filter;
 mod layout;
+mod maps;
 mod memory;
 mod redirect;
 
@@ -17,12 +18,11 @@ use crate::classes::Class;
 use crate::error::PortError;
 use crate::interface::Interface;
 use layout::{
-    ACK, ACTIVE, ADDRESSES_OUT, BYTES, CHECKSUM_AT, CHECKSUM_FLAGS, DEADLINE, DECISION_LEN, END,
-    FLOW_IN, GENERATION, HOPS, IN_ORDER_UNTIL, INTERFACE, IP_CHANGE, KEY_LEN, MACS_IN, MACS_OUT,
-    MTU, PACKETS, PORT_CHANGE, PORTS_OUT, PSEUDO_CHANGE, ROOM, SHIFT, SLOT_LEN, SLOTS, TRANSLATES,
-    half,
+    ACK, ACTIVE, ADDRESSES_OUT, BYTES, CHECKSUM_AT, CHECKSUM_FLAGS, DEADLINE, END, FLOW_IN,
+    GENERATION, HOPS, IN_ORDER_UNTIL, INTERFACE, IP_CHANGE, MACS_IN, MACS_OUT, MTU, PACKETS,
+    PORT_CHANGE, PORTS_OUT, PSEUDO_CHANGE, ROOM, SHIFT, SLOT_LEN, SLOTS, TRANSLATES, half,
 };
-use memory::Memory;
+use maps::Maps;
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -36,14 +36,6 @@ const REST_NS: u64 = 100_000_000;
 const IN_ORDER_NS: u64 = 50_000_000;
 /// `BPF_F_MARK_MANGLED_0`: no checksum of UDP stays none.
 const NO_CHECKSUM_STAYS: u32 = 0x20;
-
-/// The kernel's maps.
-pub(crate) struct Maps {
-    flows: OwnedFd,
-    slots: Memory,
-    generation: Memory,
-    decision: OwnedFd,
-}
 
 /// The table of a process's short cuts.
 pub struct ShortCuts {
@@ -125,12 +117,7 @@ impl ShortCuts {
         if let Some(known) = table.upgrade() {
             return Ok(known);
         }
-        let maps = Maps {
-            flows: bpf::hash_map(KEY_LEN, 4, SLOTS * 2)?,
-            slots: Memory::slots()?,
-            generation: Memory::word()?,
-            decision: bpf::array_by_processor(DECISION_LEN)?,
-        };
+        let maps = Maps::new()?;
         let free = (0..SLOTS).map(|slot| (slot, 0)).collect();
         let users = (0..SLOTS).map(|_| AtomicU32::new(0)).collect();
         let (free, ports) = (Mutex::new(free), AtomicU32::new(1));

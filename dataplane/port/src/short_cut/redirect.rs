@@ -1,12 +1,12 @@
 //! The program behind packet sockets: sends on what a filter ([`super::filter`]) has decided to
 //! take a short cut, with the headers that the chain would have given it. The packet is not copied.
 
-use super::Maps;
 use super::filter::LEN_AT;
 use super::layout::{
     ADDRESSES_OUT, CHECKSUM_AT, CHECKSUM_FLAGS, FLOW_IN, HOPS, INTERFACE, IP_CHANGE, MACS_OUT,
     PORT_CHANGE, PORTS_OUT, PSEUDO_CHANGE, TRANSLATES, half,
 };
+use super::maps::Maps;
 use crate::bpf::assembly::{Alu, Assembly, By, Function, If, Jump, Register, Width};
 use std::os::fd::AsFd;
 
@@ -24,7 +24,7 @@ const PORTS_AT: i32 = 34;
 const PSEUDO: i32 = 0x10;
 
 // On the stack.
-const PLACE: i16 = -4;
+const INDEX: i16 = -4;
 const FLOW: i16 = -16;
 const TTL: i16 = -20;
 
@@ -33,7 +33,7 @@ pub(super) fn program(maps: &Maps) -> Assembly {
     let mut program = Assembly::default();
     let mut no = Vec::new();
     program.alu(Alu::Move, R6, By::Register(R1));
-    program.store_value(Width::Word, R10, PLACE, 0);
+    program.store_value(Width::Word, R10, INDEX, 0);
     program.map(R1, maps.decision.as_fd());
     lookup(&mut program, &mut no);
     program.load(Width::Word, R8, R0, 0);
@@ -45,7 +45,7 @@ pub(super) fn program(maps: &Maps) -> Assembly {
     program.alu(Alu::Sub, R8, By::Value(1));
     program.alu(Alu::Move, R1, By::Register(R8));
     program.alu(Alu::ShiftRight, R1, By::Value(1));
-    program.store(Width::Word, R10, PLACE, R1);
+    program.store(Width::Word, R10, INDEX, R1);
     program.map(R1, maps.slots.as_fd());
     lookup(&mut program, &mut no);
     program.alu(Alu::Move, R7, By::Register(R0));
@@ -59,10 +59,10 @@ pub(super) fn program(maps: &Maps) -> Assembly {
     program
 }
 
-/// R0 = the value of the key at [`PLACE`] in the map in R1.
+/// R0 = the value of the key at [`INDEX`] in the map in R1.
 fn lookup(program: &mut Assembly, no: &mut Vec<Jump>) {
     program.alu(Alu::Move, R2, By::Register(R10));
-    program.alu(Alu::Add, R2, By::Value(i32::from(PLACE)));
+    program.alu(Alu::Add, R2, By::Value(i32::from(INDEX)));
     program.call(Function::Lookup);
     no.push(program.jump_if(If::Equal, R0, By::Value(0)));
 }

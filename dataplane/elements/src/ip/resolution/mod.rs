@@ -310,10 +310,8 @@ impl<A: Address> Resolver<A> {
         );
         self.drops += no_memory;
         if cx.is_probe() {
-            // It is not to be sent later.
-            unknown.clear();
-        }
-        if !unknown.is_empty() {
+            unknown.clear(); // It is not to be sent later.
+        } else if !unknown.is_empty() {
             self.hold(cx, &mut unknown);
         }
         self.unknown = unknown;
