@@ -23,7 +23,7 @@ fn chain(socket: &Path, rules: &str, behind: &str, stats: &Path) -> String {
     format!(
         "ControlSocket(UNIX, {});
         elementclass Side {{ $port, $ip, $mac |
-            in :: FromDevice($port, PROMISC true, METHOD LINUX)
+            in :: FromDevice($port, PROMISC true, METHOD LINUX, SHORT_CUTS ALL)
                 -> kind :: Classifier(12/0806 20/0001, 12/0806 20/0002, 12/0800, -);
             arp :: ARPQuerier($ip, $mac);
             queue :: Queue -> out :: ToDevice($port);

@@ -127,8 +127,12 @@ const ARGS: &[Arg] = &[
     sharing::THREADOFFSET,
     sharing::NUMA,
     Arg::keyword("LARGE", Ty::Bool, "whether TCP packets of up to 64 kB come whole").or("false"),
-    Arg::keyword("SHORT_CUTS", Ty::Bool, "whether sessions may take short cuts in the kernel")
-        .or("true"),
+    Arg::keyword(
+        "SHORT_CUTS",
+        Ty::Choice(&["NONE", "TCP", "ALL"]),
+        "whose sessions may take short cuts in the kernel; ALL: those of UDP, too",
+    )
+    .or("TCP"),
     Arg::keyword("CAPTURE", Ty::Choice(&["LINUX", "PCAP"]), "accepted and ignored"),
     Arg::keyword("BPF_FILTER", Ty::Str, "not supported"),
     Arg::keyword("PROTOCOL", Ty::UInt, "not supported; 0 for all"),
@@ -181,6 +185,8 @@ struct FromDevice {
     link: WatchedLink,
     /// Sessions that take short cuts from here, where they may.
     short_cuts: Option<PortShortCuts>,
+    /// Those of UDP may, too.
+    has_udp: bool,
     /// Of a capture: whose turn it is.
     turn: Option<Turn>,
     has_run: bool,
@@ -239,7 +245,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         options: PacketOptions {
             promiscuous: args.get("PROMISC")?,
             ignore_outgoing: !args.get::<bool>("OUTBOUND")?,
-            short_cut: args.get("SHORT_CUTS")?,
+            short_cut: args.choice("SHORT_CUTS")? > 0,
             ..PacketOptions::default()
         },
         wish,
@@ -247,6 +253,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         rank: args.env().rank,
         link: WatchedLink::of(args),
         short_cuts: None,
+        has_udp: args.choice("SHORT_CUTS")? > 1,
         turn: None,
         has_run: false,
         active: args.get("ACTIVE")?,

@@ -142,7 +142,7 @@ impl PortShortCuts {
     /// To be called while nothing is under way, before packets are read: tries a session that
     /// could take a short cut. Packets and bytes that took one are to be counted.
     #[inline]
-    pub(super) fn attend(&mut self, cx: &mut Cx<'_>) -> [u64; 2] {
+    pub(super) fn attend(&mut self, cx: &mut Cx<'_>, has_udp: bool) -> [u64; 2] {
         let Some(flows) = cx.flows() else { return [0; 2] };
         let number = self.number;
         let Some(own) = flows.short_cuts() else {
@@ -158,7 +158,8 @@ impl PortShortCuts {
             self.stopped = stopped;
             passed = self.finish(cx);
         }
-        if let Some(candidate) = candidate {
+        let wanted = candidate.filter(|candidate| has_udp || candidate.is_tcp());
+        if let Some(candidate) = wanted {
             self.try_one(cx, &candidate);
         }
         passed

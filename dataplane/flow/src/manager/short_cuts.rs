@@ -60,6 +60,13 @@ pub struct Candidate {
     pub frame: [u8; CANDIDATE_LEN],
 }
 
+impl Candidate {
+    /// Whether it is one of TCP, not UDP.
+    pub fn is_tcp(&self) -> bool {
+        self.frame[23] == 6
+    }
+}
+
 /// A session's short cut.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Live {

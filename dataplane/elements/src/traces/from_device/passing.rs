@@ -10,7 +10,7 @@ impl FromDevice {
     pub(super) fn attend_short_cuts(&mut self, cx: &mut Cx<'_>) {
         let Some(own) = &mut self.short_cuts else { return };
         let was_used = own.is_used();
-        let passed = own.attend(cx);
+        let passed = own.attend(cx, self.has_udp);
         if !was_used && own.is_used() {
             cx.set_timer(SHORT_CUT_TIMER, cx.now().saturating_add(short_cuts::LOOK_NS));
         }
