@@ -2,6 +2,7 @@
 
 mod flows;
 mod handoff;
+mod probe;
 mod stores;
 mod verdict;
 mod wake;
@@ -14,6 +15,7 @@ use thruway_packet::{Batch, Packet};
 
 use crate::later::HandlerError;
 use crate::outside::{Origin, Remote};
+use crate::probe::Probed;
 use crate::reason::Reason;
 use crate::spec::Spec;
 use crate::storage::{Backlog, Storage};
@@ -37,6 +39,18 @@ pub trait Host {
 
     /// Forgets all timers of `node` with this token.
     fn clear_timer(&mut self, node: u32, token: u32);
+
+    /// See [`Cx::probe`].
+    fn probe(
+        &mut self,
+        wires: &mut Wires,
+        node: u32,
+        packet: Packet,
+        stands_for: [u64; 2],
+    ) -> Probed {
+        let _ = (wires, node, packet, stands_for);
+        Probed::Lost
+    }
 
     /// Runs `visit` on the element `node`, if this thread has it and it is not running.
     fn visit(&mut self, wires: &mut Wires, node: u32, visit: &mut Visit<'_>) {
@@ -292,29 +306,6 @@ impl<'a> Cx<'a> {
         // Whoever is not connected has the packet dropped: the reason says why.
         let sent = self.wires.send(self.wires.target(self.node, port), packet).is_ok();
         self.wires.stats[self.node as usize].rejected(reason.into(), sent);
-    }
-
-    /// Judges each packet of a batch; those that pass stay, in order.
-    #[inline]
-    pub fn filter(&mut self, batch: &mut Batch, mut judge: impl FnMut(&mut Packet) -> Verdict) {
-        batch.extract(
-            |packet| match judge(packet) {
-                Verdict::Pass => None,
-                other => Some(other),
-            },
-            |packet, verdict| self.apply(packet, verdict),
-        );
-    }
-
-    /// Does with a packet what a verdict says.
-    #[inline]
-    pub fn apply(&mut self, packet: Packet, verdict: Verdict) {
-        match verdict {
-            Verdict::Pass => self.emit(0, packet),
-            Verdict::To(port) => self.emit(port, packet),
-            Verdict::Drop(reason) => self.drop(reason, packet),
-            Verdict::Reject(port, reason) => self.reject(port, reason, packet),
-        }
     }
 
     /// A new packet, or `None` with the drop counted when memory is used up.

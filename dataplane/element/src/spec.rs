@@ -5,6 +5,7 @@ use std::fmt;
 
 pub use thruway_flow::chain::{Changes, Demand};
 
+pub use crate::probe::ShortCut;
 pub use crate::purpose::Purpose;
 pub use crate::replicas::Replicas;
 pub use crate::wants::{Scratch, Wants};
@@ -53,6 +54,8 @@ pub struct Spec {
     /// Whether each packet that comes leaves at most once, as that packet and before the call
     /// returns: it makes, copies and keeps none. Isolated parts of such elements get whole batches.
     pub straight: bool,
+    /// What it is to packets that take a short cut in the kernel.
+    pub short_cut: ShortCut,
     /// What it wants of the flow manager.
     pub wants: Wants,
     /// What it does to the bytes that classification looks at: what was found out about a packet
@@ -81,6 +84,7 @@ impl Spec {
         threading: Threading::RunToCompletion,
         replicas: Replicas::Undeclared,
         straight: false,
+        short_cut: ShortCut::Never,
         wants: Wants::NOTHING,
         changes: Changes::Everything,
         cost: &[],

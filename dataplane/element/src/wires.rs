@@ -11,6 +11,7 @@ use thruway_flow::manager::Manager;
 use thruway_packet::{Batch, Packet};
 
 use crate::handoff::Staged;
+use crate::probe::Probe;
 use crate::stats::Stats;
 
 /// An input port of a node.
@@ -104,6 +105,8 @@ pub struct Wires {
     pub stores: Stores,
     /// The flow manager, where the configuration has one; taken out while it works.
     pub flows: Option<Box<Manager>>,
+    /// The probe that is under way.
+    pub probe: Option<Box<Probe>>,
     /// Packets for other threads, while their element looks at the rest of a batch.
     pub staged: Staged,
     /// Counters by element index.
@@ -148,6 +151,11 @@ impl Wires {
             Target::Unconnected => return Err(()),
         }
         Ok(())
+    }
+
+    /// Whether nothing is under way.
+    pub fn is_quiet(&self) -> bool {
+        self.ready.iter().all(|word| *word == 0) && self.log.is_empty() && !self.single
     }
 
     #[inline]

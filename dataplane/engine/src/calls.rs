@@ -199,6 +199,12 @@ impl Core {
     ) -> Option<Result<String, HandlerError>> {
         self.called = job.node as u32;
         let before = std::mem::replace(&mut self.origin, job.origin.clone());
+        if job.write
+            && let Some(flows) = &mut wires.flows
+        {
+            // What it changes may change what becomes of a session.
+            flows.forget_short_cuts();
+        }
         let answer = if job.write {
             let done = self.write_if_free(wires, job.node, &job.name, &job.param);
             done.map(|done| done.map(|()| String::new()))

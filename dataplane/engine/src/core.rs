@@ -4,10 +4,10 @@ use std::os::fd::{OwnedFd, RawFd};
 use std::sync::Arc;
 
 use thruway_element::{
-    Backlog, Buffer, Cx, Element, HandlerError, Host, LogSink, Origin, PullFrom, Remote, Spec,
+    Backlog, Buffer, Cx, Element, HandlerError, Host, LogSink, Origin, Probed, PullFrom, Remote, Spec,
     Storage, Visit, Wires,
 };
-use thruway_packet::{Batch, cycles};
+use thruway_packet::{Batch, Packet, cycles};
 
 use crate::build::Elements;
 use crate::control::Control;
@@ -248,6 +248,16 @@ impl Host for Core {
         self.with(wires, node, |element, cx| {
             visit(element, cx);
         });
+    }
+
+    fn probe(
+        &mut self,
+        wires: &mut Wires,
+        node: u32,
+        packet: Packet,
+        stands_for: [u64; 2],
+    ) -> Probed {
+        self.send_probe(wires, node, packet, stands_for)
     }
 
     fn notify_ended(&mut self, wires: &mut Wires) {

@@ -27,6 +27,7 @@ mod layout;
 mod packet_threads;
 mod patience;
 mod placed;
+mod probe;
 mod remote;
 mod replica;
 mod rest;

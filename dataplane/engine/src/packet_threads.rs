@@ -120,7 +120,11 @@ impl Engine {
         let mut said = |node: Option<usize>, message: String| {
             errors.push(BuildError { stage: Stage::Finish, node, arg: None, message });
         };
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.end_sessions())) {
+        let end = || {
+            self.settle_short_cuts();
+            self.end_sessions();
+        };
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(end)) {
             said(None, format!("thread {thread}, while its sessions end: {}", text_of(&*panic)));
         }
         self.drop_handed();

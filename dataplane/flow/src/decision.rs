@@ -3,6 +3,7 @@
 
 use crate::IpProgram;
 use crate::ast::{Base, Word};
+use crate::common::Common;
 use crate::key::PacketView;
 use crate::pattern::PatternProgram;
 use std::collections::BTreeSet;
@@ -137,6 +138,31 @@ impl Decision {
             };
         }
         at as LeafId
+    }
+
+    /// Whether the leaf of a packet is that of all packets of its direction of a session.
+    pub fn is_common(&self, start: Goto, view: &PacketView<'_>, common: Common) -> bool {
+        let mut at = start;
+        while at & LEAF == 0 {
+            let (is_common, next) = match &self.steps[at as usize] {
+                Step::Test { word, yes, no } => {
+                    (common.has(word), if view.passes(word) { *yes } else { *no })
+                }
+                Step::Switch(switch) => (common.has(&switch.word), self.choose(switch, view)),
+                Step::Run { program, first, len } => {
+                    let is_common = match &self.programs[*program as usize].1 {
+                        RuleProgram::Pattern(program) => program.is_common(view, common),
+                        RuleProgram::Ip(program) => program.is_common(view, common),
+                    };
+                    (is_common, self.run(*program, (*first, *len), view))
+                }
+            };
+            if !is_common {
+                return false;
+            }
+            at = next;
+        }
+        true
     }
 
     #[inline]

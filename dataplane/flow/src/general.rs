@@ -1,6 +1,7 @@
 //! Expressions flattened to a jump program: exact for every expression and any packet length.
 
 use crate::ast::{Expr, Word};
+use crate::common::Common;
 use crate::key::PacketView;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt::Write;
@@ -84,6 +85,19 @@ impl Program {
             at = if view.passes(&insn.word) { insn.yes } else { insn.no };
         }
         at & !VERDICT
+    }
+
+    /// Whether the tests on the way of a packet look only at what its session's packets have in
+    /// common.
+    pub(crate) fn is_common(&self, entry: Target, view: &PacketView<'_>, common: Common) -> bool {
+        let mut at = entry;
+        while let Some(insn) = self.insn(at) {
+            if !common.has(&insn.word) {
+                return false;
+            }
+            at = if view.passes(&insn.word) { insn.yes } else { insn.no };
+        }
+        true
     }
 
     /// Which verdicts `entry` leads to, and the fewest tests on the way to each, in that order.

@@ -26,6 +26,7 @@ mod box_tree;
 mod boxes;
 pub mod chain;
 pub mod class;
+mod common;
 pub mod consolidate;
 pub mod decision;
 pub mod drop_table;
@@ -60,6 +61,7 @@ mod wordwise;
 
 pub use ast::{Base, Expr, Rule, Word};
 pub use class::parse_class;
+pub use common::Common;
 pub use consolidate::consolidate;
 pub use error::{CompileError, RuleError};
 pub use fcb::{Direction, Fcb};

@@ -1,6 +1,7 @@
 //! Click's `Classifier` patterns: `OFFSET/VALUE[%MASK]` clauses on the frame's bytes.
 
 use crate::ast::{Base, Expr, Rule, Word};
+use crate::common::Common;
 use crate::error::{CompileError, RuleError};
 use crate::general::{Program, Target, describe_target, verdict};
 use crate::key::PacketView;
@@ -171,7 +172,12 @@ impl PatternProgram {
         (&self.program, self.entry)
     }
 
-    /// The verdict for a packet of which the frame's bytes are given.
+    /// Whether the verdict for a packet is that for all packets of its direction of a session.
+    pub fn is_common(&self, view: &PacketView<'_>, common: Common) -> bool {
+        self.program.is_common(self.entry, view, common)
+    }
+
+    /// The verdict for a packet that is looked at from several places.
     #[inline]
     pub fn classify_view(&self, view: &PacketView<'_>) -> u32 {
         self.program.run(self.entry, view)

@@ -4,6 +4,7 @@
 use std::fmt;
 
 use crate::chain::Demand;
+use crate::common::Common;
 pub use crate::decision::LeafId;
 use crate::decision::{Decision, Goto};
 use crate::key::PacketView;
@@ -246,6 +247,14 @@ impl Plan {
     #[inline]
     pub fn classify(&self, entry: u32, view: &PacketView<'_>) -> LeafId {
         self.decision.classify(self.entries[entry as usize].start, view)
+    }
+
+    /// Whether the leaf of a packet is that of all packets of its direction of a session.
+    ///
+    /// # Panics
+    /// When there is no such entry.
+    pub fn is_common(&self, entry: u32, view: &PacketView<'_>, common: Common) -> bool {
+        self.decision.is_common(self.entries[entry as usize].start, view, common)
     }
 }
 

@@ -1,6 +1,7 @@
 //! A list of IP rules, compiled: the tree of boxes for speed, the jump program for the rest.
 
 use crate::ast::Rule;
+use crate::common::{Common, is_plain};
 use crate::error::CompileError;
 use crate::five_tuple::Finder;
 use crate::general::{Program, Target, verdict};
@@ -93,6 +94,21 @@ impl IpProgram {
     fn output_of(&self, entry: u32) -> u32 {
         // A choice between two places to read from, so that there is no branch to mispredict.
         *self.outputs.get(entry as usize).unwrap_or(&self.otherwise)
+    }
+
+    /// Whether the verdict for a packet is that for all packets of its direction of a session.
+    pub fn is_common(&self, view: &PacketView<'_>, common: Common) -> bool {
+        let key = Key::from_view(view);
+        if !is_plain(&key, view) {
+            return false;
+        }
+        let mut is_common = true;
+        self.finder.find(&key, |entry| {
+            let code = self.entries[entry as usize];
+            is_common &= self.program.is_common(code, view, common);
+            self.confirms(entry, view)
+        });
+        is_common
     }
 
     /// Verdicts for a batch: `view` gives the i-th packet, and is called only for packets whose

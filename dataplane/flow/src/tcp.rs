@@ -171,6 +171,21 @@ pub struct Side {
     pub meta: u32,
 }
 
+/// What a table outside of the software knows of a side, see [`crate::manager::ShortCuts`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Numbers {
+    /// The number behind the last one that it has sent.
+    pub end: u32,
+    /// Its latest acknowledgement.
+    pub ack: u32,
+    /// Most bytes that it may have had room for.
+    pub room: u32,
+    /// By how much the windows of its segments are shifted.
+    pub shift: u32,
+    /// The last window as segments have it.
+    pub window: u16,
+}
+
 /// 32-bit words of a [`Side`].
 pub const SIDE_WORDS: usize = size_of::<Side>() / 4;
 
@@ -340,16 +355,45 @@ impl Side {
         within(segment.seq, first, last) && is_answer
     }
 
-    /// Most bytes that this side may have had room for.
-    fn window(&self, other: &Side) -> u32 {
-        let scale = if !self.is(BY_SYN) || !other.is(BY_SYN) {
+    /// Whether it agrees with the other side, and so is judged by its numbers.
+    pub(crate) fn is_steady(&self) -> bool {
+        self.is(KNOWN | ACKED | STEADY)
+    }
+
+    /// What a table is told of it.
+    pub(crate) fn numbers(&self, other: &Side) -> Numbers {
+        let (room, shift) = (self.window(other), self.scale(other));
+        Numbers { end: self.end, ack: self.ack, room, shift, window: self.meta as u16 }
+    }
+
+    /// Takes what a table has seen of it, where that is later.
+    pub(crate) fn take_in(&mut self, seen: &Numbers) {
+        if after(seen.end, self.end) {
+            self.end = seen.end;
+        }
+        if after(seen.ack, self.ack) {
+            self.ack = seen.ack;
+        }
+        if seen.room > WINDOW_MIN {
+            let window = (seen.room >> seen.shift).min(0xffff).max(self.meta & 0xffff);
+            self.meta = self.meta & !0xffff | window;
+        }
+    }
+
+    /// By how much the windows of its segments are shifted.
+    fn scale(&self, other: &Side) -> u32 {
+        if !self.is(BY_SYN) || !other.is(BY_SYN) {
             SCALE_UNKNOWN
         } else if self.is(HAS_SCALE) && other.is(HAS_SCALE) {
             self.meta >> SCALE_SHIFT & 0xf
         } else {
             0
-        };
-        ((self.meta & 0xffff) << scale).max(WINDOW_MIN)
+        }
+    }
+
+    /// Most bytes that this side may have had room for.
+    fn window(&self, other: &Side) -> u32 {
+        ((self.meta & 0xffff) << self.scale(other)).max(WINDOW_MIN)
     }
 
     /// Takes a segment's numbers for this side's, whatever they were.

@@ -1,6 +1,7 @@
 //! `thruway check`: everything that can be said about a configuration without running it.
 
 mod json;
+mod short_cuts;
 
 use std::process::ExitCode;
 
@@ -59,6 +60,14 @@ pub fn main(args: &CheckArgs) -> anyhow::Result<ExitCode> {
         match flows.plan.entries.is_empty() {
             true => outln!("\nNo FlowClassifier: every element looks at packets itself.\n"),
             false => outln!("\n{}", flows.plan.explain(&flows.chain)),
+        }
+        let ports = short_cuts::explain(layout);
+        if !flows.plan.entries.is_empty() && !ports.is_empty() {
+            outln!(
+                "TCP and UDP sessions that may take short cuts in the kernel, by packet sockets"
+            );
+            ports.iter().for_each(|line| outln!("  {line}"));
+            outln!();
         }
         let streams = router.streams().explain(layout);
         if !streams.is_empty() {

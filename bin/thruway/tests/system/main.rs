@@ -44,6 +44,7 @@ mod repeat;
 mod rewriters;
 mod router;
 mod sessions;
+mod short_cuts;
 mod siege;
 mod sockets;
 mod stops;

@@ -39,12 +39,17 @@ impl Cx<'_> {
         let Some(mut flows) = self.wires.flows.take() else { return };
         let now = self.wires.now;
         flows.classify((self.node, input), batch, now, |packet, refusal| match refusal {
+            // A probe tells of this thread.
+            Refusal::Elsewhere(_) if self.is_probe() => {}
             Refusal::Elsewhere(to) => self.stage(usize::from(to), packet),
             _ => self.drop(reason(refusal), packet),
         });
         self.hand_staged(|to, rest| flows.not_handed(to as u16, rest));
-        let ended = flows.next_ended().is_some();
+        let (ended, is_spoiled) = (flows.next_ended().is_some(), flows.is_spoiled());
         self.wires.flows = Some(flows);
+        if is_spoiled {
+            self.spoil_probe();
+        }
         if ended {
             self.host.notify_ended(self.wires);
         }

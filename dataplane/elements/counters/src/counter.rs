@@ -4,7 +4,7 @@ use std::any::Any;
 
 use thruway_element::{
     Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, HandlerError, Handlers, HotSwap,
-    Operation, Replicas, Spec, Topic, Ty, handler_value,
+    Operation, Replicas, ShortCut, Spec, Topic, Ty, handler_value,
 };
 use thruway_packet::Batch;
 
@@ -64,6 +64,7 @@ pub static ENTRY: Entry = Entry::built::<Counter>(
             "each counts, and handlers add up; with another SYNC than per-thread they count \
              together",
         ),
+        short_cut: ShortCut::Passes,
         ..Spec::DEFAULT
     },
     build,
@@ -198,7 +199,7 @@ impl Counter {
 
 impl Element for Counter {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
-        let (packets, bytes, now) = (batch.len() as u64, batch.bytes(), cx.now());
+        let ([packets, bytes], now) = (cx.weigh(batch), cx.now());
         self.sums.add([packets, bytes]);
         if self.has_rate {
             self.rate.update(now, packets);

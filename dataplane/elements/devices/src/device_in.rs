@@ -1,5 +1,7 @@
 //! An open interface, as FromDevice reads it.
 
+use std::sync::Arc;
+
 use thruway_element::{Cx, Reason};
 use thruway_packet::{Anno, Batch, Packet, PacketKind};
 use thruway_port::PortError;
@@ -8,6 +10,7 @@ use thruway_port::af_packet::{
 };
 use thruway_port::af_xdp::{Receiver, ReceiverStatistics};
 use thruway_port::interface::{self, Interface, InterfaceState};
+use thruway_port::short_cut::ShortCuts;
 
 use super::told::{Lost, complain, say};
 use super::way::{Way, Wish};
@@ -122,6 +125,14 @@ impl DeviceIn {
     /// Whether the host's stack sees none of its packets.
     pub(super) fn is_alone(&self) -> bool {
         self.is_exclusive() || self.wish.exclusive
+    }
+
+    /// The table of short cuts, and its number in it; why there is none, where it was asked for.
+    pub(super) fn short_cut(&self) -> Option<Result<(&Arc<ShortCuts>, u32), &PortError>> {
+        match &self.socket {
+            Socket::Packet(socket) => socket.short_cut(),
+            Socket::Xdp(_) | Socket::None(_) => None,
+        }
     }
 
     /// Whether it is an AF_XDP receiver: there can be one of a queue only.

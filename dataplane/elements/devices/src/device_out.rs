@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use thruway_element::Egress;
 use thruway_packet::{Anno, Batch};
 use thruway_port::af_packet::{OutFrame, PacketSender, SEND_BATCH};
 use thruway_port::af_xdp::{Device, Sender};
@@ -138,6 +139,14 @@ impl DeviceOut {
             Socket::Other(ring, _) => ring.lost(),
             _ => 0,
         }
+    }
+
+    /// Where short cuts of sessions lead that leave here: by the kernel's own way.
+    pub(super) fn egress(&self) -> Option<Egress> {
+        let Socket::Packet(sender) = &self.socket else { return None };
+        let interface = sender.interface();
+        let mtu = interface::mtu(&interface.name).ok()?;
+        Some(Egress { interface: interface.index, mtu })
     }
 
     /// What it is, and why.

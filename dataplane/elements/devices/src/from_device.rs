@@ -1,11 +1,14 @@
 //! FromDevice: packets in by a port.
 
+mod handlers;
+mod passing;
+
 use std::any::Any;
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Handlers, HotSwap, Operation,
-    Purpose, Replicas, Run, Spec, Threading, Topic, Ty, handler_value,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HotSwap, Operation, Purpose, Replicas, Run,
+    SHORT_CUT_TIMER, Spec, Threading, Topic, Ty,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::af_packet::PacketOptions;
@@ -17,6 +20,7 @@ use super::in_order::{Filled, Turn};
 use super::port_spec::{Direction, PortSpec, Ports};
 use super::shape::Shape;
 use super::sharing;
+use super::short_cuts::{self, PortShortCuts};
 use super::team::{How, Team};
 use super::told::Lost;
 use super::watched_link::{WatchedLink, warn_of_host};
@@ -92,6 +96,7 @@ pub static ENTRY: Entry = Entry::new(
                  discovery, which have a ring of their own",
             ),
             Handler::read("method", "of an interface: the way it is used, and why; - if none"),
+            Handler::read("short_cuts", short_cuts::HANDLER).concat(),
             Handler::read("encap", "what packets begin with, as ENCAP takes it"),
             Handler::read("filesize", "of a capture: its length in bytes; - if unknown"),
             Handler::read("filepos", "of a capture: byte at which the next record starts"),
@@ -128,6 +133,12 @@ const ARGS: &[Arg] = &[
     sharing::THREADOFFSET,
     sharing::NUMA,
     Arg::keyword("LARGE", Ty::Bool, "whether TCP packets of up to 64 kB come whole").or("false"),
+    Arg::keyword(
+        "SHORT_CUTS",
+        Ty::Choice(&["NONE", "TCP", "ALL"]),
+        "whose sessions may take short cuts in the kernel; ALL: those of UDP, too",
+    )
+    .or("TCP"),
     Arg::keyword("CAPTURE", Ty::Choice(&["LINUX", "PCAP"]), "accepted and ignored"),
     Arg::keyword("BPF_FILTER", Ty::Str, "not supported"),
     Arg::keyword("PROTOCOL", Ty::UInt, "not supported; 0 for all"),
@@ -179,6 +190,10 @@ struct FromDevice {
     rank: usize,
     link: WatchedLink,
     offload: Offload,
+    /// Sessions that take short cuts from here, where they may.
+    short_cuts: Option<PortShortCuts>,
+    /// Those of UDP may, too.
+    has_udp: bool,
     /// Of a capture: whose turn it is.
     turn: Option<Turn>,
     has_run: bool,
@@ -237,6 +252,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         options: PacketOptions {
             promiscuous: args.get("PROMISC")?,
             ignore_outgoing: !args.get::<bool>("OUTBOUND")?,
+            short_cut: args.choice("SHORT_CUTS")? > 0,
             ..PacketOptions::default()
         },
         wish,
@@ -244,6 +260,8 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         rank: args.env().rank,
         link: WatchedLink::of(args),
         offload: Offload::of(args)?,
+        short_cuts: None,
+        has_udp: args.choice("SHORT_CUTS")? > 1,
         turn: None,
         has_run: false,
         active: args.get("ACTIVE")?,
@@ -311,6 +329,9 @@ impl FromDevice {
         if self.rank == 0 {
             next.tell(cx);
         }
+        self.end_short_cuts(cx);
+        self.short_cuts =
+            self.options.short_cut.then(|| PortShortCuts::of(cx, &next, false)).flatten();
         self.source = Source::Live(next);
     }
 
@@ -327,6 +348,8 @@ impl FromDevice {
             }
             PortSpec::Interface(name) => {
                 self.wish = self.ports.apply(name, &self.wish);
+                let is_seen_as_it_comes = self.shape.is_plain() && self.options.ignore_outgoing;
+                self.options.short_cut &= cx.flows().is_some() && is_seen_as_it_comes;
                 let live = self.team.take(self.rank, &self.how(name))?;
                 live.watch(cx)?;
                 if self.rank == 0 {
@@ -337,6 +360,9 @@ impl FromDevice {
                 }
                 self.link.begin(name);
                 cx.set_timer(0, cx.now().saturating_add(STATISTICS_NS));
+                if self.options.short_cut {
+                    self.short_cuts = PortShortCuts::of(cx, &live, self.rank == 0);
+                }
                 self.ports.open_input();
                 Ok(Source::Live(live))
             }
@@ -355,6 +381,9 @@ impl Element for FromDevice {
             self.has_run = true;
             self.team.forget(self.rank);
             self.look_in_front(cx);
+        }
+        if self.short_cuts.is_some() {
+            self.attend_short_cuts(cx);
         }
         if !self.active {
             self.turn.iter().for_each(Turn::leave);
@@ -393,13 +422,19 @@ impl Element for FromDevice {
         }
     }
 
-    fn timer(&mut self, cx: &mut Cx<'_>, _token: u32) {
+    fn timer(&mut self, cx: &mut Cx<'_>, token: u32) {
+        if token == SHORT_CUT_TIMER {
+            return self.look_after_short_cuts(cx);
+        }
         if let Source::Live(live) = &mut self.source {
             live.count_drops(cx);
             live.watch_state(cx);
             let successor = live.successor();
-            if self.rank == 0 {
-                self.link.look(&live.interface().name);
+            let is_changed = self.rank == 0 && self.link.look(&live.interface().name);
+            if (is_changed || successor.is_some())
+                && let Some(flows) = cx.flows()
+            {
+                flows.forget_short_cuts();
             }
             if let Some(index) = successor {
                 self.follow(cx, index);
@@ -411,6 +446,7 @@ impl Element for FromDevice {
 
     fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.offload.end(cx);
+        self.end_short_cuts(cx);
         match &mut self.source {
             Source::Live(live) => {
                 live.count_drops(cx);
@@ -423,59 +459,9 @@ impl Element for FromDevice {
     }
 }
 
-impl Handlers for FromDevice {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        match name {
-            "count" => Ok(self.count.to_string()),
-            "byte_count" => Ok(self.bytes.to_string()),
-            "active" => Ok(self.active.to_string()),
-            "encap" => Ok(encap::name(self.link())),
-            "filesize" | "filepos" => Ok(match &self.source {
-                Source::Capture(capture) if name == "filesize" => capture.size(),
-                Source::Capture(capture) => capture.position().to_string(),
-                _ => "-".to_owned(),
-            }),
-            "kernel_drops" => Ok(match &mut self.source {
-                Source::Live(live) => {
-                    let drops = live.drops();
-                    (drops.ring_full + drops.too_long).to_string()
-                }
-                _ => "0".to_owned(),
-            }),
-            "preferred_drops" => Ok(match &mut self.source {
-                Source::Live(live) => live.drops().preferred.to_string(),
-                _ => "0".to_owned(),
-            }),
-            "method" => Ok(match &self.source {
-                Source::Live(live) => live.way().to_owned(),
-                _ => "-".to_owned(),
-            }),
-            _ => Err(HandlerError::no_read(name)),
-        }
-    }
-
-    fn write_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        value: &str,
-    ) -> Result<(), HandlerError> {
-        match name {
-            "active" => self.active = handler_value(name, value)?,
-            "reset_counts" => (self.count, self.bytes) = (0, 0),
-            _ => return Err(HandlerError::no_write(name)),
-        }
-        Ok(())
-    }
-}
-
 impl HotSwap for FromDevice {
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
+        self.short_cuts = None;
         if let Some(inherited) = self.team.give_back(self.rank) {
             return Some(inherited);
         }
@@ -494,7 +480,11 @@ impl HotSwap for FromDevice {
         match self.source {
             Source::Closed(_) => self.team.inherit(self.rank, live),
             // The configuration that was to replace this one could not be initialised.
-            _ => self.source = Source::Live(live),
+            _ => {
+                self.short_cuts =
+                    self.options.short_cut.then(|| PortShortCuts::of_device(&live)).flatten();
+                self.source = Source::Live(live);
+            }
         }
     }
 }

@@ -17,6 +17,7 @@ mod port_spec;
 mod raw_socket;
 mod shape;
 mod sharing;
+mod short_cuts;
 mod socket;
 mod tap_link;
 mod team;

@@ -26,14 +26,19 @@ impl WatchedLink {
         self.mark = interface::link_mark(name);
     }
 
-    /// Who comes on a lost link again may be another station, and an MTU may change.
-    pub(super) fn look(&mut self, name: &str) {
-        self.links.mtu(name).refresh(name);
+    /// Who comes on a lost link again may be another station, and an MTU may change. Whether
+    /// either was so.
+    pub(super) fn look(&mut self, name: &str) -> bool {
+        let mtu = self.links.mtu(name);
+        let before = mtu.get();
+        mtu.refresh(name);
         let mark = interface::link_mark(name);
-        if self.mark.is_some() && mark != self.mark {
+        let is_lost = self.mark.is_some() && mark != self.mark;
+        if is_lost {
             self.links.lost();
         }
         self.mark = mark;
+        is_lost || mtu.get() != before
     }
 }
 

@@ -2,10 +2,10 @@
 
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, Handlers, Load, Operation,
-    Replicas, Spec, Topic, Ty, Verdict, reasons,
+    Replicas, ShortCut, Spec, Topic, Ty, Verdict, reasons,
 };
-use thruway_flow::PatternProgram;
-use thruway_packet::Batch;
+use thruway_flow::{Common, PacketView, PatternProgram};
+use thruway_packet::{Batch, Packet};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::built::<Classifier>(
@@ -39,6 +39,7 @@ pub static ENTRY: Entry = Entry::built::<Classifier>(
         cost: &[Operation::ClassifyPattern.once()],
         changes: Changes::Nothing,
         replicas: Replicas::Alike,
+        short_cut: ShortCut::Passes,
         ..Spec::DEFAULT
     },
     build,
@@ -89,8 +90,27 @@ fn steps(of_verdicts: &[(u32, u32)], verdict: u32) -> f64 {
     found.map_or(0.0, |(_, steps)| f64::from(*steps))
 }
 
+impl Classifier {
+    #[cold]
+    fn look_at_probe(&self, cx: &mut Cx<'_>, batch: &Batch) {
+        let is_common = |packet: &Packet| {
+            let frame_at = packet.mac_offset().map_or(0, |at| usize::try_from(-at).unwrap_or(0));
+            let network = packet.mac_bytes(24).unwrap_or(&[]);
+            let is_tcp = network.get(23) == Some(&6);
+            let view = PacketView::from_frame(packet.data());
+            self.program.is_common(&view, Common { frame_at, is_tcp })
+        };
+        if !batch.iter().all(is_common) {
+            cx.spoil_probe();
+        }
+    }
+}
+
 impl Element for Classifier {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
+        if cx.is_probe() {
+            self.look_at_probe(cx, batch);
+        }
         let (program, usual, outputs) = (&self.program, self.usual, cx.outputs());
         let mut last = usual;
         // PERF: packets of the usual output stay where they are and go on as a batch: no packet is

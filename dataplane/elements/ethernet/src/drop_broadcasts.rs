@@ -1,8 +1,8 @@
 //! DropBroadcasts: only what was sent to one host goes on.
 
 use thruway_element::{
-    ArgErrors, Args, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic,
-    Verdict, reasons,
+    ArgErrors, Args, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, ShortCut, Spec,
+    Topic, Verdict, reasons,
 };
 use thruway_packet::{Batch, PacketKind};
 
@@ -25,6 +25,7 @@ pub static ENTRY: Entry = Entry::built::<DropBroadcasts>(
         changes: Changes::Nothing,
         cost: &[Operation::Annotate.once()],
         replicas: Replicas::Alike,
+        short_cut: ShortCut::Passes,
         ..Spec::DEFAULT
     },
     build,

@@ -2,7 +2,7 @@
 
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers, Operation,
-    Reason, Replicas, Spec, Topic, Ty, Verdict, handler_value,
+    Reason, Replicas, ShortCut, Spec, Topic, Ty, Verdict, handler_value,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::MacAddr;
@@ -32,6 +32,7 @@ pub static ENTRY: Entry = Entry::new(
         cost: &[Operation::HeaderWrite.once()],
         changes: Changes::Frame,
         replicas: Replicas::Alike,
+        short_cut: ShortCut::Passes,
         ..Spec::DEFAULT
     },
     build,

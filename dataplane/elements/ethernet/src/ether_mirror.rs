@@ -1,8 +1,8 @@
 //! EtherMirror: sends frames back where they came from.
 
 use thruway_element::{
-    Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic, Verdict,
-    reasons,
+    Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, ShortCut, Spec, Topic,
+    Verdict, reasons,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -20,6 +20,7 @@ pub static ENTRY: Entry = Entry::of::<EtherMirror>(Spec {
     cost: &[Operation::HeaderWrite.once()],
     changes: Changes::Frame,
     replicas: Replicas::Alike,
+    short_cut: ShortCut::Passes,
     ..Spec::DEFAULT
 });
 

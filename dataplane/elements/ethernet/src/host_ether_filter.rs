@@ -1,8 +1,8 @@
 //! HostEtherFilter: what a network card does on reception.
 
 use thruway_element::{
-    Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic, Verdict,
-    reasons,
+    Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, ShortCut, Spec, Topic,
+    Verdict, reasons,
 };
 use thruway_packet::{Batch, Packet, PacketKind};
 use thruway_wire::MacAddr;
@@ -26,6 +26,7 @@ pub static ENTRY: Entry = Entry::of::<HostEtherFilter>(Spec {
     cost: &[Operation::HeaderRead.once()],
     changes: Changes::Nothing,
     replicas: Replicas::Alike,
+    short_cut: ShortCut::Passes,
     ..Spec::DEFAULT
 });
 

@@ -1,8 +1,8 @@
 //! Strip: takes bytes off the front.
 
 use thruway_element::{
-    Alias, Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic,
-    Verdict, reasons,
+    Alias, Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, ShortCut, Spec,
+    Topic, Verdict, reasons,
 };
 use thruway_packet::Batch;
 
@@ -21,6 +21,7 @@ pub static ENTRY: Entry = Entry::of::<Strip>(Spec {
     cost: &[Operation::HeaderMove.once()],
     changes: Changes::Frame,
     replicas: Replicas::Alike,
+    short_cut: ShortCut::Passes,
     ..Spec::DEFAULT
 });
 

@@ -1,8 +1,8 @@
 //! Unstrip: gives bytes back to the front.
 
 use thruway_element::{
-    Alias, Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Reason, Replicas, Spec,
-    Topic, Verdict,
+    Alias, Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Reason, Replicas, ShortCut,
+    Spec, Topic, Verdict,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -20,6 +20,7 @@ pub static ENTRY: Entry = Entry::of::<Unstrip>(Spec {
     cost: &[Operation::HeaderMove.once()],
     changes: Changes::Frame,
     replicas: Replicas::Alike,
+    short_cut: ShortCut::Passes,
     ..Spec::DEFAULT
 });
 

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Cost, CostModel, Cx, Element, Entry, Handler, HandlerError, Handlers,
-    HotSwap, IpPrefix, Load, Names, Operation, Replicas, Spec, Topic, Ty, Wants,
+    HotSwap, IpPrefix, Load, Names, Operation, Replicas, ShortCut, Spec, Topic, Ty, Wants,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::arp::{self, ArpPacket};
@@ -84,6 +84,7 @@ pub static ENTRY: Entry = Entry::new(
         cost: &[Operation::HashLookup.once()],
         wants: Wants { classes: &["-", "arp reply"], ..Wants::NOTHING },
         replicas: Replicas::Sharing("the table of addresses, with the packets that wait"),
+        short_cut: ShortCut::Passes,
         ..Spec::DEFAULT
     },
     build,

@@ -6,8 +6,8 @@ use std::net::Ipv4Addr;
 use thruway_element::text::split_words;
 use thruway_element::{
     Alias, Arg, ArgError, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, Handler,
-    HandlerError, Handlers, IpPrefix, Load, Operation, Reason, Replicas, Spec, Topic, Ty, Verdict,
-    reasons,
+    HandlerError, Handlers, IpPrefix, Load, Operation, Reason, Replicas, ShortCut, Spec, Topic, Ty,
+    Verdict, reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::checksum;
@@ -54,6 +54,7 @@ pub static ENTRY: Entry = Entry::new(
         cost: &[Operation::HeaderCheck.once(), Operation::ChecksumIp.once()],
         changes: Changes::Nothing,
         replicas: Replicas::Alike,
+        short_cut: ShortCut::Passes,
         ..Spec::DEFAULT
     },
     build,

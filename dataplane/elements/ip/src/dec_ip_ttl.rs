@@ -1,8 +1,8 @@
 //! DecIPTTL: one hop less.
 
 use thruway_element::{
-    Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic, Verdict,
-    reasons,
+    Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, ShortCut, Spec, Topic,
+    Verdict, reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::checksum::Delta;
@@ -26,6 +26,7 @@ pub static ENTRY: Entry = Entry::of::<DecIpTtl>(Spec {
     cost: &[Operation::TtlDecrement.once()],
     changes: Changes::Headers,
     replicas: Replicas::Alike,
+    short_cut: ShortCut::Passes,
     ..Spec::DEFAULT
 });
 

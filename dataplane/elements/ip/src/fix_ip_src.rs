@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 
 use thruway_element::{
-    Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic,
+    Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, ShortCut, Spec, Topic,
 };
 use thruway_packet::{Anno, Batch, Packet};
 use thruway_wire::Header;
@@ -25,6 +25,7 @@ pub static ENTRY: Entry = Entry::of::<FixIpSrc>(Spec {
     changes: Changes::Headers,
     cost: &[Operation::Annotate.once()],
     replicas: Replicas::Alike,
+    short_cut: ShortCut::Passes,
     ..Spec::DEFAULT
 });
 

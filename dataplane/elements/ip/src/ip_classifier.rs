@@ -1,7 +1,8 @@
 //! IPClassifier: IP packets sorted by what their headers say. It is IPFilter with other arguments.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Element, Entry, Handler, Operation, Replicas, Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Changes, Element, Entry, Handler, Operation, Replicas, ShortCut, Spec,
+    Topic, Ty,
 };
 
 use super::ip_filter::{self, Dropped, IpFilter, Kind};
@@ -46,6 +47,7 @@ pub static ENTRY: Entry = Entry::new(
         cost: &[Operation::ClassifyIp.once()],
         changes: Changes::Nothing,
         replicas: Replicas::Sharing("the compiled rules"),
+        short_cut: ShortCut::Passes,
         ..Spec::DEFAULT
     },
     build,

@@ -6,10 +6,10 @@ use thruway_element::cost::Access;
 use thruway_element::text::{join, split_args, split_words, unquote_text};
 use thruway_element::{
     Arg, ArgError, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, Handler,
-    HandlerError, Handlers, Load, Names, Operation, Replicas, Spec, Topic, Ty, reasons,
+    HandlerError, Handlers, Load, Names, Operation, Replicas, ShortCut, Spec, Topic, Ty, reasons,
 };
 use thruway_flow::{
-    DROP, IpProgram, Key, NO_MATCH, PacketView, parse_classifier_rules, parse_filter_rules,
+    Common, DROP, IpProgram, Key, NO_MATCH, PacketView, parse_classifier_rules, parse_filter_rules,
 };
 use thruway_packet::{Batch, MAX_BATCH, Packet};
 
@@ -42,6 +42,7 @@ pub static ENTRY: Entry = Entry::new(
         cost: &[Operation::ClassifyIp.once()],
         changes: Changes::Nothing,
         replicas: Replicas::Sharing("the compiled rules"),
+        short_cut: ShortCut::Passes,
         ..Spec::DEFAULT
     },
     build_filter,
@@ -189,6 +190,17 @@ fn port_of(verdict: u32) -> u32 {
 }
 
 impl IpFilter {
+    #[cold]
+    fn look_at_probe(&self, cx: &mut Cx<'_>, batch: &Batch) {
+        let is_common = |packet: &Packet| {
+            let is_tcp = packet.network().get(9) == Some(&6);
+            self.compiled.program.is_common(&view(packet), Common { frame_at: 0, is_tcp })
+        };
+        if !batch.iter().all(is_common) {
+            cx.spoil_probe();
+        }
+    }
+
     fn recompile(&mut self, texts: Vec<String>) -> Result<(), HandlerError> {
         let compiled = self.context.compile(texts);
         let compiled = compiled.map_err(|mistakes| HandlerError::refused(listed(&mistakes)))?;
@@ -214,6 +226,9 @@ impl Element for IpFilter {
     }
 
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
+        if cx.is_probe() {
+            self.look_at_probe(cx, batch);
+        }
         let program = &self.compiled.program;
         let count = batch.len();
         if count > MAX_BATCH {

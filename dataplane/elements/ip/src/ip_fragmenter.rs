@@ -1,8 +1,8 @@
 //! IPFragmenter: packets that fit the next link.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handlers, Operation, Reason, Replicas, Spec, Topic,
-    Ty, reasons,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handlers, Operation, Reason, Replicas, ShortCut,
+    Spec, Topic, Ty, reasons,
 };
 use thruway_elements_support::links::PortMtu;
 use thruway_packet::{Anno, Batch, Packet};
@@ -41,6 +41,7 @@ pub static ENTRY: Entry = Entry::built::<IpFragmenter>(
         drops: Bad::DROPS,
         cost: &[Operation::HeaderRead.once()],
         replicas: Replicas::Apart("each has its part of the identifications"),
+        short_cut: ShortCut::Passes,
         ..Spec::DEFAULT
     },
     build,
@@ -273,6 +274,9 @@ impl Element for IpFragmenter {
         let limit = self.limit();
         if self.port.is_news() {
             self.port.warn(cx, self.mtu);
+        }
+        if cx.is_probe() {
+            cx.bound_probe(limit);
         }
         if batch.iter().all(|packet| link_len(packet) <= limit) {
             return;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use thruway_element::{
     Alias, Arg, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, Handler,
-    HandlerError, Handlers, Load, Operation, Replicas, Spec, Topic, Ty, Verdict, reasons,
+    HandlerError, Handlers, Load, Operation, Replicas, ShortCut, Spec, Topic, Ty, Verdict, reasons,
 };
 use thruway_elements_support::reaching::routing;
 use thruway_lpm::{Fib4, Hop};
@@ -72,6 +72,7 @@ pub static ENTRY: Entry = Entry::new(
         cost: &[Operation::RouteLookup.once()],
         changes: Changes::Nothing,
         replicas: Replicas::Sharing("the table"),
+        short_cut: ShortCut::Passes,
         ..Spec::DEFAULT
     },
     build,

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use thruway_element::{
     AnnoArg, Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Handlers, Operation,
-    Reason, Replicas, Spec, Threading, Topic, Ty, Verdict, reasons,
+    Reason, Replicas, ShortCut, Spec, Threading, Topic, Ty, Verdict, reasons,
 };
 use thruway_packet::{Anno, Batch, Packet};
 use thruway_wire::Header;
@@ -57,6 +57,7 @@ pub static ENTRY: Entry = Entry::new(
         replicas: Replicas::Apart(
             "each puts together what some hosts send others, and hands it the fragments of the rest",
         ),
+        short_cut: ShortCut::Passes,
         ..Spec::DEFAULT
     },
     build,

@@ -4,8 +4,8 @@ use std::net::Ipv4Addr;
 
 use thruway_element::text::split_words;
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic,
-    Ty, Verdict, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, ShortCut,
+    Spec, Topic, Ty, Verdict, reasons,
 };
 use thruway_packet::{Anno, Batch, Packet};
 use thruway_wire::Header;
@@ -38,6 +38,7 @@ pub static ENTRY: Entry = Entry::built::<IpGwOptions>(
         changes: Changes::Headers,
         cost: &[Operation::HeaderRead.once()],
         replicas: Replicas::Alike,
+        short_cut: ShortCut::Passes,
         ..Spec::DEFAULT
     },
     build,

@@ -1,7 +1,7 @@
 //! MarkIPHeader: says where the IP header is, without a check.
 
 use thruway_element::{
-    Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic,
+    Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, ShortCut, Spec, Topic,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -19,6 +19,7 @@ pub static ENTRY: Entry = Entry::of::<MarkIpHeader>(Spec {
     changes: Changes::Nothing,
     cost: &[Operation::HeaderRead.once()],
     replicas: Replicas::Alike,
+    short_cut: ShortCut::Passes,
     ..Spec::DEFAULT
 });
 

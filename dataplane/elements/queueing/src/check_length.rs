@@ -1,8 +1,8 @@
 //! CheckLength: lets short packets pass.
 
 use thruway_element::{
-    Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic, Ty,
-    Verdict, reasons,
+    Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, ShortCut, Spec, Topic,
+    Ty, Verdict, reasons,
 };
 use thruway_elements_support::links::PortMtu;
 use thruway_packet::{Anno, Batch, Packet};
@@ -25,6 +25,7 @@ pub static ENTRY: Entry = Entry::of::<CheckLength>(Spec {
     changes: Changes::Nothing,
     cost: &[Operation::Annotate.once()],
     replicas: Replicas::Alike,
+    short_cut: ShortCut::Passes,
     ..Spec::DEFAULT
 });
 
@@ -66,6 +67,10 @@ impl Element for CheckLength {
 
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         let limit = (self.length as usize).min(self.port.get());
+        if cx.is_probe() {
+            // Where the Ethernet header counts, it is less.
+            cx.bound_probe(limit.saturating_sub(14));
+        }
         cx.filter(batch, |packet| match self.passes(packet, limit) {
             true => Verdict::Pass,
             false => Verdict::reject(1, Long::Long),

@@ -1,7 +1,8 @@
 //! Paint: marks packets with a colour.
 
 use thruway_element::{
-    AnnoArg, Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic,
+    AnnoArg, Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, ShortCut, Spec,
+    Topic,
 };
 use thruway_packet::{Anno, Batch};
 
@@ -18,6 +19,7 @@ pub static ENTRY: Entry = Entry::of::<Paint>(Spec {
     changes: Changes::Nothing,
     cost: &[Operation::Annotate.once()],
     replicas: Replicas::Alike,
+    short_cut: ShortCut::Passes,
     ..Spec::DEFAULT
 });
 

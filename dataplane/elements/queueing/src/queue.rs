@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crossbeam_queue::ArrayQueue;
 use thruway_element::{
     Alias, Arg, ArgErrors, Args, Buffer, Changes, Cx, Element, Entry, HandlerError, Handlers,
-    HotSwap, Operation, Replicas, Spec, Storage, Topic, Ty, handler_value, reasons,
+    HotSwap, Operation, Replicas, ShortCut, Spec, Storage, Topic, Ty, handler_value, reasons,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -54,6 +54,7 @@ pub static ENTRY: Entry = Entry::built::<Queue>(
         replicas: Replicas::Sharing(
             "the packets; which of them drops one that finds no room is told by its count",
         ),
+        short_cut: ShortCut::Stores,
         ..SPEC
     },
     build,

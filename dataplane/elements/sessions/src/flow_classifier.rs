@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use thruway_element::{
     Arg, ArgError, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, FlowEntry,
     Handler, HandlerError, Handlers, Input, Load, Merge, Nanos, Operation, Reason, Refusal,
-    Replicas, Settings, Spec, Threading, Topic, Ty, reasons,
+    Replicas, Settings, ShortCut, Spec, Threading, Topic, Ty, reasons,
 };
 use thruway_elements_support::dialect::ignored;
 use thruway_elements_support::reaching::finding;
@@ -145,6 +145,7 @@ pub static ENTRY: Entry = Entry::new(
             "each has the sessions that begin in its thread; directions that come in by two \
              threads meet",
         ),
+        short_cut: ShortCut::Passes,
         ..Spec::DEFAULT
     },
     build,

@@ -3,7 +3,7 @@
 use thruway_element::{
     Alias, Arg, ArgError, ArgErrors, Args, Changes, Cx, Demand, Element, Entry, FlowDispatch,
     Handler, HandlerError, Handlers, Hop, Operation, Purpose, Replicas, Rule, SessionFunction,
-    Spec, Topic, Ty, reasons,
+    ShortCut, Spec, Topic, Ty, reasons,
 };
 use thruway_flow::chain::useless_rule;
 use thruway_flow::{
@@ -72,6 +72,7 @@ pub static ENTRY: Entry = Entry::new(
         changes: Changes::Nothing,
         purpose: Purpose::DispatchLinks,
         replicas: Replicas::Alike,
+        short_cut: ShortCut::Passes,
         ..Spec::DEFAULT
     },
     build,
@@ -274,6 +275,9 @@ fn never(args: &Args<'_>, at: usize, same: Option<usize>) -> ArgError {
 
 impl Element for FlowDispatcher {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
+        if cx.is_probe() && batch.iter().any(|packet| cx.hop(packet) == Hop::InPlace) {
+            cx.spoil_probe();
+        }
         let (program, outputs) = (&self.program, self.outputs);
         let port_of = |cx: &Cx<'_>, packet: &Packet| {
             let output = match cx.hop(packet) {

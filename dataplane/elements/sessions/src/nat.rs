@@ -22,7 +22,7 @@ use std::net::Ipv4Addr;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers, HotSwap,
-    Merge, Operation, PerSession, Replicas, SessionFunction, Spec, Topic, Ty, Wants,
+    Merge, Operation, PerSession, Replicas, SessionFunction, ShortCut, Spec, Topic, Ty, Wants,
 };
 use thruway_flow::Ended;
 use thruway_packet::Batch;
@@ -143,6 +143,7 @@ pub static ENTRY: Entry = Entry::new(
             "each has the mappings of sessions that begin in its thread, with a share of the \
              ports",
         ),
+        short_cut: ShortCut::Passes,
         ..Spec::DEFAULT
     },
     build,

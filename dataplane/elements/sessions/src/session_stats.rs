@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use thruway_element::{
     Alias, Arg, ArgErrors, Args, Changes, Cx, Demand, Element, Entry, Handler, HandlerError,
-    Handlers, HotSwap, Nanos, Operation, PerSession, Replicas, SessionFunction, Spec, Topic, Ty,
-    Wants,
+    Handlers, HotSwap, Nanos, Operation, PerSession, Replicas, SessionFunction, ShortCut, Spec,
+    Topic, Ty, Wants,
 };
 use thruway_flow::{Ended, SessionDef};
 use thruway_packet::Batch;
@@ -85,6 +85,7 @@ pub static ENTRY: Entry = Entry::new(
             "the file of records; a session that comes in by two threads has two records, one for \
              each direction",
         ),
+        short_cut: ShortCut::Passes,
         ..Spec::DEFAULT
     },
     build,
@@ -216,6 +217,7 @@ impl Element for SessionStats {
     }
 
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
+        self.ledger.stands_for = cx.stands_for();
         cx.per_session(&mut self.ledger, batch);
         self.arm(cx, WRITE_EVERY_NS);
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use thruway_element::text::{join, split_args};
 use thruway_element::{
     Arg, ArgError, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers,
-    HotSwap, Names, Operation, Replicas, SessionFunction, Spec, Topic, Ty, Wants,
+    HotSwap, Names, Operation, Replicas, SessionFunction, ShortCut, Spec, Topic, Ty, Wants,
 };
 use thruway_flow::Ended;
 use thruway_packet::Batch;
@@ -85,6 +85,7 @@ pub static ENTRY: Entry = Entry::new(
         replicas: Replicas::Sharing(
             "the compiled rules; directions of a session that come in by two threads meet",
         ),
+        short_cut: ShortCut::Passes,
         ..Spec::DEFAULT
     },
     build,

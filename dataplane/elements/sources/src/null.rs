@@ -1,7 +1,8 @@
 //! Null: does nothing.
 
 use thruway_element::{
-    Alias, ArgErrors, Args, Changes, Element, Entry, NOTHING_MORE, Purpose, Replicas, Spec, Topic,
+    Alias, ArgErrors, Args, Changes, Element, Entry, NOTHING_MORE, Purpose, Replicas, ShortCut,
+    Spec, Topic,
 };
 
 const SPEC: Spec = Spec {
@@ -25,6 +26,7 @@ pub static ENTRY: Entry = Entry::new(
             summary: "FastClick's; one thread serves a session, so there is nothing to lock",
         }],
         purpose: Purpose::PassOn,
+        short_cut: ShortCut::Passes,
         ..SPEC
     },
     build,

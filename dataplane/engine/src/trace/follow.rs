@@ -12,6 +12,10 @@ impl Core {
     pub(crate) fn obey(&mut self, wires: &mut Wires, order: Order) -> Vec<Event> {
         match order {
             Order::Begin(watch) => {
+                if let Some(flows) = &mut wires.flows {
+                    // Those that take short cuts would not be seen.
+                    flows.forget_short_cuts();
+                }
                 let base = wires.pending.len();
                 if wires.slots.len() == base {
                     // They stay: an element that is running may be about to look at them.

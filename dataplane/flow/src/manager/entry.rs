@@ -9,7 +9,9 @@ use crate::key::PacketView;
 use crate::life::{Ended, Life};
 use crate::manager::flow_manager::{EndedSession, Manager};
 use crate::manager::headers::{self, Kind, ParsedHeaders, USUAL_NETWORK, USUAL_TRANSPORT};
-use crate::manager::level::{END_ASKED, ENDING, FORWARD_EXCHANGED, LINK_TURNED, REPLY_EXCHANGED};
+use crate::manager::level::{
+    END_ASKED, ENDING, FORWARD_EXCHANGED, LINK_TURNED, REPLY_EXCHANGED, SHORT_CUT,
+};
 use crate::manager::owners::Served;
 use crate::manager::ownership::{HERE, HandoffContext, here};
 use crate::manager::reader::Key;
@@ -107,6 +109,9 @@ impl Manager {
             }
             None => self.plan.classify(entry, &view),
         };
+        if self.is_probing {
+            self.is_spoiled |= !self.is_common(entry, &view, headers.protocol == 6);
+        }
         let reader = &self.readers[usize::from(leaf)][headers.family as usize];
         let plain = Item {
             at,
@@ -180,7 +185,16 @@ impl Manager {
                 found = self.levels[level].find(&work.key(at));
             }
             match self.join_session(level, found, item) {
-                Some(fcb) => packet.set_fcb(fcb.0),
+                Some(fcb) => {
+                    packet.set_fcb(fcb.0);
+                    if self.short_cuts.is_some() {
+                        self.consider(fcb, item, packet);
+                    }
+                }
+                None if self.is_probing => {
+                    packet.set_fcb(Fcb::of_leaf(NO_ROOM).0);
+                    refused = true;
+                }
                 None if item.related => {
                     // Where nobody knows the session its own class stays.
                     if let Some(fcb) = self.join_related(level, &work.key(at), item) {
@@ -250,6 +264,7 @@ impl Manager {
         if life.begins_anew(item.segment.flags) || is_retired {
             return self.over(level, index, Ended::Closed);
         }
+        self.meet_short_cut(head.flags, level as LevelId, index, item);
         let state = &mut self.levels[level];
         let goes_on = state.touch(index, direction, item, now);
         let after = if state.is_unidirectional {
@@ -270,6 +285,7 @@ impl Manager {
         if shared {
             state.publish_life(index, now, after);
         }
+        self.leave_short_cut(head.flags, level as LevelId, index);
         if head.leaf != item.leaf {
             self.count_moved(head.leaf, item.leaf);
         }
@@ -285,6 +301,9 @@ impl Manager {
 
     /// Ends a session; its functions are told by whoever calls [`Manager::next_ended`].
     pub fn end(&mut self, level: LevelId, index: u32, why: Ended) {
+        if self.levels[usize::from(level)].pool.head(index).flags & SHORT_CUT != 0 {
+            self.stop_short_cut(level, index);
+        }
         if self.levels[usize::from(level)].end(index, why) {
             let state = &mut self.levels[usize::from(level)];
             state.is_changed = true;

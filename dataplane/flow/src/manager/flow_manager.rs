@@ -10,6 +10,7 @@ use crate::manager::level::{Extra, LevelState};
 use crate::manager::reader::Reader;
 use crate::manager::settings::{Limits, Settings, limits_of};
 use crate::manager::shared_records::SharedFlowsByLevel;
+use crate::manager::short_cuts::ShortCuts;
 use crate::manager::thread_set::ThreadSet;
 use crate::manager::work::Work;
 use crate::plan::{Hop, LevelId, Plan, PlanError};
@@ -62,6 +63,11 @@ pub struct Manager {
     pub(super) tagged: u64,
     /// The other threads, where packets can be handed to them.
     pub(super) threads: Option<ThreadSet>,
+    /// Sessions that take short cuts, where a port gives them any.
+    pub(super) short_cuts: Option<Box<ShortCuts>>,
+    /// The packet under way is a probe, and whether the decision about it is only its own.
+    pub(super) is_probing: bool,
+    pub(super) is_spoiled: bool,
 }
 
 impl Manager {
@@ -142,6 +148,9 @@ impl Manager {
             has_frames,
             tagged: 0,
             threads: None,
+            short_cuts: None,
+            is_probing: false,
+            is_spoiled: false,
         })
     }
 

@@ -34,6 +34,8 @@ pub(crate) const REPLY_EXCHANGED: u8 = 1 << 1;
 pub(crate) const ENDING: u8 = 1 << 2;
 /// A function asked for its end.
 pub(crate) const END_ASKED: u8 = 1 << 3;
+/// Packets of it take a short cut past the software.
+pub(crate) const SHORT_CUT: u8 = 1 << 4;
 
 /// In a link: the session's forward direction is the coarser session's reply direction.
 pub(crate) const LINK_TURNED: u32 = 1 << 31;

@@ -7,7 +7,7 @@ use crate::manager::level::LevelState;
 use crate::manager::shared_records::SharedRecord;
 use crate::manager::work::Item;
 use crate::shared_flows::{RecordId, SharedFlows};
-use crate::tcp::{SIDE_WORDS, Segment, Side};
+use crate::tcp::{Numbers, SIDE_WORDS, Segment, Side};
 use crate::tcp_flags::{TCP_ACK, TCP_SYN, UNSOUND};
 use zerocopy::FromBytes;
 
@@ -134,6 +134,30 @@ impl LevelState {
         } else if let Some((shared_flows, record)) = self.record(at).filter(|_| self.follows_tcp) {
             shared_flows.set_side(record, Direction::Forward, &sides[0]);
             shared_flows.set_side(record, Direction::Reply, &sides[1]);
+        }
+    }
+
+    /// Whether both sides' numbers are known and agree.
+    pub(super) fn is_steady(&self, index: u32) -> bool {
+        [Direction::Forward, Direction::Reply]
+            .into_iter()
+            .all(|direction| self.side(index, direction).is_steady())
+    }
+
+    /// What is known of a side.
+    pub(super) fn numbers(&self, index: u32, direction: Direction) -> Numbers {
+        self.side(index, direction).numbers(&self.side(index, direction.reversed()))
+    }
+
+    /// Takes what another one has seen of a side.
+    pub(super) fn take_numbers(&mut self, index: u32, direction: Direction, seen: Numbers) {
+        let mut own = self.side(index, direction);
+        own.take_in(&seen);
+        if let Some(sides) = self.sides_mut(index) {
+            sides[direction as usize] = own;
+        } else if let Some((shared_flows, record)) = self.record(index).filter(|_| self.follows_tcp)
+        {
+            shared_flows.set_side(record, direction, &own);
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::fcb::{Direction, Fcb};
 use crate::life::{Ended, Life, Phase, Transport};
 use crate::manager::flow_manager::Manager;
-use crate::manager::level::{END_ASKED, ENDING, LINK_TURNED};
+use crate::manager::level::{END_ASKED, ENDING, LINK_TURNED, SHORT_CUT};
 use crate::manager::shared_records::WORDS_MAX;
 use crate::plan::{Access, LEVELS_MAX, LevelId};
 
@@ -167,6 +167,9 @@ impl Manager {
 
     /// Has the session ended before its next packet, or when its time is up.
     pub fn ask_end(&mut self, at: &At) {
+        if self.levels[usize::from(at.level)].pool.head(at.index).flags & SHORT_CUT != 0 {
+            self.stop_short_cut(at.level, at.index);
+        }
         self.levels[usize::from(at.level)].pool.head_mut(at.index).flags |= END_ASKED;
     }
 

@@ -2,7 +2,7 @@
 
 use crate::fcb::Fcb;
 use crate::manager::flow_manager::Manager;
-use crate::manager::level::{LINK_TURNED, LevelState, REPLY_EXCHANGED};
+use crate::manager::level::{LINK_TURNED, LevelState, REPLY_EXCHANGED, SHORT_CUT};
 use crate::manager::reader::Reader;
 use crate::plan::{LeafId, LevelId, ScratchSlot, SessionTable};
 use crate::table::Head;
@@ -31,6 +31,7 @@ impl Manager {
     /// A configuration that could not be initialised gives back what it took in the same way: the
     /// sessions are still here, and get their functions' state back.
     pub fn take_over(&mut self, old: &mut Manager, node_of: impl Fn(u32) -> Option<u32>) -> u64 {
+        old.forget_short_cuts();
         let (new_plan, old_plan) = (self.plan.clone(), old.plan.clone());
         let mut pairs: Vec<(usize, usize)> = Vec::new();
         for (to, level) in new_plan.levels.iter().enumerate() {
@@ -180,7 +181,7 @@ fn take_record(
     take_state((new, at), (old, index), mapping);
     let copy = new.pool.head_mut(at);
     copy.leaf = LEAF_UNKNOWN;
-    copy.flags |= head.flags & Head::USER_FLAGS;
+    copy.flags |= head.flags & Head::USER_FLAGS & !SHORT_CUT;
     new.set_served(at, new.served_as(old.word(index)));
     new.publish_again(at, (old, index), &mapping.scratch_slots);
     new.take_sides(at, (old, index));

@@ -32,10 +32,12 @@ pub use sender::PacketSender;
 use crate::bpf;
 use crate::error::PortError;
 use crate::interface::{self, Interface};
+use crate::short_cut::{Port, ShortCuts};
 use finish::Finisher;
 use group::Group;
 use queues::Queues;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 /// A frame to be sent.
 #[derive(Debug, Clone, Copy)]
@@ -65,6 +67,8 @@ pub struct PacketSocket {
     finisher: Finisher,
     /// Keeps the stack from what it receives.
     _hidden: Option<OwnedFd>,
+    /// What lets sessions take short cuts; why there is none, where it was asked for.
+    short_cut: Option<Result<Arc<Port>, Arc<PortError>>>,
 }
 
 impl PacketSocket {
@@ -74,8 +78,9 @@ impl PacketSocket {
     /// There is no such interface, it is down, the process may not open packet sockets, or the
     /// kernel refused a step.
     pub fn open(name: &str, options: &PacketOptions) -> Result<PacketSocket, PortError> {
-        let socket = PacketSocket::make(name, options, None)?;
-        socket.queues.open_up(&socket.interface)?;
+        let mut socket = [PacketSocket::make(name, options, None)?];
+        PacketSocket::open_up(&mut socket, options)?;
+        let [socket] = socket;
         Ok(socket)
     }
 
@@ -99,10 +104,21 @@ impl PacketSocket {
         for _ in 0..count {
             sockets.push(PacketSocket::make(name, options, Some(&mut groups))?);
         }
-        for socket in &sockets {
-            socket.queues.open_up(&socket.interface)?;
-        }
+        PacketSocket::open_up(&mut sockets, options)?;
         Ok(sockets)
+    }
+
+    /// Lets frames in, once all sockets of an interface are there.
+    fn open_up(sockets: &mut [PacketSocket], options: &PacketOptions) -> Result<(), PortError> {
+        let Some(first) = sockets.first() else { return Ok(()) };
+        let wanted = options.short_cut && first.interface.is_ethernet;
+        let port = wanted.then(|| Port::open(&first.interface).map(Arc::new).map_err(Arc::new));
+        for socket in sockets {
+            let own = port.as_ref().and_then(|port| port.as_deref().ok());
+            socket.queues.open_up(&socket.interface, own)?;
+            socket.short_cut.clone_from(&port);
+        }
+        Ok(())
     }
 
     fn make(
@@ -117,7 +133,7 @@ impl PacketSocket {
         let queues = Queues::new(&interface, options, groups)?;
         let finisher = Finisher::new(interface.is_ethernet, options);
         let hidden = options.exclusive.then(|| bpf::hide(name, interface.index)).transpose()?;
-        Ok(PacketSocket { queues, interface, finisher, _hidden: hidden })
+        Ok(PacketSocket { queues, interface, finisher, _hidden: hidden, short_cut: None })
     }
 
     /// Gives up to `count_max` frames to `take`, without waiting; returns how many.
@@ -178,6 +194,13 @@ impl PacketSocket {
     /// The interface, as it was when the socket was opened.
     pub fn interface(&self) -> &Interface {
         &self.interface
+    }
+
+    /// The table of short cuts, and the interface's number in it; why there is none, where it was
+    /// asked for.
+    pub fn short_cut(&self) -> Option<Result<(&Arc<ShortCuts>, u32), &PortError>> {
+        let port = self.short_cut.as_ref()?;
+        Some(port.as_ref().map(|port| port.table()).map_err(|error| &**error))
     }
 
     /// For `poll`: one of them is readable when a frame is there.

@@ -20,6 +20,9 @@ pub struct PacketOptions {
     pub whole: bool,
     /// Keep what is received from the host's stack, as long as the socket is there (Linux 6.6).
     pub exclusive: bool,
+    /// Let sessions take short cuts in the kernel, where it can (Linux 6.6): see
+    /// [`crate::short_cut`].
+    pub short_cut: bool,
 }
 
 impl Default for PacketOptions {
@@ -31,6 +34,7 @@ impl Default for PacketOptions {
             ring_len: 8 << 20,
             whole: false,
             exclusive: false,
+            short_cut: false,
         }
     }
 }

@@ -6,6 +6,7 @@ use super::ring::{Ring, Slot};
 use crate::classes::{Class, SHARE, socket_filter};
 use crate::error::PortError;
 use crate::interface::{self, Interface};
+use crate::short_cut::Port;
 use std::os::fd::OwnedFd;
 
 /// A ring and its socket.
@@ -64,10 +65,18 @@ impl Queues {
         Ok(Queues { preferred, other, is_flooded: false, in_a_row: 0 })
     }
 
-    /// Lets frames in.
-    pub(super) fn open_up(&self, interface: &Interface) -> Result<(), PortError> {
+    /// Lets frames in: with a port of short cuts those that take none.
+    pub(super) fn open_up(
+        &self,
+        interface: &Interface,
+        port: Option<&Port>,
+    ) -> Result<(), PortError> {
+        let (name, is_ethernet) = (&interface.name, interface.is_ethernet);
         for (queue, class) in self.both().into_iter().zip(Class::ALL) {
-            socket_filter::accept(&queue.socket, &interface.name, class, interface.is_ethernet)?;
+            match port {
+                Some(port) => port.accept(&queue.socket, name, class)?,
+                None => socket_filter::accept(&queue.socket, name, class, is_ethernet)?,
+            }
         }
         Ok(())
     }

@@ -53,6 +53,9 @@ pub(crate) enum Width {
 pub(crate) enum Alu {
     Add = 0x00,
     Sub = 0x10,
+    Multiply = 0x20,
+    Divide = 0x30,
+    Or = 0x40,
     And = 0x50,
     ShiftLeft = 0x60,
     ShiftRight = 0x70,
@@ -66,6 +69,8 @@ pub(crate) enum If {
     Equal = 0x10,
     Greater = 0x20,
     NotLess = 0x30,
+    /// They have a bit in common.
+    Meets = 0x40,
     Differs = 0x50,
     Less = 0xA0,
 }
@@ -87,6 +92,16 @@ pub(crate) enum Function {
     Now = 5,
     /// `bpf_get_smp_processor_id()`.
     Cpu = 8,
+    /// `bpf_skb_store_bytes(skb, offset, from, len, flags)`.
+    StoreBytes = 9,
+    /// `bpf_l3_csum_replace(skb, offset, from, to, flags)`.
+    ReplaceIpChecksum = 10,
+    /// `bpf_l4_csum_replace(skb, offset, from, to, flags)`.
+    ReplaceChecksum = 11,
+    /// `bpf_redirect(ifindex, flags)`.
+    Redirect = 23,
+    /// `bpf_skb_load_bytes(skb, offset, to, len)`.
+    LoadBytes = 26,
     /// `bpf_redirect_map(map, key, flags)`.
     RedirectMap = 51,
 }
@@ -108,6 +123,10 @@ const LOAD_CONSTANT: u8 = 0x18;
 const LOAD: u8 = 0x61;
 const STORE_VALUE: u8 = 0x62;
 const STORE: u8 = 0x63;
+const LOAD_FRAME: u8 = 0x20;
+const LOAD_FRAME_INDEXED: u8 = 0x40;
+/// An addition to 64 bits of memory that is atomic.
+const ADD_ATOMICALLY: u8 = 0xDB;
 const ALU64: u8 = 0x07;
 const JUMP: u8 = 0x05;
 const BY_REGISTER: u8 = 0x08;
@@ -138,6 +157,22 @@ impl Assembly {
     /// `*(to + offset) = value`
     pub(crate) fn store_value(&mut self, width: Width, to: Register, offset: i16, value: i32) {
         self.push(STORE_VALUE + width as u8, [to as u8, 0], offset, value);
+    }
+
+    /// `*(to + offset) += from`, 64 bits, atomically.
+    pub(crate) fn add_atomically(&mut self, to: Register, offset: i16, from: Register) {
+        self.push(ADD_ATOMICALLY, [to as u8, from as u8], offset, 0);
+    }
+
+    /// R0 = bytes of the packet whose context is in R6, in the host's byte order; the program ends
+    /// with 0 where the packet is shorter. R1 to R5 are lost.
+    pub(crate) fn load_frame(&mut self, width: Width, at: i32) {
+        self.push(LOAD_FRAME + width as u8, [0, 0], 0, at);
+    }
+
+    /// The same, so many bytes behind the number in a register.
+    pub(crate) fn load_frame_behind(&mut self, width: Width, index: Register, at: i32) {
+        self.push(LOAD_FRAME_INDEXED + width as u8, [0, index as u8], 0, at);
     }
 
     /// `to = to OP by`

@@ -21,9 +21,15 @@ const PROGRAM_LOAD: i32 = 5;
 const PROGRAM_RUN: i32 = 10;
 const LINK_CREATE: i32 = 28;
 const LINK_UPDATE: i32 = 29;
+const TYPE_HASH: u32 = 1;
 const TYPE_ARRAY: u32 = 2;
+const TYPE_PERCPU_ARRAY: u32 = 6;
 const TYPE_DEVMAP: u32 = 14;
 const TYPE_XSKMAP: u32 = 17;
+/// `BPF_F_MMAPABLE`
+const SHARED: u32 = 1 << 10;
+/// `BPF_F_BEFORE`, of links: in front of all other programs.
+pub(crate) const BEFORE: u32 = 1 << 3;
 /// `BPF_F_TEST_XDP_LIVE_FRAMES`
 const LIVE_FRAMES: u32 = 1 << 1;
 
@@ -35,6 +41,8 @@ pub(crate) enum Hook {
     /// For every packet that an interface receives, after packet sockets and before the stack
     /// (Linux 6.6).
     Ingress,
+    /// For every packet that a socket is about to receive: how many bytes of it are taken.
+    Socket,
 }
 
 impl Hook {
@@ -45,6 +53,8 @@ impl Hook {
             Hook::Xdp => [6, 37],
             // `BPF_PROG_TYPE_SCHED_CLS`, `BPF_TCX_INGRESS`.
             Hook::Ingress => [3, 46],
+            // `BPF_PROG_TYPE_SOCKET_FILTER`, attached by a socket's option.
+            Hook::Socket => [1, 0],
         }
     }
 }
@@ -124,8 +134,7 @@ pub(crate) fn set_socket(
 
 /// Sets a value; it is as long as the map's values.
 fn set<T: Copy>(map: BorrowedFd<'_>, key: u32, value: &T) -> io::Result<()> {
-    let ([k0, k1], [v0, v1]) = (pointer(&raw const key), pointer(value));
-    call(MAP_UPDATE, &Attributes::new(&[number(map), 0, k0, k1, v0, v1])).map(drop)
+    put(map, &key, value)
 }
 
 /// A map from 0, 1.. to values of so many 64-bit words, zeros at first.
@@ -159,10 +168,41 @@ impl<const WORDS: usize> AsFd for Array<WORDS> {
     }
 }
 
+/// A hash map from keys to values of so many bytes.
+pub(crate) fn hash_map(key_len: u32, value_len: u32, entries: u32) -> io::Result<OwnedFd> {
+    descriptor(MAP_CREATE, &Attributes::new(&[TYPE_HASH, key_len, value_len, entries]))
+}
+
+/// An array that can be mapped into memory.
+pub(crate) fn shared_array(value_len: u32, entries: u32) -> io::Result<OwnedFd> {
+    descriptor(MAP_CREATE, &Attributes::new(&[TYPE_ARRAY, 4, value_len, entries, SHARED]))
+}
+
+/// An array of one value of so many bytes for each processor.
+pub(crate) fn array_by_processor(value_len: u32) -> io::Result<OwnedFd> {
+    descriptor(MAP_CREATE, &Attributes::new(&[TYPE_PERCPU_ARRAY, 4, value_len, 1]))
+}
+
+/// Sets the value of a key in a hash map; both are as long as the map's.
+pub(crate) fn put<K: Copy, V: Copy>(map: BorrowedFd<'_>, key: &K, value: &V) -> io::Result<()> {
+    let ([k0, k1], [v0, v1]) = (pointer(key), pointer(value));
+    call(MAP_UPDATE, &Attributes::new(&[number(map), 0, k0, k1, v0, v1])).map(drop)
+}
+
+/// Takes a key out of a hash map; it is as long as the map's.
+pub(crate) fn take_out<K: Copy>(map: BorrowedFd<'_>, key: &K) -> io::Result<()> {
+    let [k0, k1] = pointer(key);
+    call(MAP_DELETE, &Attributes::new(&[number(map), 0, k0, k1])).map(drop)
+}
+
+/// Has a socket take what a program of [`Hook::Socket`] takes.
+pub(crate) fn filter(socket: &impl AsFd, program: BorrowedFd<'_>) -> io::Result<()> {
+    crate::system::set_option(socket, libc::SOL_SOCKET, libc::SO_ATTACH_BPF, &program.as_raw_fd())
+}
+
 /// Takes a socket out of the map.
 pub(crate) fn clear_socket(map: BorrowedFd<'_>, place: u32) -> io::Result<()> {
-    let [k0, k1] = pointer(&raw const place);
-    call(MAP_DELETE, &Attributes::new(&[number(map), 0, k0, k1])).map(drop)
+    take_out(map, &place)
 }
 
 /// Loads a program.
@@ -234,6 +274,27 @@ pub(crate) fn run(program: BorrowedFd<'_>, frame: &[u8], times: u32, batch: u32)
 #[cfg(test)]
 pub(crate) fn verdict(program: BorrowedFd<'_>, frame: &[u8]) -> io::Result<u32> {
     test_run::test_run(program, frame, 1).map(|(verdict, _)| verdict)
+}
+
+/// What a program of [`Hook::Ingress`] gives for a frame, and the frame as it leaves it.
+#[cfg(test)]
+pub(crate) fn run_packet(program: BorrowedFd<'_>, frame: &[u8]) -> io::Result<(u32, Vec<u8>)> {
+    let mut out = vec![0_u8; frame.len() + 256];
+    let ([f0, f1], [o0, o1]) = (pointer(frame.as_ptr()), pointer(out.as_mut_ptr()));
+    let words = [number(program), 0, frame.len() as u32, out.len() as u32, f0, f1, o0, o1, 1];
+    let mut attributes = Attributes::new(&words);
+    let (pointer, len) = (std::ptr::from_mut(&mut attributes), size_of::<Attributes>());
+    // JUSTIFICATION: as for `call`; the kernel writes its answer to the attributes and to `out`.
+    // SAFETY: they are writable for their lengths, and the frame is readable for its own.
+    let result = unsafe { libc::syscall(libc::SYS_bpf, PROGRAM_RUN, pointer, len) };
+    crate::system::check(result as i32)?;
+    let word = |at: usize| {
+        let bytes = attributes.0[at / 2].to_ne_bytes();
+        let from = at % 2 * 4;
+        u32::from_ne_bytes([bytes[from], bytes[from + 1], bytes[from + 2], bytes[from + 3]])
+    };
+    out.truncate(word(3) as usize);
+    Ok((word(1), out))
 }
 
 #[cfg(test)]

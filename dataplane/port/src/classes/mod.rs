@@ -5,6 +5,7 @@
 //! The kernel tells them apart, before it takes a slot: for packet sockets by filters of classic
 //! BPF ([`socket_filter`]), for AF_XDP in the steering program ([`steering`]).
 
+pub(crate) mod extended;
 pub(crate) mod socket_filter;
 pub(crate) mod steering;
 

@@ -160,7 +160,7 @@ fn raw() -> Vec<Step> {
 }
 
 /// The program that takes whole frames of a class, and nothing of others.
-fn filter(class: Class, is_ethernet: bool) -> Vec<sock_filter> {
+pub(super) fn filter(class: Class, is_ethernet: bool) -> Vec<sock_filter> {
     let steps = if is_ethernet { ethernet() } else { raw() };
     let count = steps.len();
     let distance = |from: usize, to: To| {

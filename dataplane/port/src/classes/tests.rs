@@ -1,7 +1,7 @@
 use super::socket_filter::accept;
 use super::steering::by_class;
 use super::*;
-use crate::bpf::assembly::Assembly;
+use crate::bpf::assembly::{Alu, Assembly, By, Register};
 use crate::bpf::{self, Hook};
 use proptest::prelude::*;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -21,6 +21,18 @@ impl Judge {
         Judge { sender, receiver }
     }
 
+    /// The same in extended BPF, of Ethernet frames; `None` where it may not be loaded.
+    fn extended(class: Class) -> Option<Judge> {
+        let (sender, receiver) = UnixDatagram::pair().expect("sockets");
+        receiver.set_nonblocking(true).expect("a socket");
+        let mut program = Assembly::default();
+        program.alu(Alu::Move, Register::R6, By::Register(Register::R1));
+        extended::filter(&mut program, class);
+        let program = bpf::load(Hook::Socket, &program).ok()?;
+        bpf::filter(&receiver, program.as_fd()).expect("a socket takes it");
+        Some(Judge { sender, receiver })
+    }
+
     fn takes(&self, frame: &[u8]) -> bool {
         // A filter that refuses it is no error of the sender.
         self.sender.send(frame).expect("it is taken or dropped");
@@ -36,6 +48,7 @@ impl Judge {
 struct Judges {
     filters: [[Judge; 2]; 2],
     steering: Option<OwnedFd>,
+    extended: [Option<Judge>; 2],
 }
 
 impl Judges {
@@ -47,7 +60,7 @@ impl Judges {
         let loaded = bpf::load(Hook::Xdp, &program);
         let is_required = std::env::var("THRUWAY_REQUIRE_PRIVILEGES").is_ok_and(|v| v == "1");
         assert!(loaded.is_ok() || !is_required, "{loaded:?}");
-        Judges { filters, steering: loaded.ok() }
+        Judges { filters, steering: loaded.ok(), extended: Class::ALL.map(Judge::extended) }
     }
 
     fn class_of(&self, frame: &[u8], is_ethernet: bool) -> Class {
@@ -55,6 +68,11 @@ impl Judges {
         let [preferred, other] = filters.each_ref().map(|judge| judge.takes(frame));
         assert_ne!(preferred, other, "in one ring, and in one only: {frame:02x?}");
         let class = if preferred { Class::Preferred } else { Class::Other };
+        for (extended, taken) in self.extended.iter().zip([preferred, other]) {
+            if let Some(judge) = extended.as_ref().filter(|_| is_ethernet) {
+                assert_eq!(judge.takes(frame), taken, "as classic BPF has it: {frame:02x?}");
+            }
+        }
         // No driver has shorter ones.
         if let Some(program) = &self.steering
             && is_ethernet

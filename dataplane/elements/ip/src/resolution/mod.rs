@@ -309,7 +309,9 @@ impl<A: Address> Resolver<A> {
             },
         );
         self.drops += no_memory;
-        if !unknown.is_empty() {
+        if cx.is_probe() {
+            unknown.clear(); // It is not to be sent later.
+        } else if !unknown.is_empty() {
             self.hold(cx, &mut unknown);
         }
         self.unknown = unknown;
@@ -393,6 +395,10 @@ impl<A: Address> Resolver<A> {
         let now = cx.now();
         let shared = Arc::clone(&self.shared);
         let mut table = shared.table();
+        let is_moved = table.entry(address, now).flatten().is_some_and(|before| before != mac);
+        if is_moved && let Some(flows) = cx.flows() {
+            flows.forget_short_cuts();
+        }
         table.insert(address, mac, now, (&mut self.ready, &mut self.lost));
         Self::finish_change(&shared, table);
         self.drop_lost(cx);

@@ -11,6 +11,9 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use super::record::{DirectionCounts, Endpoints, Record};
 use crate::ip_len::ip_len;
 
+/// Of the frames that a probe stands for.
+const ETHERNET_LEN: u64 = 14;
+
 /// State of a session: what a packet changes. The rest is in [`Ledger::origins`].
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable,
@@ -67,6 +70,8 @@ pub(super) struct Ledger {
     ring_max: usize,
     totals: Totals,
     clock: Clock,
+    /// Packets and bytes, of frames, that the packet of a probe stands for.
+    pub(super) stands_for: Option<[u64; 2]>,
 }
 
 /// The present time in the units of [`Counters`], computed once for each time.
@@ -114,6 +119,7 @@ impl Ledger {
             ring_max,
             totals: Totals::default(),
             clock: Clock::default(),
+            stands_for: None,
         }
     }
 
@@ -270,12 +276,21 @@ impl PerSession for Ledger {
         self.clock.set(session.now);
         let direction = usize::from(session.direction == Direction::Reply);
         let state = &mut *session.state;
+        let (packets, bytes) = match self.stands_for {
+            None => (1, ip_len(packet)),
+            Some([0, _]) => return Verdict::Pass,
+            // Of frames; here the packets' own count.
+            Some([packets, bytes]) => (
+                u32::try_from(packets).unwrap_or(u32::MAX),
+                bytes.saturating_sub(packets.saturating_mul(ETHERNET_LEN)),
+            ),
+        };
         self.report_active(state);
         if state.packets[direction] == 0 {
             self.begin_direction(state, direction);
         }
-        state.packets[direction] = state.packets[direction].saturating_add(1);
-        state.bytes[direction] += ip_len(packet);
+        state.packets[direction] = state.packets[direction].saturating_add(packets);
+        state.bytes[direction] += bytes;
         state.last_ms[direction] = self.clock.now_ms as u32;
         if session.life.transport() == Transport::Tcp {
             state.flags[direction] |= packet.transport().get(13).copied().unwrap_or(0);

@@ -1,0 +1,62 @@
+//! Probes, as elements meet them: see [`crate::ShortCut`].
+
+use thruway_packet::{Batch, Packet};
+
+use crate::Cx;
+use crate::probe::{Egress, Probed};
+
+impl Cx<'_> {
+    /// Whether the packets that come are a probe, or what it gave rise to.
+    #[inline]
+    pub fn is_probe(&self) -> bool {
+        self.wires.probe.is_some()
+    }
+
+    /// Packets and bytes to be counted of a batch: those that a probe stands for, or the batch's
+    /// own.
+    #[inline]
+    pub fn weigh(&self, batch: &Batch) -> [u64; 2] {
+        match &self.wires.probe {
+            Some(probe) => probe.stands_for,
+            None => [batch.len() as u64, batch.bytes()],
+        }
+    }
+
+    /// Packets and bytes that a probe stands for, while one is under way.
+    #[inline]
+    pub fn stands_for(&self) -> Option<[u64; 2]> {
+        self.wires.probe.as_ref().map(|probe| probe.stands_for)
+    }
+
+    /// What the element does to the probe it may do otherwise to other packets of the session.
+    pub fn spoil_probe(&mut self) {
+        let node = self.node;
+        if let Some(probe) = &mut self.wires.probe {
+            probe.spoiled.get_or_insert(node);
+        }
+    }
+
+    /// Longer packets (in bytes from the network header on) go another way than the probe.
+    pub fn bound_probe(&mut self, len_max: usize) {
+        if let Some(probe) = &mut self.wires.probe {
+            probe.len_max = Some(probe.len_max.map_or(len_max, |before| before.min(len_max)));
+        }
+    }
+
+    /// Takes the probe that would be sent here; `None` for where: nowhere by the kernel.
+    pub fn end_probe(&mut self, batch: &mut Batch, egress: Option<Egress>) {
+        if let (Some(probe), Some(egress)) = (&mut self.wires.probe, egress)
+            && let Some(packet) = batch.pop()
+        {
+            probe.end = Some((packet, egress));
+        }
+        batch.clear();
+    }
+
+    /// Sends a probe out of output 0 and sees what becomes of it: at once, before anything else.
+    /// Only where nothing that the element sent is under way. Elements count it as so many packets
+    /// and bytes.
+    pub fn probe(&mut self, packet: Packet, stands_for: [u64; 2]) -> Probed {
+        self.host.probe(self.wires, self.node, packet, stands_for)
+    }
+}

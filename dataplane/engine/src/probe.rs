@@ -1,0 +1,176 @@
+//! A probe's way through the graph: by itself, and no further than elements allow whose packets may
+//! take a short cut ([`thruway_element::ShortCut`]).
+
+use thruway_element::{
+    PROBE_TAG, Probe, Probed, Purpose, SHORT_CUT_TIMER, ShortCut, Target, Wires,
+};
+use thruway_packet::{Batch, Packet};
+
+use crate::core::{Core, pass_rest};
+use crate::engine::Engine;
+
+/// Elements that a probe may pass: ways may go round in a circle.
+const STEPS_MAX: u32 = 1024;
+
+/// Where a probe that came to an element goes on.
+enum Place {
+    /// There: that element.
+    Here(u32, usize),
+    /// Nowhere.
+    Not,
+}
+
+/// Frees the probe among packets.
+fn without_probe(batch: &mut Batch) {
+    let mut rest = Batch::new();
+    rest.extend(batch.drain().filter(|packet| packet.tag() != PROBE_TAG));
+    std::mem::swap(batch, &mut rest);
+}
+
+impl Engine {
+    /// Ends all short cuts, and has elements count what passed by them: before sessions end or go
+    /// to another configuration. Nothing runs.
+    pub(crate) fn settle_short_cuts(&mut self) {
+        let Some(flows) = &mut self.wires.flows else { return };
+        if flows.short_cuts().is_none() {
+            return;
+        }
+        flows.forget_short_cuts();
+        for node in 0..self.core.layout.graph.elements.len() {
+            if self.core.layout.graph.elements[node].spec.purpose == Purpose::ReceiveFromDevice {
+                self.core.with(&mut self.wires, node as u32, |element, cx| {
+                    element.timer(cx, SHORT_CUT_TIMER);
+                });
+            }
+        }
+    }
+}
+
+impl Core {
+    /// See [`thruway_element::Cx::probe`].
+    pub(crate) fn send_probe(
+        &mut self,
+        wires: &mut Wires,
+        node: u32,
+        mut packet: Packet,
+        stands_for: [u64; 2],
+    ) -> Probed {
+        let Target::Slot(slot) = wires.target(node, 0) else { return Probed::Lost };
+        if !wires.is_quiet() || wires.probe.is_some() || self.tracer.is_some() {
+            return Probed::Lost;
+        }
+        packet.set_tag(PROBE_TAG);
+        let emitted = wires.emitted;
+        wires.probe = Some(Box::new(Probe { stands_for, ..Probe::default() }));
+        self.set_probing(wires, true);
+        wires.pending[slot as usize].push(packet);
+        wires.ready[slot as usize / 64] |= 1 << (slot % 64);
+        let forbidden = self.follow_probe(wires);
+        self.set_probing(wires, false);
+        wires.emitted = emitted;
+        let probe = wires.probe.take().unwrap_or_default();
+        match (forbidden, probe.spoiled, probe.end) {
+            (Some(node), ..) => Probed::Forbidden(node),
+            (None, Some(node), _) => Probed::Spoiled(node),
+            (None, None, Some((packet, mut egress))) => {
+                egress.mtu = egress.mtu.min(probe.len_max.unwrap_or(usize::MAX));
+                Probed::Sent { packet, egress }
+            }
+            (None, None, None) => Probed::Lost,
+        }
+    }
+
+    fn set_probing(&self, wires: &mut Wires, is_probing: bool) {
+        if let Some(flows) = &mut wires.flows {
+            flows.set_probing(is_probing);
+        }
+    }
+
+    /// Dispatches until nothing is under way; says which element does not let the probe pass.
+    fn follow_probe(&mut self, wires: &mut Wires) -> Option<u32> {
+        let mut batch = Batch::new();
+        for _ in 0..STEPS_MAX {
+            let slot = wires.next_ready()?;
+            batch.clear();
+            std::mem::swap(&mut batch, &mut wires.pending[slot]);
+            let at = wires.slots[slot];
+            let is_probe = batch.iter().any(|packet| packet.tag() == PROBE_TAG);
+            let place = match is_probe {
+                true => self.place_of(at.node, at.port as usize),
+                false => Place::Here(at.node, at.port as usize),
+            };
+            match place {
+                Place::Here(node, port) => {
+                    self.hand_probe(wires, (node, port), is_probe, &mut batch);
+                }
+                Place::Not => {
+                    without_probe(&mut batch);
+                    self.hand_probe(wires, (at.node, at.port as usize), false, &mut batch);
+                    self.finish_others(wires);
+                    return Some(at.node);
+                }
+            }
+        }
+        // A circle: what is left is dispatched as usual, without the probe.
+        for pending in &mut wires.pending {
+            without_probe(pending);
+        }
+        None
+    }
+
+    /// What a probe gave rise to (queries for addresses, say) goes on.
+    fn finish_others(&mut self, wires: &mut Wires) {
+        let mut batch = Batch::new();
+        for _ in 0..STEPS_MAX {
+            let Some(slot) = wires.next_ready() else { return };
+            batch.clear();
+            std::mem::swap(&mut batch, &mut wires.pending[slot]);
+            without_probe(&mut batch);
+            let at = wires.slots[slot];
+            self.hand_probe(wires, (at.node, at.port as usize), false, &mut batch);
+        }
+    }
+
+    /// Which element a probe goes to that came to this one.
+    fn place_of(&self, node: u32, port: usize) -> Place {
+        let spec = |node: u32| self.layout.graph.elements[node as usize].spec;
+        match spec(node).short_cut {
+            ShortCut::Passes | ShortCut::Leaves => Place::Here(node, port),
+            ShortCut::Never => Place::Not,
+            ShortCut::Stores => {
+                let edges = &self.layout.graph.edges;
+                let mut behind = edges
+                    .iter()
+                    .filter(|edge| edge.from.element == node as usize && edge.from.port == 0);
+                match (behind.next(), behind.next()) {
+                    (Some(edge), None)
+                        if spec(edge.to.element as u32).short_cut == ShortCut::Leaves =>
+                    {
+                        Place::Here(edge.to.element as u32, edge.to.port)
+                    }
+                    _ => Place::Not,
+                }
+            }
+        }
+    }
+
+    fn hand_probe(
+        &mut self,
+        wires: &mut Wires,
+        (node, port): (u32, usize),
+        is_probe: bool,
+        batch: &mut Batch,
+    ) {
+        if batch.is_empty() {
+            return;
+        }
+        let stands_for = wires.probe.as_ref().map_or(0, |probe| probe.stands_for[0]);
+        let count = if is_probe { stands_for } else { batch.len() as u64 };
+        wires.stats[node as usize].packets.add(count);
+        wires.stats[node as usize].batches.add(1);
+        self.with(wires, node, |element, cx| {
+            element.process(cx, port, batch);
+            pass_rest(cx, batch);
+        });
+    }
+}
