@@ -4,8 +4,8 @@ use std::os::fd::{OwnedFd, RawFd};
 use std::sync::Arc;
 
 use thruway_element::{
-    Backlog, Buffer, Cx, Element, HandlerError, Host, LogSink, Origin, Probed, PullFrom, Remote, Spec,
-    Storage, Visit, Wires,
+    Backlog, Buffer, Cx, Element, HandlerError, Host, LogSink, Origin, Probed, PullFrom, Remote,
+    Spec, Storage, Visit, Wires,
 };
 use thruway_packet::{Batch, Packet, cycles};
 

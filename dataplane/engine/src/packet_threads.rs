@@ -121,7 +121,7 @@ impl Engine {
             errors.push(BuildError { stage: Stage::Finish, node, arg: None, message });
         };
         let end = || {
-            self.settle_short_cuts();
+            self.close_short_cuts();
             self.end_sessions();
         };
         if let Err(panic) = catch_unwind(AssertUnwindSafe(end)) {

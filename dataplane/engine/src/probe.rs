@@ -13,7 +13,7 @@ use crate::engine::Engine;
 const STEPS_MAX: u32 = 1024;
 
 /// Where a probe that came to an element goes on.
-enum Place {
+enum Next {
     /// There: that element.
     Here(u32, usize),
     /// Nowhere.
@@ -30,7 +30,7 @@ fn without_probe(batch: &mut Batch) {
 impl Engine {
     /// Ends all short cuts, and has elements count what passed by them: before sessions end or go
     /// to another configuration. Nothing runs.
-    pub(crate) fn settle_short_cuts(&mut self) {
+    pub(crate) fn close_short_cuts(&mut self) {
         let Some(flows) = &mut self.wires.flows else { return };
         if flows.short_cuts().is_none() {
             return;
@@ -96,14 +96,14 @@ impl Core {
             let at = wires.slots[slot];
             let is_probe = batch.iter().any(|packet| packet.tag() == PROBE_TAG);
             let place = match is_probe {
-                true => self.place_of(at.node, at.port as usize),
-                false => Place::Here(at.node, at.port as usize),
+                true => self.next_after(at.node, at.port as usize),
+                false => Next::Here(at.node, at.port as usize),
             };
             match place {
-                Place::Here(node, port) => {
+                Next::Here(node, port) => {
                     self.hand_probe(wires, (node, port), is_probe, &mut batch);
                 }
-                Place::Not => {
+                Next::Not => {
                     without_probe(&mut batch);
                     self.hand_probe(wires, (at.node, at.port as usize), false, &mut batch);
                     self.finish_others(wires);
@@ -132,11 +132,11 @@ impl Core {
     }
 
     /// Which element a probe goes to that came to this one.
-    fn place_of(&self, node: u32, port: usize) -> Place {
+    fn next_after(&self, node: u32, port: usize) -> Next {
         let spec = |node: u32| self.layout.graph.elements[node as usize].spec;
         match spec(node).short_cut {
-            ShortCut::Passes | ShortCut::Leaves => Place::Here(node, port),
-            ShortCut::Never => Place::Not,
+            ShortCut::Passes | ShortCut::Leaves => Next::Here(node, port),
+            ShortCut::Never => Next::Not,
             ShortCut::Stores => {
                 let edges = &self.layout.graph.edges;
                 let mut behind = edges
@@ -146,9 +146,9 @@ impl Core {
                     (Some(edge), None)
                         if spec(edge.to.element as u32).short_cut == ShortCut::Leaves =>
                     {
-                        Place::Here(edge.to.element as u32, edge.to.port)
+                        Next::Here(edge.to.element as u32, edge.to.port)
                     }
-                    _ => Place::Not,
+                    _ => Next::Not,
                 }
             }
         }

@@ -199,7 +199,7 @@ impl Router {
     /// replica. `old` no longer runs, and this router is not initialised yet.
     pub fn take_over(&mut self, old: &mut Router) {
         let (layout, before) = (Arc::clone(&self.layout), Arc::clone(&old.layout));
-        old.engines.iter_mut().for_each(Engine::settle_short_cuts);
+        old.engines.iter_mut().for_each(Engine::close_short_cuts);
         for (new, old) in self.engines.iter_mut().zip(&mut old.engines) {
             new.take_time(old);
         }

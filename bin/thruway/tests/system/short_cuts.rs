@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use crate::control::Client;
-use crate::network::{Network, HostConfig};
+use crate::network::{HostConfig, Network};
 use crate::process::{need, privileged, wait_for};
 
 const LAN: HostConfig = HostConfig { addresses: &["192.168.1.2/24"], routers: &["192.168.1.1"] };

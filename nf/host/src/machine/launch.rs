@@ -76,8 +76,8 @@ pub(crate) fn launch(order: &Order, machine: &Machine) -> Result<Launched, HostE
     let mut report = SandboxReport::new();
     report.note(format!("virtual machine, {runs}"));
     if let Runs::Emulated(why) = &runs {
-        static TOLD: Once = Once::new();
-        TOLD.call_once(|| tracing::warn!(why, "virtual machines are emulated, which is slow"));
+        static WARNED: Once = Once::new();
+        WARNED.call_once(|| tracing::warn!(why, "virtual machines are emulated, which is slow"));
     }
     let start = start_line(order, &grants);
     let ends = Ends::new(machine, &grants)
