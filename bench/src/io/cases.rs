@@ -28,7 +28,7 @@ pub enum Reception {
     /// On the core that forwards, and counted as its work.
     Forwarder,
     /// On the core of the load, as a card does it, or another core for a card. A process has a
-    /// [Rival](super::rival) then, so that it always has something to do.
+    /// [peer](super::peer) then, so that it always has something to do.
     Load,
 }
 

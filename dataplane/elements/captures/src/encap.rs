@@ -26,7 +26,7 @@ const NAMES: [(&str, LinkType); 18] = [
     ("SUNATM", LinkType::Unknown(123)),
 ];
 
-/// The types behind whose headers [`ip_offset`] finds IP.
+/// The types behind whose headers `ip_offset` finds IP.
 pub const WITH_IP: &[LinkType] = &[
     LinkType::Ethernet,
     LinkType::Raw,

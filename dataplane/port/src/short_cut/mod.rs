@@ -1,8 +1,8 @@
 //! Short cuts of sessions in the kernel: packets that arrive at a packet socket's interface and
 //! only need other addresses are sent on there, by reference.
 //!
-//! A filter of the socket ([`filter`]) finds the session in a hash map, decides, and refuses the
-//! packet; a program behind packet sockets ([`redirect`]) sends it on. Who knows sessions writes
+//! A filter of the socket (`filter`) finds the session in a hash map, decides, and refuses the
+//! packet; a program behind packet sockets (`redirect`) sends it on. Who knows sessions writes
 //! the entries, and reads what they counted, in memory shared with both. An entry holds for a
 //! short time only, so that a process that hangs forwards nothing for long; all of it goes with the
 //! process's descriptors. See ADR 62.
@@ -53,7 +53,7 @@ pub struct ShortCuts {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct Flow {
-    /// The port: [`Port::number`].
+    /// The port: `Port::number`.
     pub port: u32,
     /// 6 or 17.
     pub protocol: u32,
