@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 
 use thruway_exchange::{
-    Bell, FILL_AHEAD, LinkError, Mapped, PREFETCH, Place, Span, Storage as _, Tuning,
+    Bell, FILL_AHEAD, LinkError, Location, Mapped, PREFETCH, Span, Storage as _, Tuning,
 };
 use thruway_nf_abi::{Ring, SlotHead, Word};
 
@@ -31,7 +31,11 @@ impl PairToken<'_> {
     #[inline]
     pub fn copy_to(&self, bytes: &mut [u8]) {
         let len = bytes.len().min(self.span.len as usize);
-        self.up.copy_out(Place::Slot(Ring::Primary, self.slot), self.span.start, &mut bytes[..len]);
+        self.up.copy_out(
+            Location::Slot(Ring::Primary, self.slot),
+            self.span.start,
+            &mut bytes[..len],
+        );
     }
 }
 
@@ -58,7 +62,7 @@ impl PairMaster {
     }
 
     #[inline]
-    fn next(&self, len: usize) -> Option<(Place, Span)> {
+    fn next(&self, len: usize) -> Option<(Location, Span)> {
         let shape = &self.down.layout().shape;
         let fits = len <= (shape.frame_len() - shape.headroom) as usize;
         if self.room() > FILL_AHEAD {
@@ -66,7 +70,7 @@ impl PairMaster {
         }
         let slot = self.flight.produced & (shape.slots - 1);
         let span = Span { start: shape.headroom, len: len as u32 };
-        (fits && self.room() > 0).then_some((Place::Slot(Ring::Primary, slot), span))
+        (fits && self.room() > 0).then_some((Location::Slot(Ring::Primary, slot), span))
     }
 
     #[inline]
@@ -79,8 +83,8 @@ impl PairMaster {
     /// Puts a packet; false when there is no room for it.
     #[inline]
     pub fn put(&mut self, bytes: &[u8]) -> bool {
-        let Some((place, span)) = self.next(bytes.len()) else { return false };
-        self.down.copy_in(place, span.start, bytes);
+        let Some((location, span)) = self.next(bytes.len()) else { return false };
+        self.down.copy_in(location, span.start, bytes);
         self.fill(span);
         true
     }
@@ -88,9 +92,9 @@ impl PairMaster {
     /// Puts what came back from another pair: one copy. False when there is no room for it.
     #[inline]
     pub fn put_token(&mut self, token: &PairToken<'_>) -> bool {
-        let Some((place, span)) = self.next(token.span.len as usize) else { return false };
-        let from = Place::Slot(Ring::Primary, token.slot);
-        token.up.copy_across(from, token.span, &self.down, place);
+        let Some((location, span)) = self.next(token.span.len as usize) else { return false };
+        let from = Location::Slot(Ring::Primary, token.slot);
+        token.up.copy_across(from, token.span, &self.down, location);
         self.fill(span);
         true
     }
@@ -190,19 +194,19 @@ impl PairWorker {
             }
             self.up.prefetch_fill(slot.wrapping_add(FILL_AHEAD));
             let head = self.down.head(Ring::Primary, slot);
-            let (place, span) = (Place::Slot(Ring::Primary, slot), span_of(&head));
+            let (location, span) = (Location::Slot(Ring::Primary, slot), span_of(&head));
             // JUSTIFICATION: functions change packets in place, before they are copied back.
             // SAFETY: the slot lies before the Master's producer index and was not given back, so
             // it is this Worker's; `claim` saw to it that there is only this one, and the mapping
             // is its own.
-            let frame = unsafe { self.down.frame_mut(place) };
+            let frame = unsafe { self.down.frame_mut(location) };
             if let Some(packet) = frame.get_mut(span.start as usize..).and_then(|rest| {
                 let len = rest.len().min(span.len as usize);
                 rest.get_mut(..len)
             }) {
                 function(packet);
             }
-            self.down.copy_across(place, span, &self.up, place);
+            self.down.copy_across(location, span, &self.up, location);
             let start = self.up.layout().shape.headroom;
             self.up.set_head(Ring::Primary, slot, head_of(Span { start, ..span }));
         }

@@ -2,7 +2,7 @@
 
 use std::os::fd::OwnedFd;
 
-use thruway_exchange::{LinkError, Mapped, Place, Span, Storage, Worker};
+use thruway_exchange::{LinkError, Location, Mapped, Span, Storage, Worker};
 use thruway_nf_abi::{HEADER_LEN, LinkLayout, Ring, SlotHead, Word};
 use thruway_sync::atomic::AtomicU32;
 
@@ -70,23 +70,23 @@ impl<const PACKED: bool, const SHARED: bool> Storage for Variant<PACKED, SHARED>
     }
 
     #[inline]
-    fn copy_in(&self, place: Place, start: u32, bytes: &[u8]) {
-        self.0.copy_in(place, start, bytes);
+    fn copy_in(&self, location: Location, start: u32, bytes: &[u8]) {
+        self.0.copy_in(location, start, bytes);
     }
 
     #[inline]
-    fn copy_out(&self, place: Place, start: u32, bytes: &mut [u8]) {
-        self.0.copy_out(place, start, bytes);
+    fn copy_out(&self, location: Location, start: u32, bytes: &mut [u8]) {
+        self.0.copy_out(location, start, bytes);
     }
 
     #[inline]
-    fn copy_across(&self, from: Place, span: Span, to: &Self, target: Place) {
+    fn copy_across(&self, from: Location, span: Span, to: &Self, target: Location) {
         self.0.copy_across(from, span, &to.0, target);
     }
 
     #[inline]
-    fn prefetch(&self, place: Place) {
-        self.0.prefetch(place);
+    fn prefetch(&self, location: Location) {
+        self.0.prefetch(location);
     }
 
     #[inline]
@@ -101,17 +101,17 @@ impl<const PACKED: bool, const SHARED: bool> Storage for Variant<PACKED, SHARED>
 
     #[inline]
     #[allow(clippy::mut_from_ref, reason = "exclusive by the caller's promise")]
-    unsafe fn frame_mut(&self, place: Place) -> &mut [u8] {
+    unsafe fn frame_mut(&self, location: Location) -> &mut [u8] {
         // JUSTIFICATION: the Worker's only access to its packets.
         // SAFETY: the caller's promise is that of the link's `frame_mut`.
-        unsafe { self.0.frame_mut(place) }
+        unsafe { self.0.frame_mut(location) }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use thruway_exchange::{Control, Doorbell, Mark, Master, Tuning};
+    use thruway_exchange::{Control, Doorbell, Master, SlotTag, Tuning};
     use thruway_nf_abi::LinkShape;
     use thruway_region::Pages;
 
@@ -128,7 +128,7 @@ mod tests {
         let mut worker = Variant::<PACKED, SHARED>::worker(fd, 1).expect("a Worker");
         let bell = Doorbell::new(Control::create().expect("a control region"), None);
         for byte in 0..3 {
-            master.put(Mark::NONE, &[byte; 64]).expect("room");
+            master.put(SlotTag::NONE, &[byte; 64]).expect("room");
         }
         master.publish(&bell, 0);
         assert_eq!(worker.waiting(), 3);

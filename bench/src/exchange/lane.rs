@@ -1,7 +1,7 @@
 //! A Worker as its Master sees it, whatever the way.
 
 use thruway_bench_baseline::{PairMaster, PairToken, PointerMaster};
-use thruway_exchange::{Doorbell, GroupRegion, Mark, Master, Storage, Token};
+use thruway_exchange::{Doorbell, GroupRegion, Master, SlotTag, Storage, Token};
 
 use super::source::Source;
 
@@ -61,12 +61,12 @@ impl<S: Storage + 'static> Lane for Exchange<S> {
 
     #[inline]
     fn put(&mut self, source: &Source, number: u32) -> bool {
-        self.master.put(Mark::NONE, source.packet(number)).is_ok()
+        self.master.put(SlotTag::NONE, source.packet(number)).is_ok()
     }
 
     #[inline]
     fn forward(&mut self, token: &Token<'_, S>) -> bool {
-        self.master.put_token(Mark::NONE, token).is_ok()
+        self.master.put_token(SlotTag::NONE, token).is_ok()
     }
 
     #[inline]

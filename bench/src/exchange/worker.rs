@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use thruway_bench_baseline::{PairWorker, PointerWorker};
-use thruway_exchange::{Control, Pillow, Rest, Storage, Worker, rest};
+use thruway_exchange::{Control, FutexWaiter, Rest, Storage, Worker, rest};
 use thruway_lpm::synthetic::Random;
 use thruway_nf_abi::control::{DRAIN, Figure};
 
@@ -165,7 +165,7 @@ impl Bench {
 /// Works until the Master says that it is over and nothing is left.
 pub fn serve(mut end: impl End, control: &Control, duty: &Duty) {
     let mut bench = Bench::new(duty.work);
-    let pillow = Pillow(control.clone());
+    let waiter = FutexWaiter(control.clone());
     let mut packets = 0_u64;
     // Tells the Master that this Worker is ready.
     control.beat();
@@ -176,7 +176,7 @@ pub fn serve(mut end: impl End, control: &Control, duty: &Duty) {
             if control.command() == DRAIN && !end.has_work() {
                 break;
             }
-            idle(&mut end, &pillow, duty);
+            idle(&mut end, &waiter, duty);
             continue;
         }
         if duty.shared_indices {
@@ -196,16 +196,16 @@ pub fn serve(mut end: impl End, control: &Control, duty: &Duty) {
 }
 
 /// Passes the time until there is work.
-fn idle(end: &mut impl End, pillow: &Pillow, duty: &Duty) {
+fn idle(end: &mut impl End, waiter: &FutexWaiter, duty: &Duty) {
     if duty.wait != Wait::Block && spin(end, duty) {
         return;
     }
     if duty.wait == Wait::Poll {
         return;
     }
-    pillow.0.add_figure(Figure::Sleeps, 1);
-    if rest(pillow, None, || end.has_work() || pillow.0.command() == DRAIN) == Rest::Woken {
-        pillow.0.add_figure(Figure::WakeUps, 1);
+    waiter.0.add_figure(Figure::Sleeps, 1);
+    if rest(waiter, None, || end.has_work() || waiter.0.command() == DRAIN) == Rest::Woken {
+        waiter.0.add_figure(Figure::WakeUps, 1);
     }
 }
 

@@ -43,7 +43,7 @@ impl Passing {
 
 /// Where some bits of a word are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum BitLocation {
     /// These bits of all packets are the same.
     Same(u8),
     /// In a field: the lowest of the bits is this one of the field's.
@@ -55,15 +55,15 @@ enum Place {
 }
 
 /// Some bits of a byte, and where they are.
-type Bits = (u8, Place);
+type Bits = (u8, BitLocation);
 
 /// A whole byte of a field of `bytes` bytes, the first of which is at 0.
 fn byte_of(field: Field, at: u16, bytes: u16) -> Vec<Bits> {
-    vec![(0xff, Place::In(field, u32::from(bytes - 1 - at) * 8))]
+    vec![(0xff, BitLocation::In(field, u32::from(bytes - 1 - at) * 8))]
 }
 
 fn nowhere(fallback: Fallback) -> Vec<Bits> {
-    vec![(0xff, Place::Nowhere(fallback))]
+    vec![(0xff, BitLocation::Nowhere(fallback))]
 }
 
 /// Where a byte's bits are in packets that look like `within`.
@@ -73,7 +73,7 @@ fn byte(base: Base, at: u16, within: &Match) -> Vec<Bits> {
         (Base::Network, Some(IPV4)) => ipv4_byte(at),
         (Base::Network, Some(IPV6)) => ipv6_byte(at),
         (Base::Transport, Some(IPV4 | IPV6)) => transport_byte(at, within),
-        (Base::Network | Base::Transport, _) => vec![(0xff, Place::Missing)],
+        (Base::Network | Base::Transport, _) => vec![(0xff, BitLocation::Missing)],
     }
 }
 
@@ -82,7 +82,7 @@ fn frame_byte(at: u16, ethertype: Option<u128>, within: &Match) -> Vec<Bits> {
     match (at, ethertype) {
         (0..6, _) => byte_of(Field::EthDst, at, 6),
         (6..12, _) => byte_of(Field::EthSrc, at - 6, 6),
-        (12..14, Some(known)) => vec![(0xff, Place::Same((known >> (8 * (13 - at))) as u8))],
+        (12..14, Some(known)) => vec![(0xff, BitLocation::Same((known >> (8 * (13 - at))) as u8))],
         (12..14, None) => byte_of(Field::EthType, at - 12, 2),
         (14..34, Some(IPV4)) | (14..54, Some(IPV6)) => byte(Base::Network, at - 14, within),
         _ => nowhere(Fallback::Bytes),
@@ -92,10 +92,13 @@ fn frame_byte(at: u16, ethertype: Option<u128>, within: &Match) -> Vec<Bits> {
 /// RFC 791, section 3.1. Fragments are dealt with before.
 fn ipv4_byte(at: u16) -> Vec<Bits> {
     match at {
-        0 => vec![(0xf0, Place::Same(0x40)), (0x0f, Place::Nowhere(Fallback::Bytes))],
-        1 => vec![(0xfc, Place::In(Field::IpDscp, 0)), (0x03, Place::In(Field::IpEcn, 0))],
-        6 => vec![(0xc0, Place::Nowhere(Fallback::Bytes)), (0x3f, Place::Same(0))],
-        7 => vec![(0xff, Place::Same(0))],
+        0 => vec![(0xf0, BitLocation::Same(0x40)), (0x0f, BitLocation::Nowhere(Fallback::Bytes))],
+        1 => vec![
+            (0xfc, BitLocation::In(Field::IpDscp, 0)),
+            (0x03, BitLocation::In(Field::IpEcn, 0)),
+        ],
+        6 => vec![(0xc0, BitLocation::Nowhere(Fallback::Bytes)), (0x3f, BitLocation::Same(0))],
+        7 => vec![(0xff, BitLocation::Same(0))],
         8 => byte_of(Field::IpTtl, 0, 1),
         9 => byte_of(Field::IpProtocol, 0, 1),
         12..16 => byte_of(Field::Ipv4Src, at - 12, 4),
@@ -107,7 +110,7 @@ fn ipv4_byte(at: u16) -> Vec<Bits> {
 /// RFC 8200, section 3.
 fn ipv6_byte(at: u16) -> Vec<Bits> {
     match at {
-        0 => vec![(0xf0, Place::Same(0x60)), (0x0f, Place::Nowhere(Fallback::Bytes))],
+        0 => vec![(0xf0, BitLocation::Same(0x60)), (0x0f, BitLocation::Nowhere(Fallback::Bytes))],
         6 => byte_of(Field::IpProtocol, 0, 1),
         7 => byte_of(Field::IpTtl, 0, 1),
         8..24 => byte_of(Field::Ipv6Src, at - 8, 16),
@@ -121,7 +124,10 @@ fn transport_byte(at: u16, within: &Match) -> Vec<Bits> {
         (Some(TCP | UDP | SCTP), 0 | 1) => byte_of(Field::PortSrc, at, 2),
         (Some(TCP | UDP | SCTP), 2 | 3) => byte_of(Field::PortDst, at - 2, 2),
         (Some(TCP), 12) => {
-            vec![(0xf0, Place::Nowhere(Fallback::Bytes)), (0x0f, Place::In(Field::TcpFlags, 8))]
+            vec![
+                (0xf0, BitLocation::Nowhere(Fallback::Bytes)),
+                (0x0f, BitLocation::In(Field::TcpFlags, 8)),
+            ]
         }
         (Some(TCP), 13) => byte_of(Field::TcpFlags, 0, 1),
         (Some(ICMP | ICMP6), 0) => byte_of(Field::IcmpType, 0, 1),
@@ -137,41 +143,43 @@ struct Located {
     bits: u32,
     /// The bit of the word that the lowest bit of the place is.
     first: u32,
-    place: Place,
+    location: BitLocation,
 }
 
 /// The places of a word's bits under its mask.
-fn places(word: &Word, within: &Match) -> Vec<Located> {
-    let mut places = Vec::new();
+fn locations(word: &Word, within: &Match) -> Vec<Located> {
+    let mut locations = Vec::new();
     for index in 0..4_u16 {
         let shift = 8 * (3 - u32::from(index));
         let looked_at = (word.mask >> shift) as u8;
         let at = word.at.saturating_add(index);
         let of_byte = if looked_at == 0 { Vec::new() } else { byte(word.base, at, within) };
-        for (bits, place) in of_byte.into_iter().filter(|(bits, _)| bits & looked_at != 0) {
+        for (bits, location) in of_byte.into_iter().filter(|(bits, _)| bits & looked_at != 0) {
             let first = shift + bits.trailing_zeros();
-            places.push(Located { bits: u32::from(bits & looked_at) << shift, first, place });
+            locations.push(Located { bits: u32::from(bits & looked_at) << shift, first, location });
         }
     }
-    places
+    locations
 }
 
 /// The packets that look like `within` and pass a test, or fail it (`passes` false). Those of two
 /// results are never the same.
 pub fn packets(word: &Word, passes: bool, within: &Match, protocol: Protocol) -> Vec<Passing> {
-    let places = places(word, within);
-    if places.iter().any(|located| located.place == Place::Missing) {
+    let locations = locations(word, within);
+    if locations.iter().any(|located| located.location == BitLocation::Missing) {
         return if passes { Vec::new() } else { vec![Passing::surely(*within)] };
     }
     let hides_extensions = within.exact(Field::EthType) == Some(IPV6)
-        && places.iter().any(|one| matches!(one.place, Place::In(Field::IpProtocol, _)));
+        && locations
+            .iter()
+            .any(|one| matches!(one.location, BitLocation::In(Field::IpProtocol, _)));
     if hides_extensions && !(passes && names_last_header(word)) {
         return vec![Passing { matches: *within, fallback: Some(Fallback::Extensions) }];
     }
     let mut found = Vec::new();
     for (value, mask) in prefixes(word, passes) {
-        if let Some(passing) = passing((value, mask), &places, within, protocol) {
-            found.extend(by_value(passing, &places, within));
+        if let Some(passing) = passing((value, mask), &locations, within, protocol) {
+            found.extend(by_value(passing, &locations, within));
         }
     }
     // Nothing is known of a test of which any packet may pass, whatever else was found.
@@ -191,31 +199,31 @@ fn names_last_header(word: &Word) -> bool {
 /// Those of the packets that have these bits of a word; `None` if there are none.
 fn passing(
     (value, mask): (u32, u32),
-    places: &[Located],
+    locations: &[Located],
     within: &Match,
     protocol: Protocol,
 ) -> Option<Passing> {
     let mut passing = Passing::surely(*within);
-    for Located { bits, first, place } in places {
+    for Located { bits, first, location } in locations {
         let looked_at = bits & mask;
-        match place {
+        match location {
             _ if looked_at == 0 => {}
-            Place::Same(same) => {
+            BitLocation::Same(same) => {
                 let same = u32::from(*same) << (first / 8 * 8);
                 if (same ^ value) & looked_at != 0 {
                     return None;
                 }
             }
-            Place::In(field, _) if !protocol.has(*field) => {
+            BitLocation::In(field, _) if !protocol.has(*field) => {
                 passing.fallback = Some(Fallback::Field)
             }
-            Place::In(field, lowest) => {
+            BitLocation::In(field, lowest) => {
                 let to = |bits: u32| u128::from(bits >> first) << lowest;
                 let (value, mask) = (to(value & looked_at), to(looked_at));
                 passing.matches = passing.matches.and(*field, value, mask)?;
             }
-            Place::Nowhere(fallback) => passing.fallback = Some(*fallback),
-            Place::Missing => return None,
+            BitLocation::Nowhere(fallback) => passing.fallback = Some(*fallback),
+            BitLocation::Missing => return None,
         }
     }
     Some(passing)
@@ -223,10 +231,10 @@ fn passing(
 
 /// A match that looks at part of a field which is matched as a whole becomes one for each value; of
 /// a wide field it becomes doubtful.
-fn by_value(passing: Passing, places: &[Located], within: &Match) -> Vec<Passing> {
+fn by_value(passing: Passing, locations: &[Located], within: &Match) -> Vec<Passing> {
     let mut all = vec![passing];
-    for field in places.iter().filter_map(|located| match located.place {
-        Place::In(field, _) if !field.is_maskable() => Some(field),
+    for field in locations.iter().filter_map(|located| match located.location {
+        BitLocation::In(field, _) if !field.is_maskable() => Some(field),
         _ => None,
     }) {
         all = all.into_iter().flat_map(|one| whole_values(one, field, within)).collect();

@@ -6,7 +6,7 @@
 use std::time::Instant;
 
 use rustix::thread::{CpuSet, sched_setaffinity};
-use thruway_exchange::{Control, Doorbell, Mapped, Mark, Master, Tuning, Worker};
+use thruway_exchange::{Control, Doorbell, Mapped, Master, SlotTag, Tuning, Worker};
 use thruway_nf_abi::LinkShape;
 use thruway_region::Pages;
 
@@ -64,10 +64,10 @@ impl Side {
             packet
         });
         if self.puts_batches {
-            let _ = self.master.put_all(Mark::NONE, &mut packets, |_, _| {});
+            let _ = self.master.put_all(SlotTag::NONE, &mut packets, |_, _| {});
         } else {
             for packet in packets {
-                let _ = self.master.put(Mark::NONE, packet);
+                let _ = self.master.put(SlotTag::NONE, packet);
             }
         }
         self.master.publish(&self.bell, 0);

@@ -32,7 +32,7 @@ pub trait Bell {
 }
 
 /// A Worker's wake-up word, seen from itself.
-pub trait Bed {
+pub trait SleepWord {
     /// The word: RUNNING, WAITING or SIGNED.
     fn status(&self) -> &AtomicU32;
 
@@ -72,7 +72,7 @@ pub enum Rest {
 /// Declares that the Worker goes to sleep. False, and nothing declared, when `has_work` finds some
 /// at the second look; it must read the shared indices afresh. A Worker that was woken swaps in
 /// RUNNING itself.
-pub fn lie_down(status: &AtomicU32, mut has_work: impl FnMut() -> bool) -> bool {
+pub fn prepare_wait(status: &AtomicU32, mut has_work: impl FnMut() -> bool) -> bool {
     // A swap, as every write of this word: both sides write it, and only read-modify-writes have
     // one order in loom's eyes (plain stores of two threads have none there). It costs nothing:
     // the Worker is about to sleep.
@@ -87,8 +87,12 @@ pub fn lie_down(status: &AtomicU32, mut has_work: impl FnMut() -> bool) -> bool 
 }
 
 /// Lets a Worker sleep until a Master rings, unless `has_work` finds some at the second look.
-pub fn rest<B: Bed>(bed: &B, at_most: Option<Duration>, has_work: impl FnMut() -> bool) -> Rest {
-    if !lie_down(bed.status(), has_work) {
+pub fn rest<B: SleepWord>(
+    bed: &B,
+    at_most: Option<Duration>,
+    has_work: impl FnMut() -> bool,
+) -> Rest {
+    if !prepare_wait(bed.status(), has_work) {
         return Rest::None;
     }
     bed.sleep(at_most);

@@ -15,7 +15,7 @@ use thruway_nf_abi::{MAGIC, VERSION};
 use thruway_region::{Pages, Region, RegionError, SharedBytes};
 use thruway_sync::atomic::{AtomicU32, Ordering};
 
-use crate::bell::{Bed, Bell};
+use crate::bell::{Bell, SleepWord};
 use crate::wake::WakeLine;
 
 /// A Worker's control region, as either side sees it. Clones are the same region.
@@ -204,14 +204,14 @@ impl Bell for Doorbell {
 
 /// A Worker's way to sleep on its futex.
 #[derive(Debug, Clone)]
-pub struct Pillow(pub Control);
+pub struct FutexWaiter(pub Control);
 
 /// Shortest and longest nap of a Worker in a virtual machine. PERF: one that has just had packets
 /// looks for more after about 0.1 ms; one that has had none for 10 ms wakes 500 times a second.
 const NAP_MIN: Duration = Duration::from_micros(50);
 const NAP_MAX: Duration = Duration::from_millis(2);
 
-impl Pillow {
+impl FutexWaiter {
     /// Sleeps for a while, where the word is a device's memory, of which the kernel has no futex:
     /// that of a virtual machine's host, whom no system call of this machine reaches. The first
     /// naps are short; without packets each is longer than the one before.
@@ -229,7 +229,7 @@ impl Pillow {
     }
 }
 
-impl Bed for Pillow {
+impl SleepWord for FutexWaiter {
     #[inline]
     fn status(&self) -> &AtomicU32 {
         self.0.status()

@@ -63,18 +63,18 @@ mod worker;
 pub use arena::Arena;
 #[cfg(not(any(loom, miri)))]
 pub use attach::{AttachError, Attached, MasterBell, WorkerLink, attach, attach_by};
-pub use bell::{Bed, Bell, Rest, lie_down, rest, ring};
+pub use bell::{Bell, Rest, SleepWord, prepare_wait, rest, ring};
 #[cfg(not(any(loom, miri)))]
-pub use control::{Control, Doorbell, Pillow};
+pub use control::{Control, Doorbell, FutexWaiter};
 pub use fault::{PeerFault, Refusal};
 #[cfg(not(any(loom, miri)))]
 pub use mapped::{GroupRegion, LinkError, Mapped};
 pub use master::{FILL_AHEAD, Master, PREFETCH, Put};
-pub use storage::{Place, Span, Storage};
+pub use storage::{Location, Span, Storage};
 /// Pages that a link may ask for.
 #[cfg(not(any(loom, miri)))]
 pub use thruway_region::Pages;
-pub use token::{LinkFigures, Mark, Origin, Token};
+pub use token::{LinkFigures, Origin, SlotTag, Token};
 pub use tuning::Tuning;
 #[cfg(not(any(loom, miri)))]
 pub use wake::WakeLine;

@@ -9,7 +9,7 @@ use thruway_nf_abi::{
 use thruway_region::{Pages, Region, RegionError, SharedBytes};
 use thruway_sync::atomic::{AtomicU32, Ordering};
 
-use crate::storage::{Place, Span, Storage};
+use crate::storage::{Location, Span, Storage};
 use crate::worker::Worker;
 
 /// Heads of slots that share a line.
@@ -130,7 +130,7 @@ impl GroupRegion {
 pub struct Mapped {
     region: Arc<Region>,
     layout: LinkLayout,
-    places: [Places; 3],
+    ring_plans: [RingPlan; 3],
     group: Option<GroupRegion>,
 }
 
@@ -139,7 +139,7 @@ pub struct Mapped {
 /// PERF: computing them from the layout for each access was a third of all instructions of a round
 /// trip (`round_trip single` under callgrind).
 #[derive(Debug, Clone)]
-struct Places {
+struct RingPlan {
     mask: u32,
     heads: usize,
     frames: usize,
@@ -149,10 +149,10 @@ struct Places {
     headroom: usize,
 }
 
-impl Places {
-    fn new(layout: &LinkLayout, ring: Ring) -> Places {
+impl RingPlan {
+    fn new(layout: &LinkLayout, ring: Ring) -> RingPlan {
         let is_group = ring == Ring::Primary && layout.shape.token == Token::Descriptor;
-        Places {
+        RingPlan {
             mask: layout.shape.ring_slots(ring) - 1,
             heads: layout.heads(ring) as usize,
             frames: if is_group { 0 } else { layout.frames(ring) as usize },
@@ -244,8 +244,9 @@ impl Mapped {
         if layout.shape.token == Token::Descriptor && !is_group {
             return Err(LinkError::NoGroup);
         }
-        let places = [Ring::Primary, Ring::Aux, Ring::Injection].map(|r| Places::new(&layout, r));
-        Ok(Mapped { region: Arc::new(region), layout, places, group })
+        let ring_plans =
+            [Ring::Primary, Ring::Aux, Ring::Injection].map(|r| RingPlan::new(&layout, r));
+        Ok(Mapped { region: Arc::new(region), layout, ring_plans, group })
     }
 
     /// Marks the link as taken by a Worker; false when it was taken before.
@@ -280,18 +281,18 @@ impl Mapped {
     /// always lie within.
     #[inline(always)]
     fn head_bytes(&self, ring: Ring, slot: u32) -> SharedBytes<'_> {
-        let offset = self.places[ring as usize].head(slot);
+        let offset = self.ring_plans[ring as usize].head(slot);
         self.within(self.region.bytes(offset, HEAD_LEN as usize))
     }
 
     #[inline(always)]
-    fn frame(&self, place: Place) -> SharedBytes<'_> {
-        match place {
-            Place::Slot(ring, slot) => {
-                let place = &self.places[ring as usize];
-                self.within(self.region.bytes(place.frame(slot), place.frame_len))
+    fn frame(&self, location: Location) -> SharedBytes<'_> {
+        match location {
+            Location::Slot(ring, slot) => {
+                let location = &self.ring_plans[ring as usize];
+                self.within(self.region.bytes(location.frame(slot), location.frame_len))
             }
-            Place::Frame(frame) => self.group_frame(frame),
+            Location::Frame(frame) => self.group_frame(frame),
         }
     }
 
@@ -366,29 +367,29 @@ impl Storage for Mapped {
     }
 
     #[inline]
-    fn copy_in(&self, place: Place, start: u32, bytes: &[u8]) {
-        if let Some(to) = self.frame(place).slice(start as usize, bytes.len()) {
+    fn copy_in(&self, location: Location, start: u32, bytes: &[u8]) {
+        if let Some(to) = self.frame(location).slice(start as usize, bytes.len()) {
             to.copy_from(bytes);
         }
     }
 
     #[inline]
-    fn set_words(&self, place: Place, start: u32, words: &[u64]) {
-        let Some(to) = self.frame(place).slice(start as usize, 8 * words.len()) else { return };
+    fn set_words(&self, location: Location, start: u32, words: &[u64]) {
+        let Some(to) = self.frame(location).slice(start as usize, 8 * words.len()) else { return };
         for (nth, word) in words.iter().enumerate() {
             to.copy_word(8 * nth, *word);
         }
     }
 
     #[inline]
-    fn copy_out(&self, place: Place, start: u32, bytes: &mut [u8]) {
-        if let Some(from) = self.frame(place).slice(start as usize, bytes.len()) {
+    fn copy_out(&self, location: Location, start: u32, bytes: &mut [u8]) {
+        if let Some(from) = self.frame(location).slice(start as usize, bytes.len()) {
             from.copy_to(bytes);
         }
     }
 
     #[inline]
-    fn copy_across(&self, from: Place, span: Span, to: &Self, target: Place) {
+    fn copy_across(&self, from: Location, span: Span, to: &Self, target: Location) {
         let len = span.len as usize;
         let source = self.frame(from).slice(span.start as usize, len);
         let target = to.frame(target).slice(to.layout.shape.headroom as usize, len);
@@ -398,12 +399,12 @@ impl Storage for Mapped {
     }
 
     #[inline]
-    fn prefetch(&self, place: Place) {
-        match place {
-            Place::Slot(ring, slot) => {
-                self.region.prefetch(self.places[ring as usize].packet(slot));
+    fn prefetch(&self, location: Location) {
+        match location {
+            Location::Slot(ring, slot) => {
+                self.region.prefetch(self.ring_plans[ring as usize].packet(slot));
             }
-            Place::Frame(frame) => {
+            Location::Frame(frame) => {
                 if let Some(group) = &self.group {
                     let headroom = self.layout.shape.headroom as usize;
                     group.region.prefetch(frame as usize * group.stride + headroom);
@@ -414,25 +415,25 @@ impl Storage for Mapped {
 
     #[inline]
     fn prefetch_take(&self, slot: u32) {
-        let place = &self.places[Ring::Primary as usize];
-        self.region.prefetch(place.head(slot));
-        self.region.prefetch(place.packet(slot));
+        let location = &self.ring_plans[Ring::Primary as usize];
+        self.region.prefetch(location.head(slot));
+        self.region.prefetch(location.packet(slot));
     }
 
     #[inline]
     fn prefetch_fill(&self, slot: u32) {
-        let place = &self.places[Ring::Primary as usize];
+        let location = &self.ring_plans[Ring::Primary as usize];
         if slot.is_multiple_of(HEADS_PER_LINE) {
-            self.region.prefetch_write(place.head(slot));
+            self.region.prefetch_write(location.head(slot));
         }
-        self.region.prefetch_write(place.packet(slot));
+        self.region.prefetch_write(location.packet(slot));
     }
 
     #[inline]
     #[allow(clippy::mut_from_ref, reason = "exclusive by the caller's promise")]
-    unsafe fn frame_mut(&self, place: Place) -> &mut [u8] {
+    unsafe fn frame_mut(&self, location: Location) -> &mut [u8] {
         // JUSTIFICATION: the Worker's way to its packets.
         // SAFETY: the caller's promise is that of `as_mut_slice`.
-        unsafe { self.frame(place).as_mut_slice() }
+        unsafe { self.frame(location).as_mut_slice() }
     }
 }

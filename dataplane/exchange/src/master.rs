@@ -14,8 +14,8 @@ use thruway_sync::atomic::Ordering;
 
 use crate::bell::Bell;
 use crate::fault::{PeerFault, Refusal};
-use crate::storage::{Place, Span, Storage};
-use crate::token::{LinkFigures, Mark, Origin, Token};
+use crate::storage::{Location, Span, Storage};
+use crate::token::{LinkFigures, Origin, SlotTag, Token};
 use crate::tuning::Tuning;
 
 /// Slots ahead of the one being read whose lines are asked for: as many as a core can wait for at
@@ -139,10 +139,10 @@ impl<S: Storage> Master<S> {
     /// # Errors
     /// [`Refusal`]; nothing was put.
     #[inline(always)]
-    pub fn put(&mut self, mark: Mark, bytes: &[u8]) -> Result<u32, Refusal> {
+    pub fn put(&mut self, mark: SlotTag, bytes: &[u8]) -> Result<u32, Refusal> {
         let start = self.headroom;
         let slot = self.claim(start, bytes.len())?;
-        self.storage.copy_in(Place::Slot(Ring::Primary, slot), start, bytes);
+        self.storage.copy_in(Location::Slot(Ring::Primary, slot), start, bytes);
         Ok(self.fill(slot, mark, Span { start, len: bytes.len() as u32 }, 0))
     }
 
@@ -151,12 +151,12 @@ impl<S: Storage> Master<S> {
     /// # Errors
     /// [`Refusal`]; nothing was put.
     #[inline(always)]
-    pub fn put_parts(&mut self, mark: Mark, [first, rest]: [&[u8]; 2]) -> Result<u32, Refusal> {
+    pub fn put_parts(&mut self, mark: SlotTag, [first, rest]: [&[u8]; 2]) -> Result<u32, Refusal> {
         let (start, len) = (self.headroom, first.len() + rest.len());
         let slot = self.claim(start, len)?;
-        let place = Place::Slot(Ring::Primary, slot);
-        self.storage.copy_in(place, start, first);
-        self.storage.copy_in(place, start + first.len() as u32, rest);
+        let location = Location::Slot(Ring::Primary, slot);
+        self.storage.copy_in(location, start, first);
+        self.storage.copy_in(location, start + first.len() as u32, rest);
         Ok(self.fill(slot, mark, Span { start, len: len as u32 }, 0))
     }
 
@@ -165,11 +165,11 @@ impl<S: Storage> Master<S> {
     /// # Errors
     /// [`Refusal`]; nothing was put.
     #[inline(always)]
-    pub fn put_token(&mut self, mark: Mark, token: &Token<'_, S>) -> Result<u32, Refusal> {
+    pub fn put_token(&mut self, mark: SlotTag, token: &Token<'_, S>) -> Result<u32, Refusal> {
         let span = Span { start: self.headroom, len: token.len };
         let slot = self.claim(span.start, span.len as usize)?;
-        let target = Place::Slot(Ring::Primary, slot);
-        token.storage.copy_across(token.place, token.span(), &self.storage, target);
+        let target = Location::Slot(Ring::Primary, slot);
+        token.storage.copy_across(token.location, token.span(), &self.storage, target);
         Ok(self.fill(slot, mark, span, 0))
     }
 
@@ -179,7 +179,7 @@ impl<S: Storage> Master<S> {
     /// # Errors
     /// [`Refusal`]; nothing was put.
     #[inline]
-    pub fn put_frame(&mut self, mark: Mark, frame: u32, span: Span) -> Result<u32, Refusal> {
+    pub fn put_frame(&mut self, mark: SlotTag, frame: u32, span: Span) -> Result<u32, Refusal> {
         let slot = self.claim(span.start, span.len as usize)?;
         self.frames[slot as usize] = frame;
         Ok(self.fill(slot, mark, span, frame))
@@ -197,7 +197,7 @@ impl<S: Storage> Master<S> {
             // Some frame: there are no bytes to be looked at.
             *frame = 0;
         }
-        let mark = Mark { flags: flag::RELEASED, ..Mark::of(0, 0, fcb) };
+        let mark = SlotTag { flags: flag::RELEASED, ..SlotTag::of(0, 0, fcb) };
         Ok(self.fill(slot, mark, Span { start, len: 0 }, 0))
     }
 
@@ -216,7 +216,7 @@ impl<S: Storage> Master<S> {
     }
 
     #[inline(always)]
-    fn fill(&mut self, slot: u32, mark: Mark, span: Span, frame: u32) -> u32 {
+    fn fill(&mut self, slot: u32, mark: SlotTag, span: Span, frame: u32) -> u32 {
         let head = SlotHead {
             start: span.start as u16,
             len: span.len as u16,
@@ -343,7 +343,7 @@ impl<S: Storage> Master<S> {
         }
         take(Token {
             storage: &self.storage,
-            place: self.place(slot),
+            location: self.location(slot),
             start: if is_dropped { 0 } else { u32::from(head.start) },
             len: if is_dropped { 0 } else { u32::from(head.len) },
             origin: if is_dropped { Origin::Dropped(slot) } else { Origin::Slot(slot) },
@@ -365,18 +365,18 @@ impl<S: Storage> Master<S> {
 
     #[inline(always)]
     fn prefetch(&self, slot: u32) {
-        match self.place(slot) {
-            Place::Slot(..) => self.storage.prefetch_take(slot),
-            place @ Place::Frame(_) => self.storage.prefetch(place),
+        match self.location(slot) {
+            Location::Slot(..) => self.storage.prefetch_take(slot),
+            location @ Location::Frame(_) => self.storage.prefetch(location),
         }
     }
 
     /// Where a primary slot's bytes are: by the Master's own note, never by the head.
     #[inline(always)]
-    fn place(&self, slot: u32) -> Place {
+    fn location(&self, slot: u32) -> Location {
         match self.frames.get(slot as usize) {
-            Some(&frame) => Place::Frame(frame),
-            None => Place::Slot(Ring::Primary, slot),
+            Some(&frame) => Location::Frame(frame),
+            None => Location::Slot(Ring::Primary, slot),
         }
     }
 
@@ -451,7 +451,7 @@ impl<S: Storage> Master<S> {
         }
         take(Token {
             storage: &self.storage,
-            place: Place::Slot(ring, slot),
+            location: Location::Slot(ring, slot),
             start: u32::from(head.start),
             len: u32::from(head.len),
             origin,

@@ -12,7 +12,7 @@ use thruway_sync::cell::UnsafeCell;
 
 use crate::bell::Bell;
 use crate::master::Master;
-use crate::storage::{Place, Span, Storage};
+use crate::storage::{Location, Span, Storage};
 use crate::tuning::Tuning;
 
 /// A link of few slots, in which all there is comes soon.
@@ -98,11 +98,11 @@ impl Model {
         &slots[slot as usize & (slots.len() - 1)]
     }
 
-    fn frame(&self, place: Place) -> &UnsafeCell<Box<[u8]>> {
-        match place {
-            Place::Slot(ring, slot) => &self.slot(ring, slot).frame,
+    fn frame(&self, location: Location) -> &UnsafeCell<Box<[u8]>> {
+        match location {
+            Location::Slot(ring, slot) => &self.slot(ring, slot).frame,
             // The model has no group; a frame is the slot of that number.
-            Place::Frame(frame) => &self.slot(Ring::Primary, frame).frame,
+            Location::Frame(frame) => &self.slot(Ring::Primary, frame).frame,
         }
     }
 }
@@ -128,8 +128,8 @@ impl Storage for Model {
         self.slot(ring, slot).head.with_mut(|to| unsafe { *to = head });
     }
 
-    fn copy_in(&self, place: Place, start: u32, bytes: &[u8]) {
-        self.frame(place).with_mut(|frame| {
+    fn copy_in(&self, location: Location, start: u32, bytes: &[u8]) {
+        self.frame(location).with_mut(|frame| {
             // JUSTIFICATION: as above.
             // SAFETY: as above.
             let frame = unsafe { &mut *frame };
@@ -139,8 +139,8 @@ impl Storage for Model {
         });
     }
 
-    fn copy_out(&self, place: Place, start: u32, bytes: &mut [u8]) {
-        self.frame(place).with(|frame| {
+    fn copy_out(&self, location: Location, start: u32, bytes: &mut [u8]) {
+        self.frame(location).with(|frame| {
             // JUSTIFICATION: as above.
             // SAFETY: as above.
             let frame = unsafe { &*frame };
@@ -150,22 +150,22 @@ impl Storage for Model {
         });
     }
 
-    fn copy_across(&self, from: Place, span: Span, to: &Self, target: Place) {
+    fn copy_across(&self, from: Location, span: Span, to: &Self, target: Location) {
         let mut bytes = vec![0; span.len as usize];
         self.copy_out(from, span.start, &mut bytes);
         to.copy_in(target, to.layout().shape.headroom, &bytes);
     }
 
-    fn prefetch(&self, _place: Place) {}
+    fn prefetch(&self, _place: Location) {}
 
     fn prefetch_fill(&self, _slot: u32) {}
 
     fn prefetch_take(&self, _slot: u32) {}
 
     #[allow(clippy::mut_from_ref, reason = "exclusive by the caller's promise")]
-    unsafe fn frame_mut(&self, place: Place) -> &mut [u8] {
+    unsafe fn frame_mut(&self, location: Location) -> &mut [u8] {
         // JUSTIFICATION: as above; loom judges the access when it begins.
         // SAFETY: the caller's promise.
-        self.frame(place).with_mut(|frame| unsafe { &mut **frame })
+        self.frame(location).with_mut(|frame| unsafe { &mut **frame })
     }
 }

@@ -5,7 +5,7 @@ use thruway_sync::atomic::AtomicU32;
 
 /// Where the bytes of a token are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum Location {
     /// In a slot of the link's region.
     Slot(Ring, u32),
     /// In a frame of the group's region.
@@ -42,24 +42,24 @@ pub trait Storage {
     fn set_head(&self, ring: Ring, slot: u32, head: SlotHead);
 
     /// Copies `bytes` into a frame from byte `start` on; what would not fit is left out.
-    fn copy_in(&self, place: Place, start: u32, bytes: &[u8]);
+    fn copy_in(&self, location: Location, start: u32, bytes: &[u8]);
 
     /// Writes words, little-endian, into a frame from byte `start` on.
     #[inline]
-    fn set_words(&self, place: Place, start: u32, words: &[u64]) {
+    fn set_words(&self, location: Location, start: u32, words: &[u64]) {
         for (nth, word) in words.iter().enumerate() {
-            self.copy_in(place, start + 8 * nth as u32, &word.to_le_bytes());
+            self.copy_in(location, start + 8 * nth as u32, &word.to_le_bytes());
         }
     }
 
     /// Copies from a frame's byte `start` on; bytes beyond the frame read as they were.
-    fn copy_out(&self, place: Place, start: u32, bytes: &mut [u8]);
+    fn copy_out(&self, location: Location, start: u32, bytes: &mut [u8]);
 
     /// Copies part of a frame to behind the head room of a frame of another link.
-    fn copy_across(&self, from: Place, span: Span, to: &Self, target: Place);
+    fn copy_across(&self, from: Location, span: Span, to: &Self, target: Location);
 
     /// Asks the processor for the first line of packet bytes.
-    fn prefetch(&self, place: Place);
+    fn prefetch(&self, location: Location);
 
     /// Asks the processor for the lines of a primary slot that is filled soon: its head's and the
     /// first of its frame.
@@ -74,7 +74,7 @@ pub trait Storage {
     /// The slot is the caller's by the protocol, no other reference to its frame exists, and the
     /// other side is trusted: only a Worker may call this.
     #[allow(clippy::mut_from_ref, reason = "exclusive by the caller's promise")]
-    unsafe fn frame_mut(&self, place: Place) -> &mut [u8];
+    unsafe fn frame_mut(&self, location: Location) -> &mut [u8];
 }
 
 /// Where a packet lies in its frame.

@@ -2,11 +2,11 @@
 
 use thruway_nf_abi::{SlotHead, flag};
 
-use crate::storage::{Place, Span, Storage};
+use crate::storage::{Location, Span, Storage};
 
 /// What the Master tells a Worker of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Mark {
+pub struct SlotTag {
     /// Input of the element that it came in by.
     pub input: u8,
     /// Which way of a connection.
@@ -18,25 +18,25 @@ pub struct Mark {
     pub flags: u8,
 }
 
-impl Mark {
+impl SlotTag {
     /// Input 0, no session.
-    pub const NONE: Mark = Mark::of(0, 0, SlotHead::NO_SESSION);
+    pub const NONE: SlotTag = SlotTag::of(0, 0, SlotHead::NO_SESSION);
 
     /// Of a packet of a session that the function knows, or of none.
-    pub const fn of(input: u8, direction: u8, fcb: u32) -> Mark {
-        Mark { input, direction, fcb, flags: 0 }
+    pub const fn of(input: u8, direction: u8, fcb: u32) -> SlotTag {
+        SlotTag { input, direction, fcb, flags: 0 }
     }
 
     /// The same, of a session that is new to the function.
-    pub const fn new_session(self) -> Mark {
-        Mark { flags: self.flags | flag::NEW, ..self }
+    pub const fn new_session(self) -> SlotTag {
+        SlotTag { flags: self.flags | flag::NEW, ..self }
     }
 
     /// The same, of a packet whose bytes the Master has itself: the Worker is asked to say whether
     /// it has changed them.
     #[inline]
-    pub const fn keeping(self) -> Mark {
-        Mark { flags: self.flags | flag::KEPT, ..self }
+    pub const fn keeping(self) -> SlotTag {
+        SlotTag { flags: self.flags | flag::KEPT, ..self }
     }
 
     /// Whether its session is new to the function.
@@ -62,7 +62,7 @@ pub enum Origin {
 /// A packet that a Worker gave. Its fields are checked copies.
 pub struct Token<'a, S: Storage> {
     pub(crate) storage: &'a S,
-    pub(crate) place: Place,
+    pub(crate) location: Location,
     pub(crate) start: u32,
     pub(crate) len: u32,
     /// Where it came from.
@@ -91,9 +91,9 @@ impl<S: Storage> Token<'_, S> {
     /// The group's frame that holds it, when tokens are descriptors.
     #[inline]
     pub fn frame(&self) -> Option<u32> {
-        match self.place {
-            Place::Frame(frame) => Some(frame),
-            Place::Slot(..) => None,
+        match self.location {
+            Location::Frame(frame) => Some(frame),
+            Location::Slot(..) => None,
         }
     }
 
@@ -108,7 +108,7 @@ impl<S: Storage> Token<'_, S> {
     pub fn copy_from(&self, skipped: u32, bytes: &mut [u8]) {
         let skipped = skipped.min(self.len);
         let len = bytes.len().min((self.len - skipped) as usize);
-        self.storage.copy_out(self.place, self.start + skipped, &mut bytes[..len]);
+        self.storage.copy_out(self.location, self.start + skipped, &mut bytes[..len]);
     }
 }
 

@@ -8,7 +8,7 @@ mod sides;
 use thruway_nf_abi::{LinkLayout, Ring, SlotHead, Token, Word, flag};
 use thruway_sync::atomic::Ordering;
 
-use crate::storage::{Place, Storage};
+use crate::storage::{Location, Storage};
 
 pub use current::{Aside, Current};
 pub use sides::{NoRoom, Outgoing};
@@ -126,7 +126,7 @@ impl<S: Storage> Worker<S> {
             Token::Inline => self.storage.prefetch_take(slot),
             Token::Descriptor => {
                 let frame = self.storage.head(Ring::Primary, slot).frame;
-                self.storage.prefetch(Place::Frame(frame));
+                self.storage.prefetch(Location::Frame(frame));
             }
         }
     }
@@ -138,10 +138,10 @@ impl<S: Storage> Worker<S> {
         if nth >= self.limit.wrapping_sub(self.consumed) {
             return &[];
         }
-        let place = primary_place(&self.storage, self.slot(nth), head);
+        let location = primary_location(&self.storage, self.slot(nth), head);
         // JUSTIFICATION: functions look at packets in place: that is what the exchange is for.
         // SAFETY: as in `frame_mut`.
-        unsafe { self.storage.frame_mut(place) }
+        unsafe { self.storage.frame_mut(location) }
     }
 
     /// The same, to be changed: the packet is no longer as the Master put it, which `head` and the
@@ -158,11 +158,11 @@ impl<S: Storage> Worker<S> {
             shown.flags &= !flag::KEPT;
             self.storage.set_head(Ring::Primary, slot, shown);
         }
-        let place = primary_place(&self.storage, slot, head);
+        let location = primary_location(&self.storage, slot, head);
         // JUSTIFICATION: functions change packets in place: that is what the exchange is for.
         // SAFETY: W.cons <= slot < M.prod, so the slot and its frame are this Worker's (`new`
         // promises that there is one); `&mut self` excludes a second reference.
-        unsafe { self.storage.frame_mut(place) }
+        unsafe { self.storage.frame_mut(location) }
     }
 
     /// The first waiting token, open: to be read and changed in place, with packets emitted beside
@@ -174,11 +174,11 @@ impl<S: Storage> Worker<S> {
         }
         let slot = self.slot(0);
         let head = self.storage.head(Ring::Primary, slot);
-        let place = primary_place(&self.storage, slot, &head);
+        let location = primary_location(&self.storage, slot, &head);
         // JUSTIFICATION: as in `frame_mut`.
         // SAFETY: as in `frame_mut`: W.cons = slot < M.prod; `Current` borrows the Worker mutably,
         // so there is no second reference.
-        let frame = unsafe { self.storage.frame_mut(place) };
+        let frame = unsafe { self.storage.frame_mut(location) };
         let aside = Aside {
             storage: &self.storage,
             rings: &mut self.side,
@@ -263,9 +263,9 @@ impl<S: Storage> Worker<S> {
 
 /// Where a primary slot's bytes are, as its head says.
 #[inline]
-fn primary_place<S: Storage>(storage: &S, slot: u32, head: &SlotHead) -> Place {
+fn primary_location<S: Storage>(storage: &S, slot: u32, head: &SlotHead) -> Location {
     match storage.layout().shape.token {
-        Token::Inline => Place::Slot(Ring::Primary, slot),
-        Token::Descriptor => Place::Frame(head.frame),
+        Token::Inline => Location::Slot(Ring::Primary, slot),
+        Token::Descriptor => Location::Frame(head.frame),
     }
 }

@@ -2,7 +2,7 @@
 #![cfg(not(any(loom, miri)))]
 
 use thruway_exchange::{
-    Arena, Control, Doorbell, LinkError, Mapped, Mark, Master, Outgoing, Tuning, Worker,
+    Arena, Control, Doorbell, LinkError, Mapped, Master, Outgoing, SlotTag, Tuning, Worker,
 };
 use thruway_nf_abi::{LinkShape, flag};
 use thruway_region::Pages;
@@ -17,10 +17,10 @@ fn round(
 ) -> u32 {
     let mut taken = [0; 64];
     for nth in 0..64u8 {
-        master.put(Mark::NONE, &[nth; 60]).expect("room");
+        master.put(SlotTag::NONE, &[nth; 60]).expect("room");
     }
     arena.clear(3);
-    master.put(Mark::of(0, 0, 3).new_session(), &[1; 60]).expect("room");
+    master.put(SlotTag::of(0, 0, 3).new_session(), &[1; 60]).expect("room");
     master.put_released(3).expect("room");
     master.publish(bell, 0);
     for nth in 0..worker.waiting() {

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::event::{EventfdFlags, eventfd};
 use thruway_exchange::socket::{Socket, head};
 use thruway_exchange::{
-    AttachError, Attached, Control, Doorbell, GroupRegion, Mapped, Mark, Master, Pages, Span,
+    AttachError, Attached, Control, Doorbell, GroupRegion, Mapped, Master, Pages, SlotTag, Span,
     Tuning, attach, attach_by,
 };
 use thruway_nf_abi::message::{Hello, Kind, WaitMode, Wake, Welcome};
@@ -128,7 +128,7 @@ fn the_whole_handshake_with_everything() {
     let bell = Doorbell::new(control, None);
     let mut master = Master::new(link, 1, Tuning::DEFAULT);
     group.copy_in(7, 64, b"packet");
-    master.put_frame(Mark::NONE, 7, Span { start: 64, len: 6 }).unwrap();
+    master.put_frame(SlotTag::NONE, 7, Span { start: 64, len: 6 }).unwrap();
     master.publish(&bell, 0);
     assert!(master.rest());
     let link = &mut attached.links[1];

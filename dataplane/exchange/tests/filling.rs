@@ -1,7 +1,7 @@
 //! A batch that is put at once lies in the ring as if its packets had been put one by one.
 #![cfg(not(any(loom, miri)))]
 
-use thruway_exchange::{Control, Doorbell, Mapped, Mark, Master, Refusal, Tuning, Worker};
+use thruway_exchange::{Control, Doorbell, Mapped, Master, Refusal, SlotTag, Tuning, Worker};
 use thruway_nf_abi::LinkShape;
 use thruway_region::Pages;
 
@@ -20,7 +20,7 @@ fn ends() -> (Master<Mapped>, Worker<Mapped>) {
 }
 
 /// What the Worker finds, given back: what each head says, and the bytes.
-fn seen(master: &mut Master<Mapped>, worker: &mut Worker<Mapped>) -> Vec<(Mark, Vec<u8>)> {
+fn seen(master: &mut Master<Mapped>, worker: &mut Worker<Mapped>) -> Vec<(SlotTag, Vec<u8>)> {
     let bell = Doorbell::new(Control::create().expect("a control region"), None);
     master.publish(&bell, 0);
     let found = (0..worker.waiting())
@@ -29,7 +29,7 @@ fn seen(master: &mut Master<Mapped>, worker: &mut Worker<Mapped>) -> Vec<(Mark, 
             let at = usize::from(head.start)..usize::from(head.start + head.len);
             let bytes = worker.frame(0, &head)[at].to_vec();
             worker.advance(1);
-            let mark = Mark {
+            let mark = SlotTag {
                 input: head.input,
                 direction: head.direction,
                 fcb: head.fcb,
@@ -46,7 +46,7 @@ fn seen(master: &mut Master<Mapped>, worker: &mut Worker<Mapped>) -> Vec<(Mark, 
 #[test]
 fn a_batch_lies_as_its_packets_one_by_one() {
     let ((mut at_once, mut one), (mut one_by_one, mut other)) = (ends(), ends());
-    let mark = Mark::of(3, 1, 77).new_session();
+    let mark = SlotTag::of(3, 1, 77).new_session();
     // Five rounds of five go round a ring of eight.
     for round in 0..5u8 {
         let packets: Vec<Vec<u8>> =
@@ -73,13 +73,13 @@ fn the_first_that_does_not_go_ends_a_batch() {
     let (mut master, mut worker) = ends();
     let packets = [vec![1; 10], vec![2; LEN_MAX + 1], vec![3; LEN_MAX]];
     let mut rest = packets.iter();
-    let left = master.put_all(Mark::NONE, &mut rest, |_, _| {});
+    let left = master.put_all(SlotTag::NONE, &mut rest, |_, _| {});
     assert_eq!(left, Some((&packets[1], Refusal::TooLong)));
-    assert_eq!(master.put_all(Mark::NONE, &mut rest, |_, _| {}), None);
+    assert_eq!(master.put_all(SlotTag::NONE, &mut rest, |_, _| {}), None);
     assert_eq!((master.occupancy(), rest.next()), (2, None));
     let many = vec![vec![4; 60]; SLOTS as usize];
     let (mut rest, mut parked) = (many.iter(), 0);
-    let left = master.put_all(Mark::NONE, &mut rest, |_, _| parked += 1);
+    let left = master.put_all(SlotTag::NONE, &mut rest, |_, _| parked += 1);
     assert_eq!(left.map(|(_, why)| why), Some(Refusal::Full));
     assert_eq!((parked, rest.len(), master.room()), (SLOTS - 2, 1, 0));
     let lens: Vec<usize> =

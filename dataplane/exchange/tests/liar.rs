@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use thruway_exchange::model::{FEW, Model, Silent, lone_master};
-use thruway_exchange::{Mark, Master, Origin, PeerFault, Place, Storage};
+use thruway_exchange::{Location, Master, Origin, PeerFault, SlotTag, Storage};
 use thruway_nf_abi::{Ring, SlotHead, Word, flag};
 use thruway_sync::atomic::Ordering;
 
@@ -10,7 +10,7 @@ use thruway_sync::atomic::Ordering;
 fn master() -> (Master<Model>, Model) {
     let (mut master, model) = lone_master(2);
     for byte in 0..5 {
-        master.put(Mark::NONE, &[byte; 60]).expect("room");
+        master.put(SlotTag::NONE, &[byte; 60]).expect("room");
     }
     master.publish(&Silent::default(), 0);
     (master, model)
@@ -74,7 +74,7 @@ fn news_of_a_session_come_back_whatever_the_worker_says() {
     for (flags, len) in [(flag::DROPPED, 0), (flag::RELEASED | flag::NEW, 60), (0, 1)] {
         let (mut master, model) = master();
         assert_eq!(master.put_released(7), Ok(5));
-        master.put(Mark::of(1, 1, 7).new_session(), &[9; 60]).expect("room");
+        master.put(SlotTag::of(1, 1, 7).new_session(), &[9; 60]).expect("room");
         master.publish(&Silent::default(), 0);
         let head = model.head(Ring::Primary, 5);
         assert_eq!((head.flags, head.fcb, head.len), (flag::RELEASED, 7, 0));
@@ -188,7 +188,11 @@ fn write(model: &Model, scribble: &Scribble) {
         }
         Scribble::Bytes(ring, slot, at, byte) => {
             let at = u32::from(at) % FEW.frame_len();
-            model.copy_in(Place::Slot(Ring::ALL[usize::from(ring)], u32::from(slot)), at, &[byte]);
+            model.copy_in(
+                Location::Slot(Ring::ALL[usize::from(ring)], u32::from(slot)),
+                at,
+                &[byte],
+            );
         }
     }
 }
@@ -218,7 +222,7 @@ proptest! {
                 prop_assert_eq!(injected, Err(fault));
                 prop_assert_eq!(master.fault(), Some(fault));
             }
-            put += u32::from(master.put(Mark::NONE, &[7; 60]).is_ok());
+            put += u32::from(master.put(SlotTag::NONE, &[7; 60]).is_ok());
             master.publish(&bell, 0);
             prop_assert!(master.occupancy() <= FEW.slots);
         }

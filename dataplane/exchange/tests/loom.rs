@@ -10,7 +10,7 @@ use loom::sync::{Condvar, Mutex};
 use loom::thread;
 use thruway_exchange::model::Model;
 use thruway_exchange::{
-    Bed, Bell, Mark, Master, NoRoom, Origin, Outgoing, Token, Tuning, Worker, rest,
+    Bell, Master, NoRoom, Origin, Outgoing, SleepWord, SlotTag, Token, Tuning, Worker, rest,
 };
 use thruway_nf_abi::control::{RUNNING, WAITING};
 use thruway_nf_abi::{LinkShape, flag};
@@ -61,7 +61,7 @@ impl Bell for Futex {
     }
 }
 
-impl Bed for Futex {
+impl SleepWord for Futex {
     fn status(&self) -> &AtomicU32 {
         &self.word
     }
@@ -166,7 +166,7 @@ fn two_tokens_come_back(threshold: u32, and_then: fn(&mut Master<Model>, &Futex)
         let (worker_bed, worker_eventfd) = (bed.clone(), eventfd.clone());
         let thread = thread::spawn(move || work(worker, 2, &worker_bed, &worker_eventfd));
         for number in 0..2u8 {
-            master.put(Mark::NONE, &[number; 8]).expect("room");
+            master.put(SlotTag::NONE, &[number; 8]).expect("room");
             master.publish(&*bed, 0);
             and_then(&mut master, &bed);
         }
@@ -198,11 +198,11 @@ fn slots_are_used_again() {
         let (worker_bed, worker_eventfd) = (bed.clone(), eventfd.clone());
         let thread = thread::spawn(move || work(worker, 3, &worker_bed, &worker_eventfd));
         for number in 0..2u8 {
-            master.put(Mark::NONE, &[number; 8]).expect("room");
+            master.put(SlotTag::NONE, &[number; 8]).expect("room");
         }
         master.publish(&*bed, 0);
         take_back(&mut master, &eventfd, 0, 2);
-        master.put(Mark::NONE, &[2; 8]).expect("room");
+        master.put(SlotTag::NONE, &[2; 8]).expect("room");
         master.publish(&*bed, 0);
         take_back(&mut master, &eventfd, 2, 3);
         thread.join().expect("no panic");
@@ -214,7 +214,7 @@ fn auxiliary_and_injected_packets_are_whole_when_they_are_seen() {
     check(|| {
         let Link { mut master, mut worker } = link(1);
         let bell = Futex::new(RUNNING);
-        master.put(Mark::NONE, &[1; 8]).expect("room");
+        master.put(SlotTag::NONE, &[1; 8]).expect("room");
         master.publish(&bell, 0);
         let eventfd = Arc::new(Futex::new(0));
         let worker_eventfd = eventfd.clone();
@@ -278,7 +278,7 @@ fn auxiliary_slots_are_used_again() {
         let Link { mut master, mut worker } = link_of(&SMALL, 1);
         let bell = Futex::new(RUNNING);
         for number in 0..2u8 {
-            master.put(Mark::NONE, &[number; 8]).expect("room");
+            master.put(SlotTag::NONE, &[number; 8]).expect("room");
         }
         master.publish(&bell, 0);
         let thread = thread::spawn(move || {
@@ -362,10 +362,10 @@ fn two_masters_wake_one_worker() {
         });
         let other_bed = bed.clone();
         let other = thread::spawn(move || {
-            second.master.put(Mark::NONE, &[2; 8]).expect("room");
+            second.master.put(SlotTag::NONE, &[2; 8]).expect("room");
             second.master.publish(&*other_bed, 0);
         });
-        first.master.put(Mark::NONE, &[1; 8]).expect("room");
+        first.master.put(SlotTag::NONE, &[1; 8]).expect("room");
         first.master.publish(&*bed, 0);
         other.join().expect("no panic");
         thread.join().expect("no panic");
@@ -386,7 +386,7 @@ fn without_the_second_look_a_wake_up_is_lost() {
                 rest(&*worker_bed, None, || false);
             }
         });
-        master.put(Mark::NONE, &[1; 8]).expect("room");
+        master.put(SlotTag::NONE, &[1; 8]).expect("room");
         master.publish(&*bed, 0);
         thread.join().expect("no panic");
     });

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use proptest::prelude::*;
 use thruway_exchange::model::Model;
-use thruway_exchange::{Bell, Mark, Master, Origin, Outgoing, Refusal, Storage, Tuning, Worker};
+use thruway_exchange::{Bell, Master, Origin, Outgoing, Refusal, SlotTag, Storage, Tuning, Worker};
 use thruway_nf_abi::control::{RUNNING, WAITING};
 use thruway_nf_abi::{LinkShape, Token, flag};
 use thruway_sync::atomic::{AtomicU32, Ordering};
@@ -42,12 +42,12 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-struct Door {
+struct TestBell {
     status: AtomicU32,
     rings: AtomicU32,
 }
 
-impl Bell for Door {
+impl Bell for TestBell {
     fn status(&self) -> &AtomicU32 {
         &self.status
     }
@@ -75,7 +75,7 @@ struct Oracle {
 struct Pair {
     master: Master<Model>,
     worker: Worker<Model>,
-    door: Door,
+    bell: TestBell,
     oracle: Oracle,
     shape: LinkShape,
     next: u8,
@@ -90,7 +90,7 @@ impl Pair {
         Pair {
             master: Master::new(model, 3, Tuning::DEFAULT),
             worker,
-            door: Door { status: AtomicU32::new(RUNNING), rings: AtomicU32::new(0) },
+            bell: TestBell { status: AtomicU32::new(RUNNING), rings: AtomicU32::new(0) },
             oracle: Oracle::default(),
             shape,
             next: 0,
@@ -106,7 +106,7 @@ impl Pair {
         match *step {
             Step::Put(len) => self.put(len),
             Step::Publish => {
-                self.master.publish(&self.door, 0);
+                self.master.publish(&self.bell, 0);
                 let put = std::mem::take(&mut self.oracle.put);
                 self.oracle.published.extend(put);
             }
@@ -132,7 +132,7 @@ impl Pair {
         let bytes = self.bytes(len);
         let is_full = self.master.room() == 0;
         let is_long = len > self.shape.packet_len_max.next_multiple_of(8) as usize;
-        match self.master.put(Mark::of(1, 0, 9), &bytes) {
+        match self.master.put(SlotTag::of(1, 0, 9), &bytes) {
             Ok(_) => {
                 assert!(!is_full && !is_long);
                 self.oracle.put.push_back(bytes);
@@ -296,25 +296,25 @@ fn a_sleeping_worker_is_woken_above_the_threshold_or_by_age() {
     let mut pair = Pair::new(LinkShape { slots: 8, ..LinkShape::DEFAULT }, 1);
     pair.master.tuning.master_threshold = 2;
     pair.master.tuning.age_threshold = 100;
-    let rings = |pair: &Pair| pair.door.rings.load(Ordering::Relaxed);
+    let rings = |pair: &Pair| pair.bell.rings.load(Ordering::Relaxed);
     let put = |pair: &mut Pair, now| {
-        pair.master.put(Mark::NONE, &[0; 64]).expect("room");
-        pair.master.publish(&pair.door, now);
+        pair.master.put(SlotTag::NONE, &[0; 64]).expect("room");
+        pair.master.publish(&pair.bell, now);
     };
-    pair.door.status.store(WAITING, Ordering::Relaxed);
+    pair.bell.status.store(WAITING, Ordering::Relaxed);
     put(&mut pair, 1000);
     put(&mut pair, 1050);
-    pair.master.check_age(&pair.door, 1099);
+    pair.master.check_age(&pair.bell, 1099);
     assert_eq!(rings(&pair), 0);
-    pair.master.check_age(&pair.door, 1100);
+    pair.master.check_age(&pair.bell, 1100);
     assert_eq!(rings(&pair), 1, "the oldest has waited for 100");
-    pair.door.status.store(WAITING, Ordering::Relaxed);
+    pair.bell.status.store(WAITING, Ordering::Relaxed);
     put(&mut pair, 1101);
     assert_eq!(rings(&pair), 2, "three wait, more than two");
     put(&mut pair, 1102);
     assert_eq!(rings(&pair), 2, "it was signalled already");
-    pair.door.status.store(RUNNING, Ordering::Relaxed);
-    pair.master.check_age(&pair.door, 5000);
+    pair.bell.status.store(RUNNING, Ordering::Relaxed);
+    pair.master.check_age(&pair.bell, 5000);
     assert_eq!(rings(&pair), 2, "it runs");
 }
 
@@ -322,24 +322,24 @@ fn a_sleeping_worker_is_woken_above_the_threshold_or_by_age() {
 fn what_was_shown_is_looked_after_once() {
     let mut pair = Pair::new(LinkShape { slots: 8, ..LinkShape::DEFAULT }, 1);
     pair.master.tuning.master_threshold = 7;
-    let rings = |pair: &Pair| pair.door.rings.load(Ordering::Relaxed);
+    let rings = |pair: &Pair| pair.bell.rings.load(Ordering::Relaxed);
     let put = |pair: &mut Pair| {
-        pair.master.put(Mark::NONE, &[0; 64]).expect("room");
-        pair.master.publish(&pair.door, 0);
+        pair.master.put(SlotTag::NONE, &[0; 64]).expect("room");
+        pair.master.publish(&pair.bell, 0);
     };
-    pair.master.ensure_awake(&pair.door);
+    pair.master.ensure_awake(&pair.bell);
     assert!(!pair.master.may_sleep_through(), "nothing was shown");
-    pair.door.status.store(RUNNING, Ordering::Relaxed);
+    pair.bell.status.store(RUNNING, Ordering::Relaxed);
     put(&mut pair);
     assert!(pair.master.may_sleep_through());
-    pair.master.ensure_awake(&pair.door);
+    pair.master.ensure_awake(&pair.bell);
     assert_eq!((rings(&pair), pair.master.may_sleep_through()), (0, false), "it runs");
     // It looks at the ring once more before it sleeps, so it does not wait for these.
-    pair.door.status.store(WAITING, Ordering::Relaxed);
-    pair.master.ensure_awake(&pair.door);
+    pair.bell.status.store(WAITING, Ordering::Relaxed);
+    pair.master.ensure_awake(&pair.bell);
     assert_eq!(rings(&pair), 0);
     put(&mut pair);
-    pair.master.ensure_awake(&pair.door);
+    pair.master.ensure_awake(&pair.bell);
     assert_eq!((rings(&pair), pair.master.may_sleep_through()), (1, false), "it sleeps");
 }
 
@@ -348,8 +348,8 @@ fn what_is_unattended_waits_since_it_was_shown() {
     let mut pair = Pair::new(LinkShape { slots: 8, ..LinkShape::DEFAULT }, 1);
     pair.master.tuning.master_threshold = 7;
     let put = |pair: &mut Pair, now| {
-        pair.master.put(Mark::NONE, &[0; 64]).expect("room");
-        pair.master.publish(&pair.door, now);
+        pair.master.put(SlotTag::NONE, &[0; 64]).expect("room");
+        pair.master.publish(&pair.bell, now);
     };
     assert_eq!(pair.master.unattended_since(), None);
     // More than the ring has slots, so that these are used again.
@@ -362,7 +362,7 @@ fn what_is_unattended_waits_since_it_was_shown() {
         pair.worker.advance(1);
         pair.master.poll(now + 6, 8, |_| ()).expect("honest");
         assert_eq!(pair.master.unattended_since(), Some(now + 5));
-        pair.master.ensure_awake(&pair.door);
+        pair.master.ensure_awake(&pair.bell);
         assert_eq!(pair.master.unattended_since(), None);
         put(&mut pair, now + 10);
         assert_eq!(pair.master.unattended_since(), Some(now + 10));
@@ -379,9 +379,9 @@ fn what_is_unattended_waits_since_it_was_shown() {
 fn a_worker_that_goes_on_leaves_the_master_asleep() {
     let mut pair = Pair::new(LinkShape { slots: 8, ..LinkShape::DEFAULT }, 1);
     for _ in 0..4 {
-        pair.master.put(Mark::NONE, &[0; 64]).expect("room");
+        pair.master.put(SlotTag::NONE, &[0; 64]).expect("room");
     }
-    pair.master.publish(&pair.door, 0);
+    pair.master.publish(&pair.bell, 0);
     assert!(pair.master.rest());
     assert_eq!(pair.worker.waiting(), 4);
     pair.worker.advance(2);

@@ -2,8 +2,8 @@
 
 use std::process::Command;
 
-use thruway_exchange::Mark;
-use thruway_nf::trial::{Given, Setup, Trial, TrialError, Way};
+use thruway_exchange::SlotTag;
+use thruway_nf::trial::{Arrival, Given, Setup, Trial, TrialError};
 
 fn start(outputs: u32, program: &str, args: &[&str]) -> Result<Trial, TrialError> {
     Setup { outputs, inputs: 3, ..Setup::DEFAULT }.program(Command::new(program).args(args))
@@ -34,12 +34,12 @@ fn to_port(protocol: u8, port: u16) -> Vec<u8> {
     ipv4(protocol, 0, &[], &[&[0x12, 0x34, high, low][..], &[0; 30]].concat())
 }
 
-fn verdicts(given: &[Given]) -> Vec<(Way, u32)> {
-    given.iter().map(|given| (given.way, given.output)).collect()
+fn verdicts(given: &[Given]) -> Vec<(Arrival, u32)> {
+    given.iter().map(|given| (given.arrival, given.output)).collect()
 }
 
-const PASSED: (Way, u32) = (Way::Returned, 0);
-const DROPPED: (Way, u32) = (Way::Dropped, 0);
+const PASSED: (Arrival, u32) = (Arrival::Returned, 0);
+const DROPPED: (Arrival, u32) = (Arrival::Dropped, 0);
 
 #[test]
 fn firewall() {
@@ -64,9 +64,9 @@ fn firewall() {
     let given = trial.exchange(&packets).unwrap();
     let expected = [DROPPED, PASSED, DROPPED, PASSED, PASSED, DROPPED];
     assert_eq!(verdicts(&given)[..6], expected);
-    assert!(verdicts(&given)[6..].iter().all(|way| *way == PASSED));
+    assert!(verdicts(&given)[6..].iter().all(|arrival| *arrival == PASSED));
     for (given, packet) in given.iter().zip(&packets) {
-        assert!(given.way == Way::Dropped || given.bytes == *packet);
+        assert!(given.arrival == Arrival::Dropped || given.bytes == *packet);
     }
     assert_eq!(trial.counter("dropped"), Some(3));
     trial.finish().unwrap();
@@ -77,14 +77,14 @@ fn firewall() {
 /// Two sessions, one of which begins again under its number; what a flowcount then tells.
 fn counts_of_sessions(mut trial: Trial) {
     let packet: &[u8] = &[7; 60];
-    let mark = |direction, fcb| Mark::of(0, direction, fcb);
+    let mark = |direction, fcb| SlotTag::of(0, direction, fcb);
     trial.put(mark(0, 4).new_session(), packet).unwrap();
     trial.put(mark(1, 4), packet).unwrap();
     trial.put(mark(0, 5).new_session(), packet).unwrap();
-    trial.put(Mark::NONE, packet).unwrap();
+    trial.put(SlotTag::NONE, packet).unwrap();
     trial.put_released(4).unwrap();
     let given = trial.exchange(&[]).unwrap();
-    assert_eq!(given.iter().filter(|given| given.way == Way::Returned).count(), 4);
+    assert_eq!(given.iter().filter(|given| given.arrival == Arrival::Returned).count(), 4);
     let scratch = trial.arena().unwrap().session(4).unwrap().to_vec();
     assert_eq!(scratch[..16], [1_u64, 1].map(u64::to_le_bytes).concat());
     assert_eq!(scratch[16..], [60_u64, 60].map(u64::to_le_bytes).concat());
@@ -117,7 +117,7 @@ fn arp_responder() {
     let packets = [request(9, 1), request(8, 1), request(9, 2), vec![1; 41]];
     let packets: Vec<&[u8]> = packets.iter().map(Vec::as_slice).collect();
     let given = trial.exchange(&packets).unwrap();
-    assert_eq!(verdicts(&given), [DROPPED, (Way::Emitted, 1), PASSED, PASSED, PASSED]);
+    assert_eq!(verdicts(&given), [DROPPED, (Arrival::Emitted, 1), PASSED, PASSED, PASSED]);
     let reply = &given[1].bytes;
     let own = [2, 0, 0, 0, 0, 9];
     assert_eq!((&reply[..6], &reply[6..12]), (&[6; 6][..], &own[..]));
@@ -138,18 +138,18 @@ fn bridge_learns_and_floods() {
         frame.resize(60, 0);
         frame
     };
-    let mark = |input| Mark { input, ..Mark::NONE };
+    let mark = |input| SlotTag { input, ..SlotTag::NONE };
     let mut sent = |input: u8, frame: &[u8]| {
         verdicts(&trial.exchange_marked(&[(mark(input), frame)]).unwrap())
     };
     // Unknown: out of the two others. Then learnt.
-    assert_eq!(sent(0, &frame(4, 2)), [(Way::Returned, 1), (Way::Emitted, 2)]);
+    assert_eq!(sent(0, &frame(4, 2)), [(Arrival::Returned, 1), (Arrival::Emitted, 2)]);
     assert_eq!(sent(1, &frame(2, 4)), [PASSED]);
-    assert_eq!(sent(0, &frame(4, 2)), [(Way::Returned, 1)]);
+    assert_eq!(sent(0, &frame(4, 2)), [(Arrival::Returned, 1)]);
     // At its own input: it has it already. To all: always flooded. It moved: learnt anew.
     assert_eq!(sent(1, &frame(4, 8)), [DROPPED]);
-    assert_eq!(sent(2, &frame(0xff, 2)), [PASSED, (Way::Emitted, 1)]);
-    assert_eq!(sent(1, &frame(2, 4)), [(Way::Returned, 2)]);
+    assert_eq!(sent(2, &frame(0xff, 2)), [PASSED, (Arrival::Emitted, 1)]);
+    assert_eq!(sent(1, &frame(2, 4)), [(Arrival::Returned, 2)]);
     assert_eq!(sent(1, &[1; 11]), [DROPPED]);
     assert_eq!(trial.counter("flooded"), Some(2));
     trial.finish().unwrap();
@@ -159,7 +159,7 @@ fn bridge_learns_and_floods() {
 fn reassemble(fragments: &[Given], mtu: usize) -> (u16, Vec<u8>) {
     let (mut data, mut first_field) = (Vec::new(), 0);
     for (nth, fragment) in fragments.iter().enumerate() {
-        assert_eq!((fragment.way, fragment.output), (Way::Emitted, 0));
+        assert_eq!((fragment.arrival, fragment.output), (Arrival::Emitted, 0));
         let (link, ip) = fragment.bytes.split_at(14);
         assert_eq!(link, [&[2; 6][..], &[4; 6], &[8, 0]].concat());
         assert!(ip.len() <= mtu);
@@ -243,7 +243,7 @@ fn keep_alive() {
 fn matcher() {
     let mut trial = example!("matcher", 2, &["20000", "attack"]);
     let given = trial.exchange(&[b"an attack", b"no attac", &[0; 1500], b"attackattack"]).unwrap();
-    assert_eq!(verdicts(&given), [(Way::Returned, 1), PASSED, PASSED, (Way::Returned, 1)]);
+    assert_eq!(verdicts(&given), [(Arrival::Returned, 1), PASSED, PASSED, (Arrival::Returned, 1)]);
     assert_eq!(trial.counter("matched"), Some(2));
     assert!(trial.counter("automaton-bytes") > Some(1 << 20));
     trial.finish().unwrap();
@@ -252,12 +252,12 @@ fn matcher() {
 #[test]
 fn word_replacer() {
     let mut trial = example!("word_replacer", 1, &["attack", "greeting"]);
-    let mark = Mark::of(0, 0, 3);
+    let mark = SlotTag::of(0, 0, 3);
     let shown = trial.show(mark, &[b"an att", b"ack, atta", b"", b"attack"], false).unwrap();
     assert_eq!((&shown.bytes[..], shown.held), (&b"an greeting, attagreeting"[..], 0));
     // Connections and directions are apart.
     assert_eq!(trial.show(mark, &[b"att"], false).unwrap().held, 3);
-    assert_eq!(trial.show(Mark::of(0, 1, 3), &[b"ack"], true).unwrap().bytes, b"ack");
+    assert_eq!(trial.show(SlotTag::of(0, 1, 3), &[b"ack"], true).unwrap().bytes, b"ack");
     assert_eq!(trial.show(mark, &[b"ac"], true).unwrap().bytes, b"attac");
     trial.finish().unwrap();
     assert!(start(1, env!("CARGO_BIN_EXE_word_replacer"), &[]).is_err());
@@ -269,7 +269,7 @@ fn payload_counter() {
     for (direction, session, pieces) in
         [(0, 1, &[&b"one"[..], b"two"][..]), (1, 1, &[b"three"]), (0, 2, &[b"", b"four"])]
     {
-        let shown = trial.show(Mark::of(0, direction, session), pieces, false).unwrap();
+        let shown = trial.show(SlotTag::of(0, direction, session), pieces, false).unwrap();
         assert_eq!(shown.bytes, pieces.concat());
     }
     let told = ["bytes-out", "bytes-back", "bytes-most"].map(|name| trial.counter(name));

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use thruway_exchange::{Mark, Master, Tuning};
+use thruway_exchange::{Master, SlotTag, Tuning};
 use thruway_nf_abi::message::Kind;
 use thruway_nf_abi::stream_need;
 use thruway_nf_host::{CallError, Function, FunctionSpec, Program, State};
@@ -23,7 +23,7 @@ fn stream_goes_through(program: &str, args: &[&str], stream: u32) {
     let function = Function::start(spec).unwrap_or_else(|error| panic!("{error}"));
     let end = function.take_link(0).expect("a link");
     let mut master = Master::new(end.link, outputs, Tuning::DEFAULT);
-    master.put(Mark::NONE, &[9; 100]).expect("room");
+    master.put(SlotTag::NONE, &[9; 100]).expect("room");
     master.publish(&end.doorbell, 0);
     let begin = Instant::now();
     let mut bytes = [0; 100];

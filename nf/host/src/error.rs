@@ -93,7 +93,7 @@ pub enum HostError {
         why: String,
     },
     /// The function's process ended by itself.
-    #[error("the function {exit}{}{}", before_hello(*silent), said(output))]
+    #[error("the function {exit}{}{}", before_hello(*silent), last_output(output))]
     Exited {
         /// How it ended.
         exit: Exit,
@@ -106,7 +106,7 @@ pub enum HostError {
     #[error(
         "the function did not attach within {deadline:?}: a function's program calls the library's \
          run() at its start; a slow one needs a longer ATTACH_TIMEOUT{}",
-        said(output)
+        last_output(output)
     )]
     NeverAttached {
         /// How long it had.
@@ -115,7 +115,7 @@ pub enum HostError {
         output: String,
     },
     /// The function broke the protocol of the control socket.
-    #[error("the function violated the control protocol: {why}{}", said(output))]
+    #[error("the function violated the control protocol: {why}{}", last_output(output))]
     Protocol {
         /// What it did.
         why: String,
@@ -190,7 +190,7 @@ fn before_hello(silent: bool) -> String {
 }
 
 /// The end of a function's output, as the end of an error's sentence.
-fn said(output: &str) -> String {
+fn last_output(output: &str) -> String {
     let output = output.trim();
     if output.is_empty() { String::new() } else { format!("; it said: {output}") }
 }

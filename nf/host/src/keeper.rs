@@ -51,7 +51,7 @@ pub(crate) enum Command {
 pub(crate) fn spawn(
     spec: FunctionSpec,
     shared: Arc<Shared>,
-    tell: SyncSender<Result<(), HostError>>,
+    reply_to: SyncSender<Result<(), HostError>>,
 ) -> Result<JoinHandle<()>, HostError> {
     let bell = shared.clone();
     let spawner = Spawner::new(spec.order.clone(), move || bell.ring())?;
@@ -65,7 +65,7 @@ pub(crate) fn spawn(
         let keeper = Keeper {
             spec,
             shared,
-            tell: Some(tell),
+            reply_to: Some(reply_to),
             clock,
             life,
             events: VecDeque::new(),
@@ -96,7 +96,7 @@ pub(crate) fn spawn(
 struct Keeper {
     spec: FunctionSpec,
     shared: Arc<Shared>,
-    tell: Option<SyncSender<Result<(), HostError>>>,
+    reply_to: Option<SyncSender<Result<(), HostError>>>,
     clock: Instant,
     life: Life,
     /// What actions caused, to be taken in next.
@@ -137,7 +137,7 @@ struct Ready {
 impl Keeper {
     fn run(mut self, first: Action) {
         self.act(first);
-        self.settle();
+        self.process_events();
         while !self.life.state().is_final() {
             let ready = self.wait();
             self.round(&ready);
@@ -151,10 +151,10 @@ impl Keeper {
     /// Takes in one event and all that it causes.
     fn on(&mut self, event: Event) {
         self.events.push_back(event);
-        self.settle();
+        self.process_events();
     }
 
-    fn settle(&mut self) {
+    fn process_events(&mut self) {
         while let Some(event) = self.events.pop_front() {
             let (before, was_final) = (self.life.overdue(), self.life.state().is_final());
             let actions = self.life.on(self.now(), event);
@@ -166,11 +166,11 @@ impl Keeper {
             self.shared.change(|status| status.state = state);
             if state.is_final() {
                 // One that never attached is an error of the start.
-                if state == State::Failed && !was_final && self.tell.is_none() {
+                if state == State::Failed && !was_final && self.reply_to.is_none() {
                     let function = self.spec.label.as_str();
                     tracing::error!(function, "isolated function given up: no further restart");
                 }
-                self.tell_failure();
+                self.report_failure();
             }
         }
     }
@@ -246,7 +246,7 @@ impl Keeper {
         self.handshake = Handshake::default();
         self.has_output = true;
         match self.next_process() {
-            Ok((process, met)) => {
+            Ok((process, attached)) => {
                 let again = self.life.generation() > 1;
                 self.log_start(process.pid(), again);
                 self.shared.change(|status| {
@@ -255,14 +255,14 @@ impl Keeper {
                     status.restarts += u64::from(again);
                 });
                 self.process = Some(process);
-                if let Some((hello, wiring)) = met {
+                if let Some((hello, wiring)) = attached {
                     self.handshake = Handshake::AwaitsReady;
                     self.greet(&hello, Some(wiring));
                 }
             }
             Err(error) => {
                 let (function, reason) = (self.spec.label.as_str(), error.to_string());
-                if self.tell.is_none() {
+                if self.reply_to.is_none() {
                     tracing::error!(function, reason, "isolated function cannot be started");
                 }
                 self.shared.change(|status| status.last_end = Some(reason));
@@ -309,7 +309,7 @@ impl Keeper {
                 tracing::debug!(function, pid, "isolated function stopped");
             }
             // Whoever starts it reports that.
-            _ if self.tell.is_some() => {}
+            _ if self.reply_to.is_some() => {}
             _ => tracing::error!(function, pid, reason, "isolated function ended"),
         }
     }
@@ -329,16 +329,16 @@ impl Keeper {
         if let Some(remains) = self.remains.take() {
             self.spawner.release(remains);
         }
-        if let Some(tell) = self.tell.take() {
+        if let Some(reply_to) = self.reply_to.take() {
             // Nobody may be waiting any more.
-            let _ = tell.try_send(Ok(()));
+            let _ = reply_to.try_send(Ok(()));
         }
     }
 
     /// The function is over; if it never attached, someone waits to know why.
-    fn tell_failure(&mut self) {
-        if let Some(tell) = self.tell.take() {
-            let _ = tell.try_send(Err(self.cause.take().unwrap_or(HostError::Stopped)));
+    fn report_failure(&mut self) {
+        if let Some(reply_to) = self.reply_to.take() {
+            let _ = reply_to.try_send(Err(self.cause.take().unwrap_or(HostError::Stopped)));
         }
     }
 

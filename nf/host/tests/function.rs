@@ -5,7 +5,7 @@ mod peer;
 use peer::spec;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use thruway_exchange::{Mapped, Mark, Master, PeerFault, Tuning};
+use thruway_exchange::{Mapped, Master, PeerFault, SlotTag, Tuning};
 use thruway_nf_abi::VERSION;
 use thruway_nf_abi::message::Kind;
 use thruway_nf_host::{CallError, Exit, Function, FunctionSpec, HostError, HostLink, State};
@@ -47,7 +47,7 @@ impl Hand {
     }
 
     fn put(&mut self, packet: &[u8]) {
-        self.master.put(Mark::NONE, packet).unwrap();
+        self.master.put(SlotTag::NONE, packet).unwrap();
         self.master.publish(&self.host.doorbell, 0);
     }
 

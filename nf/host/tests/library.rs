@@ -2,7 +2,7 @@
 //! waiting.
 
 use std::time::{Duration, Instant};
-use thruway_exchange::{Mark, Master, Tuning};
+use thruway_exchange::{Master, SlotTag, Tuning};
 use thruway_nf::{Batch, Config, Verdict};
 use thruway_nf_abi::message::WaitMode;
 use thruway_nf_host::{Function, FunctionSpec, Program, State};
@@ -47,7 +47,7 @@ fn run(wait: WaitMode) {
     let end = Instant::now() + Duration::from_secs(20);
     while back < PACKETS {
         assert!(Instant::now() < end, "{put} put, {back} back; {:?}", function.status());
-        while put < PACKETS && master.put(Mark::NONE, &[put as u8; 60]).is_ok() {
+        while put < PACKETS && master.put(SlotTag::NONE, &[put as u8; 60]).is_ok() {
             put += 1;
         }
         master.publish(&host.doorbell, 0);

@@ -147,10 +147,10 @@ fn users_of_their_own_need_no_namespaces() {
     }
     child.stdin.take().unwrap().write_all(b"go\n").unwrap();
     let done = child.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&done.stdout).into_owned();
+    let last_output = String::from_utf8_lossy(&done.stdout).into_owned();
     let told = String::from_utf8_lossy(&done.stderr);
-    assert!(done.status.success(), "{said}{told}");
-    assert!(said.contains("1 passed") && !told.contains("SKIPPED"), "{said}{told}");
+    assert!(done.status.success(), "{last_output}{told}");
+    assert!(last_output.contains("1 passed") && !told.contains("SKIPPED"), "{last_output}{told}");
 }
 
 /// Where memory ends, the kernel takes functions first, and their dumps go to nobody.
@@ -173,20 +173,20 @@ fn the_shell_sees_only_itself() {
     // Shell built-ins only: it cannot start anything.
     let there = "for f in /bin/sh /lib64 /etc /home /tmp /proc /dev /usr/bin/ls; do \
                  [ -e $f ] && echo $f; done; echo $$ $PPID; echo /*";
-    let (_, said) = ends(&shell(there));
+    let (_, last_output) = ends(&shell(there));
     let canonical = fs::canonicalize("/bin/sh").unwrap();
     assert!(canonical.starts_with("/usr/bin"), "/bin is merged on this system");
     // Landlock lets no directory be listed.
-    assert_eq!(said, "/lib64\n1 0\n/*\n", "{said}");
+    assert_eq!(last_output, "/lib64\n1 0\n/*\n", "{last_output}");
 }
 
 #[test]
 fn it_cannot_start_programs_or_processes() {
-    let (exit, said) = ends(&shell("exec /bin/ls"));
-    assert_ne!(exit, Exit::Status(0), "{said}");
-    let (exit, said) = ends(&shell("(echo child)"));
-    assert_ne!(exit, Exit::Status(0), "{said}");
-    assert!(!said.contains("child"), "{said}");
+    let (exit, last_output) = ends(&shell("exec /bin/ls"));
+    assert_ne!(exit, Exit::Status(0), "{last_output}");
+    let (exit, last_output) = ends(&shell("(echo child)"));
+    assert_ne!(exit, Exit::Status(0), "{last_output}");
+    assert!(!last_output.contains("child"), "{last_output}");
 }
 
 #[test]
@@ -204,12 +204,12 @@ fn files_that_are_granted_can_be_read() {
     fs::write(&file, "granted").unwrap();
     let read = format!("read line < {0}; echo $line; echo more >> {0}", file.display());
     let mut order = shell(&read);
-    let (_, said) = ends(&order);
-    assert!(!said.contains("granted"), "{said}");
+    let (_, last_output) = ends(&order);
+    assert!(!last_output.contains("granted"), "{last_output}");
     for readable in [file.clone(), dir.path().into()] {
         order.program.readable = vec![readable];
-        let (exit, said) = ends(&order);
-        assert!(said.starts_with("granted\n"), "{said}");
+        let (exit, last_output) = ends(&order);
+        assert!(last_output.starts_with("granted\n"), "{last_output}");
         assert_ne!(exit, Exit::Status(0), "it wrote");
     }
     assert_eq!(fs::read_to_string(&file).unwrap(), "granted");
@@ -267,8 +267,8 @@ fn memory_is_limited() {
     let grow = "x=0123456789abcdef; while :; do x=$x$x; done";
     let mut order = shell(grow);
     order.limits = Limits { memory_bytes: 32 << 20, ..Limits::default() };
-    let (exit, said) = ends(&order);
-    assert_ne!(exit, Exit::Status(0), "{said}");
+    let (exit, last_output) = ends(&order);
+    assert_ne!(exit, Exit::Status(0), "{last_output}");
 }
 
 #[test]
@@ -362,9 +362,9 @@ fn without_namespaces_strict_isolation_is_an_error_and_relaxed_runs() {
         .env(INSIDE, "yes")
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&done.stdout);
-    println!("{said}{}", String::from_utf8_lossy(&done.stderr));
-    assert!(done.status.success() && said.contains("1 passed"));
+    let last_output = String::from_utf8_lossy(&done.stdout);
+    println!("{last_output}{}", String::from_utf8_lossy(&done.stderr));
+    assert!(done.status.success() && last_output.contains("1 passed"));
 }
 
 fn strict_without_namespaces() {

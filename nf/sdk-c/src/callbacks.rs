@@ -100,11 +100,11 @@ impl Function for CFunction {
     }
 
     fn new_session(&mut self, session: &mut Session<'_>) {
-        self.tell(self.callbacks.new_session, session);
+        self.notify(self.callbacks.new_session, session);
     }
 
     fn released_session(&mut self, session: &mut Session<'_>) {
-        self.tell(self.callbacks.released_session, session);
+        self.notify(self.callbacks.released_session, session);
     }
 
     fn timer(&mut self, cx: &mut Cx<'_>, timer: Timer) {
@@ -135,7 +135,7 @@ impl Function for CFunction {
 }
 
 impl CFunction {
-    fn tell(&self, callback: Option<OnSession>, session: &mut Session<'_>) {
+    fn notify(&self, callback: Option<OnSession>, session: &mut Session<'_>) {
         let Some(callback) = callback else { return };
         let number = session.number();
         let mut handle = Thruway::new(Phase::Session(session), self.welcome, None);

@@ -5,8 +5,8 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use tempfile::TempDir;
-use thruway_exchange::Mark;
-use thruway_nf::trial::{Given, Setup, Trial, Way};
+use thruway_exchange::SlotTag;
+use thruway_nf::trial::{Arrival, Given, Setup, Trial};
 use thruway_nf_abi::stream_need;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
@@ -47,36 +47,36 @@ fn compile(compiler: &[&str], source: impl AsRef<Path>) -> (TempDir, PathBuf) {
     (folder, program)
 }
 
-fn given(way: Way, output: u32, bytes: &[u8]) -> Given {
-    Given { way, output, bytes: bytes.to_vec() }
+fn given(arrival: Arrival, output: u32, bytes: &[u8]) -> Given {
+    Given { arrival, output, bytes: bytes.to_vec() }
 }
 
 fn returned(bytes: &[u8]) -> Given {
-    given(Way::Returned, 0, bytes)
+    given(Arrival::Returned, 0, bytes)
 }
 
 fn everything(mut trial: Trial) {
-    assert_eq!(trial.injected(1).unwrap(), [given(Way::Injected, 1, b"tick")]);
+    assert_eq!(trial.injected(1).unwrap(), [given(Arrival::Injected, 1, b"tick")]);
     let packets: &[&[u8]] =
         &[b"d", b"o", b"pp", b"lll", b"t..", b"x", b"e.aux", b"s0", b"b", b"n", b"q"];
     let expected = [
-        given(Way::Dropped, 0, b""),
-        given(Way::Returned, 1, b"o"),
+        given(Arrival::Dropped, 0, b""),
+        given(Arrival::Returned, 1, b"o"),
         returned(b"pushpp"),
         returned(b"ll"),
         returned(b"t."),
         // It asks for more than there is room for afterwards, which changes nothing.
         returned(b"xend"),
         returned(b"e.aux"),
-        given(Way::Emitted, 1, b"front .aux"),
-        given(Way::Emitted, 0, b"b"),
+        given(Arrival::Emitted, 1, b"front .aux"),
+        given(Arrival::Emitted, 0, b"b"),
         returned(b"s0"),
-        given(Way::Dropped, 0, b""),
-        given(Way::Dropped, 0, b""),
+        given(Arrival::Dropped, 0, b""),
+        given(Arrival::Dropped, 0, b""),
         returned(b"q"),
     ];
     assert_eq!(trial.exchange(packets).unwrap(), expected);
-    let mark = |fcb| Mark::of(2, 1, fcb);
+    let mark = |fcb| SlotTag::of(2, 1, fcb);
     let scratch: &[u8] = b"s.";
     let marked = [3, 3, 15, 16].map(|fcb| (mark(fcb), scratch));
     let counts = trial.exchange_marked(&marked).unwrap();
@@ -97,7 +97,7 @@ fn everything(mut trial: Trial) {
     trial.write("level", "6").unwrap();
     assert_eq!(trial.read("level !").unwrap(), "6!");
     assert!(trial.read("other").unwrap_err().to_string().contains("no handler 'other'"));
-    assert_eq!(trial.finish().unwrap(), [given(Way::Injected, 0, b"last")]);
+    assert_eq!(trial.finish().unwrap(), [given(Arrival::Injected, 0, b"last")]);
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn streams_in_c_and_in_cpp() {
         let (_folder, program) = compile(compiler, "nf/sdk-c/tests/stream.c");
         let mut trial = Setup::DEFAULT.program(&Command::new(program)).unwrap();
         assert_eq!(trial.hello().stream, stream_need::STREAM | 0x2f);
-        let mark = Mark::of(0, 1, 5);
+        let mark = SlotTag::of(0, 1, 5);
         let shown = trial.show(mark, &[b"Abacus", b"", b"ccc", b"x"], true).unwrap();
         assert_eq!((&shown.bytes[..], shown.is_closed), (&b"abbbusxend"[..], false));
         assert!(trial.show(mark, &[b"is!"], false).unwrap().is_closed);
@@ -146,8 +146,15 @@ fn the_firewall_in_c() {
     let mut trial = start(&["23", "445"]).unwrap();
     let packets = [frame(6, 23), frame(17, 445), frame(6, 24), frame(1, 23), vec![8]];
     let packets: Vec<&[u8]> = packets.iter().map(Vec::as_slice).collect();
-    let ways: Vec<Way> = trial.exchange(&packets).unwrap().iter().map(|given| given.way).collect();
-    let expected = [Way::Dropped, Way::Dropped, Way::Returned, Way::Returned, Way::Returned];
+    let ways: Vec<Arrival> =
+        trial.exchange(&packets).unwrap().iter().map(|given| given.arrival).collect();
+    let expected = [
+        Arrival::Dropped,
+        Arrival::Dropped,
+        Arrival::Returned,
+        Arrival::Returned,
+        Arrival::Returned,
+    ];
     assert_eq!(ways, expected);
     assert_eq!(trial.counter("dropped"), Some(2));
     trial.finish().unwrap();
@@ -160,9 +167,9 @@ fn flowcount_in_c_and_in_cpp() {
         let (_folder, program) = compile(compiler, "examples/functions/c/flowcount.c");
         let mut trial = Setup::DEFAULT.program(&Command::new(program)).unwrap();
         let packet: &[u8] = &[7; 60];
-        trial.put(Mark::of(0, 0, 4).new_session(), packet).unwrap();
-        trial.put(Mark::of(0, 1, 4), packet).unwrap();
-        trial.put(Mark::NONE, packet).unwrap();
+        trial.put(SlotTag::of(0, 0, 4).new_session(), packet).unwrap();
+        trial.put(SlotTag::of(0, 1, 4), packet).unwrap();
+        trial.put(SlotTag::NONE, packet).unwrap();
         trial.put_released(4).unwrap();
         assert_eq!(trial.exchange(&[]).unwrap().len(), 4);
         let expected = [("begun", 1), ("ended", 1), ("ended-packets", 2), ("ended-bytes", 120)];
@@ -186,7 +193,7 @@ fn the_programs_of_the_authors_page() {
         let (_folder, program) = compile(C, &source);
         let mut trial = Setup::DEFAULT.program(&Command::new(program)).unwrap();
         let given = trial.exchange(&[&[1; 1000], &[1; 1001]]).unwrap();
-        assert_eq!((given[0].way, given[1].way), (Way::Returned, Way::Dropped));
+        assert_eq!((given[0].arrival, given[1].arrival), (Arrival::Returned, Arrival::Dropped));
         assert_eq!(trial.counter("dropped"), Some(1));
         trial.finish().unwrap();
         count += 1;

@@ -7,7 +7,7 @@
 
 use std::time::Instant;
 
-use thruway_exchange::Mark;
+use thruway_exchange::SlotTag;
 use thruway_nf::trial::{Setup, TrialError};
 use thruway_nf::{Batch, Config, Verdict};
 use thruway_nf_abi::LinkShape;
@@ -59,7 +59,7 @@ fn pace(
     let mut nanoseconds = Vec::new();
     for _ in 0..TURNS {
         for _ in 0..SLOTS {
-            trial.put(Mark::NONE, &[1; 64])?;
+            trial.put(SlotTag::NONE, &[1; 64])?;
         }
         trial.publish();
         let mut back = 0;

@@ -7,7 +7,7 @@ use thruway_nf_abi::control::Figure;
 use thruway_nf_abi::{SlotHead, flag};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::cx::State;
+use crate::cx::FunctionState;
 use crate::room::Wait;
 use crate::timers::Timer;
 
@@ -40,7 +40,7 @@ pub enum NotSent {
 /// Packets that wait, in their order.
 pub struct Batch<'a> {
     pub(crate) worker: &'a mut Worker<Mapped>,
-    pub(crate) state: &'a mut State,
+    pub(crate) state: &'a mut FunctionState,
     pub(crate) left: u32,
     prefetch: u32,
     bell: MasterBell<'a>,
@@ -50,7 +50,7 @@ impl<'a> Batch<'a> {
     #[inline]
     pub(crate) fn new(
         (worker, bell): (&'a mut Worker<Mapped>, MasterBell<'a>),
-        state: &'a mut State,
+        state: &'a mut FunctionState,
         len: u32,
         prefetch: u32,
     ) -> Batch<'a> {
@@ -168,7 +168,7 @@ impl<'a> Batch<'a> {
 /// A packet in its slot.
 pub struct Packet<'a> {
     current: Current<'a, Mapped>,
-    state: &'a mut State,
+    state: &'a mut FunctionState,
     bell: MasterBell<'a>,
 }
 
@@ -428,7 +428,7 @@ impl Packet<'_> {
 /// Emits a packet beside an open one; waits for room where there will be some.
 fn emit(
     aside: &mut Aside<'_, Mapped>,
-    (state, bell): (&State, MasterBell<'_>),
+    (state, bell): (&FunctionState, MasterBell<'_>),
     to: Outgoing,
     parts: [&[u8]; 2],
 ) -> Result<(), NotSent> {

@@ -69,7 +69,7 @@ impl Counters {
 
     /// Tells the host what changed.
     #[inline]
-    pub fn tell(&mut self) {
+    pub fn announce(&mut self) {
         for (index, (counter, told)) in (0..).zip(&mut self.entries) {
             if counter.get() != *told {
                 *told = counter.get();

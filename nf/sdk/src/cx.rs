@@ -14,7 +14,7 @@ use crate::counters::{Counter, Counters};
 use crate::timers::{Timer, Timers, ns};
 
 /// What belongs to the function as a whole.
-pub(crate) struct State {
+pub(crate) struct FunctionState {
     pub welcome: Welcome,
     pub control: Control,
     pub clock: Clock,
@@ -25,7 +25,7 @@ pub(crate) struct State {
     pub no_output: Option<Counter>,
 }
 
-impl State {
+impl FunctionState {
     pub fn after(&mut self, duration: Duration) -> Timer {
         let at = self.clock.now_ns().saturating_add(ns(duration));
         self.timers.set(at, 0)
@@ -76,7 +76,7 @@ impl State {
 
 /// The function's surroundings, when it has no batch in hand.
 pub struct Cx<'a> {
-    pub(crate) state: &'a mut State,
+    pub(crate) state: &'a mut FunctionState,
     pub(crate) links: &'a mut [WorkerLink],
 }
 

@@ -7,7 +7,7 @@ use thruway_nf_abi::message::Welcome;
 
 use crate::batch::Batch;
 use crate::counters::Counter;
-use crate::cx::{Cx, State};
+use crate::cx::{Cx, FunctionState};
 use crate::sessions::Session;
 use crate::timers::Timer;
 
@@ -68,7 +68,7 @@ impl<F: FnMut(&mut Batch<'_>)> Function for F {
 
 /// What a function can ask for while it is made.
 pub struct Start<'a> {
-    pub(crate) state: &'a mut State,
+    pub(crate) state: &'a mut FunctionState,
     pub(crate) attached: &'a mut Attached,
     pub(crate) problem: Option<String>,
 }

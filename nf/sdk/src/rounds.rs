@@ -4,7 +4,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use thruway_exchange::socket::{Socket, SocketError};
-use thruway_exchange::{AttachError, Attached, Pillow, Rest, WorkerLink, attach, attach_by, rest};
+use thruway_exchange::{
+    AttachError, Attached, FutexWaiter, Rest, WorkerLink, attach, attach_by, rest,
+};
 use thruway_nf_abi::control::{DRAIN, Figure};
 use thruway_nf_abi::message::WaitMode;
 
@@ -12,7 +14,7 @@ use crate::batch::Batch;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::counters::Counters;
-use crate::cx::{Cx, State};
+use crate::cx::{Cx, FunctionState};
 use crate::function::{Function, Start};
 use crate::requests;
 use crate::sessions::{self, Front};
@@ -75,7 +77,7 @@ fn serve<F: Function>(
     mut attached: Attached,
     make: impl FnOnce(&mut Start<'_>) -> Result<F, String>,
 ) -> Result<(), RunError> {
-    let mut state = State {
+    let mut state = FunctionState {
         welcome: attached.welcome,
         control: attached.control.clone(),
         clock: Clock::default(),
@@ -95,7 +97,7 @@ fn serve<F: Function>(
     };
     attached.ready()?;
     state.arena = attached.arena;
-    let pillow = Pillow(attached.control);
+    let waiter = FutexWaiter(attached.control);
     let rounds = Rounds {
         batch_len_max: config.batch_len_max.max(1),
         prefetch: config.prefetch,
@@ -103,7 +105,7 @@ fn serve<F: Function>(
         state,
         function,
         socket: attached.socket,
-        pillow,
+        waiter,
         requests: 0,
         idle: Idle::default(),
     };
@@ -121,10 +123,10 @@ struct Rounds<F> {
     batch_len_max: u32,
     prefetch: u32,
     links: Vec<WorkerLink>,
-    state: State,
+    state: FunctionState,
     function: F,
     socket: Socket,
-    pillow: Pillow,
+    waiter: FutexWaiter,
     /// Requests that were answered, as the host counts them.
     requests: u32,
     idle: Idle,
@@ -180,7 +182,7 @@ impl<F: Function> Rounds<F> {
                 let Front { news, packets } = match self.state.arena {
                     Some(_) => {
                         let (worker, state) = (&mut link.worker, &mut self.state);
-                        sessions::tell(&mut self.function, worker, state, left)
+                        sessions::announce(&mut self.function, worker, state, left)
                     }
                     None => Front { news: 0, packets: left },
                 };
@@ -193,7 +195,7 @@ impl<F: Function> Rounds<F> {
                 }
             }
             // Before the packets: who has them back finds them counted.
-            self.state.counters.tell();
+            self.state.counters.announce();
             link.hand_back();
         }
         if has_worked {
@@ -217,7 +219,7 @@ impl<F: Function> Rounds<F> {
 
     /// Shows what was done outside of batches.
     fn publish(&mut self) {
-        self.state.counters.tell();
+        self.state.counters.announce();
         for link in &mut self.links {
             link.flush();
         }
@@ -228,7 +230,7 @@ impl<F: Function> Rounds<F> {
     fn requests(&mut self) -> Result<bool, SocketError> {
         self.state.clock.forget();
         let goes_on = requests::answer(&self.socket, &mut self.function)?;
-        self.state.counters.tell();
+        self.state.counters.announce();
         self.state.control.beat();
         Ok(goes_on)
     }
@@ -277,7 +279,7 @@ impl<F: Function> Rounds<F> {
             }
         }
         let (links, control, requests) = (&mut self.links, &self.state.control, self.requests);
-        let ended = rest(&self.pillow, Some(at_most), || {
+        let ended = rest(&self.waiter, Some(at_most), || {
             control.requests() != requests
                 || control.command() == DRAIN
                 || links.iter_mut().any(|link| link.worker.has_work())

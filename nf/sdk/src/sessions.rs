@@ -4,13 +4,13 @@ use thruway_exchange::{Mapped, Worker};
 use thruway_nf_abi::{SlotHead, flag};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::cx::State;
+use crate::cx::FunctionState;
 use crate::function::Function;
 
 /// A session that begins or has ended.
 pub struct Session<'a> {
     number: u32,
-    state: &'a mut State,
+    state: &'a mut FunctionState,
 }
 
 impl Session<'_> {
@@ -49,10 +49,10 @@ pub(crate) struct Front {
 
 /// Tells the function what there is to tell before the first of `left` (at least one) waiting slots
 /// that is a packet, and finds how many packets follow of which nothing is to be told.
-pub(crate) fn tell<F: Function>(
+pub(crate) fn announce<F: Function>(
     function: &mut F,
     worker: &mut Worker<Mapped>,
-    state: &mut State,
+    state: &mut FunctionState,
     left: u32,
 ) -> Front {
     let mut news = 0;

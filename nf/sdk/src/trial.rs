@@ -26,10 +26,10 @@ use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-pub use given::{Given, Way};
+pub use given::{Arrival, Given};
 use rustix::event::{EventfdFlags, eventfd};
 pub use streams::Shown;
-pub use thruway_exchange::Mark;
+pub use thruway_exchange::SlotTag;
 use thruway_exchange::socket::{Message, Socket, SocketError};
 use thruway_exchange::{
     Arena, Control, Doorbell, LinkError, Mapped, Master, PeerFault, Refusal, Token, Tuning, ring,
@@ -86,7 +86,7 @@ impl Setup {
     ) -> Result<Trial, TrialError> {
         let (host, function) = Socket::pair()?;
         let thread = std::thread::spawn(move || run_on(function, &config, make));
-        self.welcome(host, Who::Thread(Some(thread)))
+        self.welcome(host, Runner::Thread(Some(thread)))
     }
 
     /// Tries a program. Its standard input is taken; it is not put into a sandbox.
@@ -103,17 +103,17 @@ impl Setup {
         let child = shell.spawn().map_err(TrialError::Spawn)?;
         // Without its copy of the function's end this process sees when the function ends.
         drop(shell);
-        self.welcome(host, Who::Process(child))
+        self.welcome(host, Runner::Process(child))
     }
 
-    fn welcome(&self, socket: Socket, mut who: Who) -> Result<Trial, TrialError> {
+    fn welcome(&self, socket: Socket, mut runner: Runner) -> Result<Trial, TrialError> {
         match self.shake_hands(socket) {
             Ok((master, parts)) => {
-                Ok(Trial { master, parts, who, taken: Vec::new(), own: Own::default() })
+                Ok(Trial { master, parts, runner, taken: Vec::new(), own: Own::default() })
             }
             Err(error) => {
                 // What the function says of it matters more.
-                who.end()?;
+                runner.end()?;
                 Err(error)
             }
         }
@@ -210,28 +210,28 @@ pub enum TrialError {
     Ended(String),
 }
 
-enum Who {
+enum Runner {
     Thread(Option<JoinHandle<Result<(), RunError>>>),
     Process(Child),
 }
 
-impl Who {
+impl Runner {
     fn has_ended(&mut self) -> Result<bool, TrialError> {
         match self {
-            Who::Thread(thread) => Ok(thread.as_ref().is_none_or(JoinHandle::is_finished)),
-            Who::Process(child) => Ok(child.try_wait().map_err(TrialError::Spawn)?.is_some()),
+            Runner::Thread(thread) => Ok(thread.as_ref().is_none_or(JoinHandle::is_finished)),
+            Runner::Process(child) => Ok(child.try_wait().map_err(TrialError::Spawn)?.is_some()),
         }
     }
 
     /// Waits for its end, which was asked for.
     fn end(&mut self) -> Result<(), TrialError> {
         match self {
-            Who::Thread(thread) => match thread.take().map(JoinHandle::join) {
+            Runner::Thread(thread) => match thread.take().map(JoinHandle::join) {
                 Some(Ok(Err(error))) => Err(TrialError::Ended(error.to_string())),
                 Some(Err(_)) => Err(TrialError::Ended("it panicked".into())),
                 Some(Ok(Ok(()))) | None => Ok(()),
             },
-            Who::Process(child) => {
+            Runner::Process(child) => {
                 let begin = Instant::now();
                 loop {
                     match child.try_wait().map_err(TrialError::Spawn)? {
@@ -246,9 +246,9 @@ impl Who {
     }
 }
 
-impl Drop for Who {
+impl Drop for Runner {
     fn drop(&mut self) {
-        if let Who::Process(child) = self {
+        if let Runner::Process(child) = self {
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -270,7 +270,7 @@ struct Parts {
 pub struct Trial {
     master: Master<Mapped>,
     parts: Parts,
-    who: Who,
+    runner: Runner,
     taken: Vec<Given>,
     own: Own,
 }
@@ -295,7 +295,7 @@ impl Trial {
     ///
     /// # Errors
     /// When the ring is full or the packet is too long.
-    pub fn put(&mut self, mark: Mark, bytes: &[u8]) -> Result<(), TrialError> {
+    pub fn put(&mut self, mark: SlotTag, bytes: &[u8]) -> Result<(), TrialError> {
         // What a stream's function gives back has a head of its own, which is always read.
         let asked = if self.parts.hello.stream == 0 { mark.keeping() } else { mark };
         let slot = self.master.put(asked, bytes)?;
@@ -308,7 +308,7 @@ impl Trial {
         self.own.kept
     }
 
-    /// Puts the news that a session has ended; it comes back as [`Way::Dropped`].
+    /// Puts the news that a session has ended; it comes back as [`Arrival::Dropped`].
     ///
     /// # Errors
     /// When the ring is full.
@@ -345,7 +345,7 @@ impl Trial {
     /// # Errors
     /// [`TrialError`].
     pub fn exchange(&mut self, packets: &[&[u8]]) -> Result<Vec<Given>, TrialError> {
-        let marked: Vec<_> = packets.iter().map(|bytes| (Mark::NONE, *bytes)).collect();
+        let marked: Vec<_> = packets.iter().map(|bytes| (SlotTag::NONE, *bytes)).collect();
         self.exchange_marked(&marked)
     }
 
@@ -353,7 +353,10 @@ impl Trial {
     ///
     /// # Errors
     /// [`TrialError`].
-    pub fn exchange_marked(&mut self, packets: &[(Mark, &[u8])]) -> Result<Vec<Given>, TrialError> {
+    pub fn exchange_marked(
+        &mut self,
+        packets: &[(SlotTag, &[u8])],
+    ) -> Result<Vec<Given>, TrialError> {
         let mut all = Vec::new();
         let mut waiting = packets.iter().peekable();
         let begin = Instant::now();
@@ -381,15 +384,15 @@ impl Trial {
         let begin = Instant::now();
         while all.len() < count {
             let given = self.poll()?;
-            all.extend(given.into_iter().filter(|given| given.way == Way::Injected));
+            all.extend(given.into_iter().filter(|given| given.arrival == Arrival::Injected));
             self.pause(begin, "inject packets")?;
         }
         Ok(all)
     }
 
     fn pause(&mut self, begin: Instant, what: &'static str) -> Result<(), TrialError> {
-        if self.who.has_ended()? {
-            self.who.end()?;
+        if self.runner.has_ended()? {
+            self.runner.end()?;
             return Err(TrialError::Ended("too early".into()));
         }
         if begin.elapsed() > PATIENCE {
@@ -444,7 +447,7 @@ impl Trial {
     pub fn finish(mut self) -> Result<Vec<Given>, TrialError> {
         self.parts.control.set_command(DRAIN);
         ring(&self.parts.bell);
-        self.who.end()?;
+        self.runner.end()?;
         self.poll()
     }
 }

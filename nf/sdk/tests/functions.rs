@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use thruway_exchange::Mark;
-use thruway_nf::trial::{Given, Setup, Trial, TrialError, Way};
+use thruway_exchange::SlotTag;
+use thruway_nf::trial::{Arrival, Given, Setup, Trial, TrialError};
 use thruway_nf::{Batch, Config, Counter, Cx, Function, NotSent, Session, Timer, Verdict};
 use thruway_nf_abi::LinkShape;
 use thruway_nf_abi::control::Figure;
@@ -13,15 +13,15 @@ use thruway_nf_abi::message::WaitMode;
 const TWO: Setup = Setup { outputs: 2, ..Setup::DEFAULT };
 
 fn returned(output: u32, bytes: &[u8]) -> Given {
-    Given { way: Way::Returned, output, bytes: bytes.to_vec() }
+    Given { arrival: Arrival::Returned, output, bytes: bytes.to_vec() }
 }
 
 fn dropped() -> Given {
-    Given { way: Way::Dropped, output: 0, bytes: Vec::new() }
+    Given { arrival: Arrival::Dropped, output: 0, bytes: Vec::new() }
 }
 
 fn emitted(output: u32, bytes: &[u8]) -> Given {
-    Given { way: Way::Emitted, output, bytes: bytes.to_vec() }
+    Given { arrival: Arrival::Emitted, output, bytes: bytes.to_vec() }
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn whoever_may_have_changed_a_packet_says_so() {
         })
         .unwrap();
     let packets: Vec<[u8; 60]> = (0..10).map(|number| [number; 60]).collect();
-    let marked: Vec<_> = packets.iter().map(|packet| (Mark::of(0, 0, 1), &packet[..])).collect();
+    let marked: Vec<_> = packets.iter().map(|packet| (SlotTag::of(0, 0, 1), &packet[..])).collect();
     let given = trial.exchange_marked(&marked).unwrap();
     let changed = |number: u8| {
         let mut bytes = vec![number; 60];
@@ -215,14 +215,14 @@ fn scratch_is_of_a_session_and_outlives_its_packets() {
             })
         })
         .unwrap();
-    let mark = |fcb, direction| Mark::of(0, direction, fcb);
+    let mark = |fcb, direction| SlotTag::of(0, direction, fcb);
     let none: &[u8] = &[0; 60];
     let marked = [
         (mark(0, 0), none),
         (mark(3, 1), none),
         (mark(3, 1), none),
         (mark(4, 0), none),
-        (Mark::NONE, none),
+        (SlotTag::NONE, none),
         (mark(0, 0), none),
         (mark(3, 0), none),
     ];
@@ -235,11 +235,11 @@ fn scratch_is_of_a_session_and_outlives_its_packets() {
 }
 
 /// Notes what it is told, in order, in the packets that follow.
-struct Told {
+struct Events {
     text: Vec<u8>,
 }
 
-impl Function for Told {
+impl Function for Events {
     fn batch(&mut self, batch: &mut Batch<'_>) {
         batch.each(|packet| {
             let count = packet.scratch::<u64>().map_or(0, |count| {
@@ -271,9 +271,9 @@ impl Function for Told {
 fn sessions_begin_and_end_in_order_with_their_packets() {
     let config = Config { scratch_len: 8, batch_len_max: 5, ..Config::DEFAULT };
     let mut trial = Setup { sessions: 4, ..Setup::DEFAULT }
-        .thread(config, |_| Ok(Told { text: Vec::new() }))
+        .thread(config, |_| Ok(Events { text: Vec::new() }))
         .unwrap();
-    let session = |fcb| Mark::of(0, 0, fcb);
+    let session = |fcb| SlotTag::of(0, 0, fcb);
     let one: &[u8] = &[0; 60];
     for _ in 0..2 {
         trial.put(session(1).new_session(), one).unwrap();
@@ -281,14 +281,14 @@ fn sessions_begin_and_end_in_order_with_their_packets() {
         trial.put(session(2).new_session(), one).unwrap();
         trial.put_released(1).unwrap();
         trial.put_released(2).unwrap();
-        trial.put(Mark::NONE, one).unwrap();
+        trial.put(SlotTag::NONE, one).unwrap();
         trial.put(session(3), one).unwrap();
         // The host would use the numbers again only now, with scratch of zeros.
         let given = trial.exchange(&[]).unwrap();
-        let texts = given.iter().filter(|g| g.way == Way::Returned);
+        let texts = given.iter().filter(|g| g.arrival == Arrival::Returned);
         let texts: Vec<&[u8]> = texts.map(|given| &given.bytes[1..]).collect();
         assert_eq!(texts[..4], [&b"n1p1"[..], b"p2", b"n2p1", b"r12r21p0"]);
-        assert_eq!(given.iter().filter(|g| g.way == Way::Dropped).count(), 2);
+        assert_eq!(given.iter().filter(|g| g.arrival == Arrival::Dropped).count(), 2);
         for session in [1, 2] {
             trial.arena().unwrap().clear(session);
         }
@@ -324,7 +324,7 @@ fn full_side_rings_refuse_and_are_counted() {
     let mut all = vec![dropped()];
     all.extend((0..4).map(|n| emitted(0, &[n; 60])));
     assert_eq!(given[..5], all);
-    assert_eq!(given[5..].iter().filter(|g| g.way == Way::Injected).count(), 2);
+    assert_eq!(given[5..].iter().filter(|g| g.arrival == Arrival::Injected).count(), 2);
     assert_eq!(trial.control().figure(Figure::AuxFull), 2);
     assert_eq!(trial.control().figure(Figure::InjectionFull), 4);
     trial.finish().unwrap();

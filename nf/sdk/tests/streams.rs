@@ -1,8 +1,8 @@
 //! Functions of streams on trial: the host's side is a few lines here.
 
 use proptest::prelude::*;
-use thruway_exchange::Mark;
-use thruway_nf::trial::{Setup, Trial, Way};
+use thruway_exchange::SlotTag;
+use thruway_nf::trial::{Arrival, Setup, Trial};
 use thruway_nf::{Config, Needs, Next, StreamCursor, StreamFunction, Streams};
 use thruway_nf_abi::{StreamHead, stream_flag as flag};
 
@@ -63,9 +63,9 @@ fn answer(bytes: &[u8]) -> (StreamHead, Vec<u8>) {
     (head, content[..content.len() - usize::from(head.kept)].to_vec())
 }
 
-fn exchange(trial: &mut Trial, mark: Mark, bytes: &[u8]) -> (StreamHead, Vec<u8>) {
+fn exchange(trial: &mut Trial, mark: SlotTag, bytes: &[u8]) -> (StreamHead, Vec<u8>) {
     let given = trial.exchange_marked(&[(mark, bytes)]).unwrap();
-    assert_eq!((given.len(), given[0].way), (1, Way::Returned));
+    assert_eq!((given.len(), given[0].arrival), (1, Arrival::Returned));
     answer(&given[0].bytes)
 }
 
@@ -98,18 +98,18 @@ proptest! {
         let word = b"aab";
         let mut trial = start(word, with);
         let (mut sent, mut got) = (vec![Vec::new(); 4], vec![Vec::new(); 4]);
-        let mut bytes: Vec<(Mark, Vec<u8>)> = Vec::new();
+        let mut bytes: Vec<(SlotTag, Vec<u8>)> = Vec::new();
         for (direction, session, piece) in &pieces {
             sent[usize::from(*direction) + 2 * *session as usize].extend(piece);
-            bytes.push((Mark::of(0, *direction, *session), slot(piece, 0)));
+            bytes.push((SlotTag::of(0, *direction, *session), slot(piece, 0)));
         }
         for stream in 0..4 {
-            let mark = Mark::of(0, stream as u8 & 1, stream as u32 / 2);
+            let mark = SlotTag::of(0, stream as u8 & 1, stream as u32 / 2);
             bytes.push((mark, slot(b"", flag::LAST)));
         }
         // All at once: the function is not asked one by one.
         let each = bytes.iter().map(|(mark, bytes)| (*mark, &bytes[..]));
-        let all: Vec<(Mark, &[u8])> = each.collect();
+        let all: Vec<(SlotTag, &[u8])> = each.collect();
         for (given, (mark, _)) in trial.exchange_marked(&all).unwrap().iter().zip(&all) {
             let stream = usize::from(mark.direction) + 2 * mark.fcb as usize;
             got[stream].extend(answer(&given.bytes).1);
@@ -128,7 +128,7 @@ proptest! {
 #[test]
 fn what_is_held_back_goes_on_when_asked_and_only_once() {
     let mut trial = start(b"word", b"-");
-    let mark = Mark::of(0, 1, 2);
+    let mark = SlotTag::of(0, 1, 2);
     let (head, content) = exchange(&mut trial, mark, &slot(b"a wo", 0));
     assert_eq!((head.kept, &content[..], head.flags & flag::CHANGED), (2, &b"a "[..], 0));
     let (head, content) = exchange(&mut trial, mark, &slot(b"", flag::LATE));
@@ -150,7 +150,7 @@ fn what_is_held_back_goes_on_when_asked_and_only_once() {
 #[test]
 fn what_cannot_be_done_ends_the_connection() {
     let mut trial = start(b"x", &[b'y'; 1000]);
-    let mark = Mark::of(0, 0, 1);
+    let mark = SlotTag::of(0, 0, 1);
     assert_ne!(exchange(&mut trial, mark, &slot(b"xxx", 0)).0.flags & flag::CLOSE, 0);
     assert_ne!(exchange(&mut trial, mark, &slot(b"!", 0)).0.flags & flag::CLOSE, 0);
     assert_eq!(exchange(&mut trial, mark, &slot(b"abc", 0)).0.flags & flag::CLOSE, 0);

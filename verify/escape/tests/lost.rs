@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use thruway_exchange::{Mark, Master, PeerFault, Tuning};
+use thruway_exchange::{Master, PeerFault, SlotTag, Tuning};
 use thruway_hostile::storm::{OUTPUTS, spec};
 use thruway_nf_host::{Function, HostLink};
 use thruway_region::Region;
@@ -54,7 +54,7 @@ fn link(function: &Function) -> (HostLink, Master<thruway_exchange::Mapped>) {
 fn fault(link: &HostLink, master: &mut Master<thruway_exchange::Mapped>) -> Option<PeerFault> {
     let end = Instant::now() + SOON;
     loop {
-        let _ = master.put(Mark::NONE, &[1; 100]);
+        let _ = master.put(SlotTag::NONE, &[1; 100]);
         master.publish(&link.doorbell, 0);
         match master.poll(0, u32::MAX, |_| ()) {
             Ok(0) => assert!(Instant::now() < end, "it gives nothing back"),

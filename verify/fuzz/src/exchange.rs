@@ -2,7 +2,7 @@
 //! packet comes back, is dropped or reclaimed exactly once, and a fault is for good.
 
 use thruway_exchange::model::{FEW, Model, Silent, lone_master};
-use thruway_exchange::{Mark, Master, Origin, Place, Storage};
+use thruway_exchange::{Location, Master, Origin, SlotTag, Storage};
 use thruway_nf_abi::{Ring, SlotHead, Word};
 use thruway_sync::atomic::Ordering;
 
@@ -25,7 +25,7 @@ impl Exchange {
         match what % 8 {
             0 => {
                 let len = 1 + number as usize % FEW.packet_len_max as usize;
-                self.put += u32::from(self.master.put(Mark::NONE, &vec![byte; len]).is_ok());
+                self.put += u32::from(self.master.put(SlotTag::NONE, &vec![byte; len]).is_ok());
                 self.master.publish(&self.bell, u64::from(number));
             }
             // Near what would be right, and far from it.
@@ -40,7 +40,7 @@ impl Exchange {
             }
             4 => self.set_head(ring, at, [u64::from(number) << 32 | u64::from(number), 0]),
             5 => {
-                let place = Place::Slot(ring, u32::from(at));
+                let place = Location::Slot(ring, u32::from(at));
                 self.model.copy_in(place, number % FEW.frame_len(), &[byte]);
             }
             6 => self.poll(u64::from(number)),

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use thruway_exchange::{Attached, Mapped, Outgoing, Pillow, Storage as _, attach, rest};
+use thruway_exchange::{Attached, FutexWaiter, Mapped, Outgoing, Storage as _, attach, rest};
 use thruway_nf_abi::message::{Head, Hello, Kind, Wake};
 use thruway_nf_abi::{Word, flag};
 use thruway_sync::atomic::Ordering;
@@ -102,9 +102,9 @@ fn work(host: &mut Attached, how: Otherwise) {
         answer(host, b"well");
     }
     if how != Spins && waiting == 0 {
-        let pillow = Pillow(host.control.clone());
+        let waiter = FutexWaiter(host.control.clone());
         let link = &mut host.links[0];
-        rest(&pillow, Some(Duration::from_millis(50)), || link.worker.has_work());
+        rest(&waiter, Some(Duration::from_millis(50)), || link.worker.has_work());
     }
 }
 

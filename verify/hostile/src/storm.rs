@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
-use thruway_exchange::{Mapped, Mark, Master, Origin, PeerFault, Token, Tuning, WakeLine};
+use thruway_exchange::{Mapped, Master, Origin, PeerFault, SlotTag, Token, Tuning, WakeLine};
 use thruway_nf_abi::LinkShape;
 use thruway_nf_host::{Function, FunctionSpec, HostError, HostLink, Program};
 
@@ -271,7 +271,7 @@ impl Storm {
         let report = &mut self.report;
         report.pages_taken += u64::from(lane.lost_pages());
         for nth in 0..BURST {
-            if lane.master.put(Mark::NONE, &[nth as u8; 100]).is_ok() {
+            if lane.master.put(SlotTag::NONE, &[nth as u8; 100]).is_ok() {
                 report.put += 1;
                 report.steps += 1;
             }
@@ -322,7 +322,7 @@ impl Storm {
         let lane = &mut self.neighbour;
         for _ in 0..burst {
             packet(self.sent, &mut self.bytes);
-            if lane.master.put(Mark::NONE, &self.bytes).is_err() {
+            if lane.master.put(SlotTag::NONE, &self.bytes).is_err() {
                 break;
             }
             self.sent += 1;

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use thruway_exchange::{
-    Attached, Mapped, Outgoing, Pillow, Place, Storage, Worker, WorkerLink, attach, rest,
+    Attached, FutexWaiter, Location, Mapped, Outgoing, Storage, Worker, WorkerLink, attach, rest,
 };
 use thruway_nf_abi::message::{Head, Hello, Kind, Wake};
 use thruway_nf_abi::{Ring, SlotHead, Word, flag};
@@ -29,7 +29,7 @@ fn hello(name: &str) -> Hello {
 pub fn neighbour() -> Result<(), Box<dyn std::error::Error>> {
     let mut host = attach(&hello("neighbour"))?;
     host.ready()?;
-    let pillow = Pillow(host.control.clone());
+    let waiter = FutexWaiter(host.control.clone());
     loop {
         let link = &mut host.links[0];
         let waiting = link.worker.waiting();
@@ -42,7 +42,7 @@ pub fn neighbour() -> Result<(), Box<dyn std::error::Error>> {
         link.flush();
         host.control.beat();
         if waiting == 0 {
-            rest(&pillow, None, || link.worker.has_work());
+            rest(&waiter, None, || link.worker.has_work());
         }
     }
 }
@@ -244,6 +244,6 @@ pub(crate) fn near_misses(memory: &Mapped, dice: &mut Dice) {
         let mut head = memory.head(Ring::Primary, slot);
         head.output = dice.below(OUTPUTS + 1) as u8;
         memory.set_head(Ring::Primary, slot, head);
-        memory.copy_in(Place::Slot(Ring::Primary, slot), dice.below(500), &[dice.bits() as u8]);
+        memory.copy_in(Location::Slot(Ring::Primary, slot), dice.below(500), &[dice.bits() as u8]);
     }
 }

@@ -12,8 +12,8 @@ use thruway_port::af_xdp::{Receiver, ReceiverStatistics};
 use thruway_port::interface::{self, Interface, InterfaceState};
 use thruway_port::short_cut::ShortCuts;
 
-use super::told::{Lost, complain, say};
-use super::way::{Way, Wish};
+use super::losses::{Lost, complain, say};
+use super::mode::{PortMode, PortRequest};
 
 /// Longest head room and header that must fit a frame.
 const HEADROOM_MAX: usize = 128;
@@ -48,18 +48,18 @@ enum Socket {
 pub(super) struct DeviceIn {
     socket: Socket,
     /// What it is, and why.
-    way: String,
+    mode: String,
     /// How it was to be used.
-    wish: Wish,
+    request: PortRequest,
     options: PacketOptions,
     /// Whose it is of how many that share the interface.
-    seat: (usize, usize),
+    share: (usize, usize),
     /// What was counted as dropped so far.
-    told: Drops,
+    reported: Drops,
     /// What was told of the interface.
     state: InterfaceState,
     /// Packets that AF_XDP has no room for were told of.
-    told_too_long: bool,
+    reported_too_long: bool,
     /// Runs without a packet.
     idle: u32,
 }
@@ -69,15 +69,15 @@ impl DeviceIn {
     /// queues in turn, or a packet socket for each.
     pub(super) fn open(
         name: &str,
-        wish: &Wish,
+        request: &PortRequest,
         options: &PacketOptions,
         count: usize,
     ) -> Result<Vec<DeviceIn>, String> {
-        let way = wish.choose(name)?;
-        let mut text = way.to_string();
-        let sockets: Vec<Socket> = if let Way::Xdp(device) = way {
+        let mode = request.choose(name)?;
+        let mut text = mode.to_string();
+        let sockets: Vec<Socket> = if let PortMode::Xdp(device) = mode {
             // A wrong queue is wrong by any way.
-            let all = device.receivers(wish.queue, count).map_err(|error| error.to_string())?;
+            let all = device.receivers(request.queue, count).map_err(|error| error.to_string())?;
             let busy = all.iter().flatten().count();
             if count > 1 {
                 text += &match busy == count {
@@ -91,7 +91,7 @@ impl DeviceIn {
                 .collect()
         } else {
             let options =
-                &PacketOptions { whole: wish.large, exclusive: wish.exclusive, ..*options };
+                &PacketOptions { whole: request.large, exclusive: request.exclusive, ..*options };
             if count > 1 {
                 text += &format!(", a socket for each of {count} threads");
             }
@@ -100,18 +100,28 @@ impl DeviceIn {
             all.into_iter().map(|own| Socket::Packet(own.into())).collect()
         };
         let of = |(rank, socket)| {
-            let (way, wish, told) = (text.clone(), wish.clone(), Drops::default());
-            let seat = (rank, count);
-            let (state, told_too_long) = (InterfaceState::Up, false);
+            let (mode, request, reported) = (text.clone(), request.clone(), Drops::default());
+            let share = (rank, count);
+            let (state, reported_too_long) = (InterfaceState::Up, false);
             let options = *options;
-            DeviceIn { socket, way, wish, options, seat, told, state, told_too_long, idle: 0 }
+            DeviceIn {
+                socket,
+                mode,
+                request,
+                options,
+                share,
+                reported,
+                state,
+                reported_too_long,
+                idle: 0,
+            }
         };
         Ok(sockets.into_iter().enumerate().map(of).collect())
     }
 
     /// What it is, and why.
-    pub(super) fn way(&self) -> &str {
-        &self.way
+    pub(super) fn mode(&self) -> &str {
+        &self.mode
     }
 
     /// What is to be told of it besides, the first time that it is asked.
@@ -124,7 +134,7 @@ impl DeviceIn {
 
     /// Whether the host's stack sees none of its packets.
     pub(super) fn is_alone(&self) -> bool {
-        self.is_exclusive() || self.wish.exclusive
+        self.is_exclusive() || self.request.exclusive
     }
 
     /// The table of short cuts, and its number in it; why there is none, where it was asked for.
@@ -141,26 +151,26 @@ impl DeviceIn {
     }
 
     /// Tells the user by what way the interface is used, and what to know of it.
-    pub(super) fn tell(&self, cx: &mut Cx<'_>) {
+    pub(super) fn report(&self, cx: &mut Cx<'_>) {
         let name = &self.interface().name;
-        say(cx, name, self.way());
+        say(cx, name, self.mode());
         if let Some(warning) = self.warning() {
             say(cx, name, &warning);
         }
     }
 
     /// Whether it is what opening this interface so would give.
-    pub(super) fn suits(
+    pub(super) fn fits(
         &self,
         name: &str,
-        wish: &Wish,
+        request: &PortRequest,
         options: &PacketOptions,
-        seat: (usize, usize),
+        share: (usize, usize),
     ) -> bool {
         let heard = |options: &PacketOptions| (options.promiscuous, options.ignore_outgoing);
         self.interface().name == name
-            && self.wish == *wish
-            && self.seat == seat
+            && self.request == *request
+            && self.share == share
             && heard(&self.options) == heard(options)
     }
 
@@ -184,7 +194,7 @@ impl DeviceIn {
         let name = &self.interface().name;
         match (before, state) {
             // One of those that share it tells.
-            _ if self.seat.0 > 0 => {}
+            _ if self.share.0 > 0 => {}
             (InterfaceState::Down, InterfaceState::Up) => {
                 complain(cx, &format!("interface '{name}' is up again"))
             }
@@ -316,9 +326,9 @@ impl DeviceIn {
             }
         }
         let now = self.drops();
-        let before = std::mem::replace(&mut self.told, now);
-        if matches!(self.socket, Socket::Xdp(_)) && now.too_long > 0 && !self.told_too_long {
-            self.told_too_long = true;
+        let before = std::mem::replace(&mut self.reported, now);
+        if matches!(self.socket, Socket::Xdp(_)) && now.too_long > 0 && !self.reported_too_long {
+            self.reported_too_long = true;
             complain(cx, &format!("interface '{}': {TOO_LONG}", self.interface().name));
         }
         let news = |now: u64, before: u64| now.saturating_sub(before) as usize;

@@ -8,8 +8,8 @@ use thruway_port::af_packet::{OutFrame, PacketSender, SEND_BATCH};
 use thruway_port::af_xdp::{Device, Sender};
 use thruway_port::interface::{self, Interface};
 
-use super::handover::{Claimed, Handover, Ring};
-use super::way::{Way, Wish};
+use super::handoff::{Claimed, Handoff, Ring};
+use super::mode::{PortMode, PortRequest};
 
 /// What one go at sending came to; what is not dealt with stays in the batch.
 #[derive(Default)]
@@ -50,78 +50,83 @@ pub(super) struct Claim {
 pub(super) struct DeviceOut {
     socket: Socket,
     /// What it is, and why.
-    way: String,
+    mode: String,
     /// How it was to be used.
-    wish: Wish,
+    request: PortRequest,
     /// Only because all queues had senders when it was opened.
     is_makeshift: bool,
 }
 
 impl DeviceOut {
     /// Opens an interface by the way that is wished or works best.
-    pub(super) fn open(name: &str, wish: &Wish, claim: Claim) -> Result<DeviceOut, String> {
-        let way = wish.choose(name)?;
-        let text = way.to_string();
-        let Way::Xdp(device) = way else { return DeviceOut::packet(name, text, wish) };
-        device.check_queue(wish.queue).map_err(|error| error.to_string())?;
+    pub(super) fn open(
+        name: &str,
+        request: &PortRequest,
+        claim: Claim,
+    ) -> Result<DeviceOut, String> {
+        let mode = request.choose(name)?;
+        let text = mode.to_string();
+        let PortMode::Xdp(device) = mode else { return DeviceOut::packet(name, text, request) };
+        device.check_queue(request.queue).map_err(|error| error.to_string())?;
         if !claim.at_once {
-            let socket = Socket::Later(device, wish.queue);
-            return Ok(DeviceOut::new(socket, text, wish));
+            let socket = Socket::Later(device, request.queue);
+            return Ok(DeviceOut::new(socket, text, request));
         }
-        match device.sender(wish.queue) {
-            Ok(sender) => Ok(DeviceOut::xdp(sender, wish)),
+        match device.sender(request.queue) {
+            Ok(sender) => Ok(DeviceOut::xdp(sender, request)),
             Err(error) if claim.must => Err(error.to_string()),
-            Err(error) => DeviceOut::makeshift(name, error.to_string(), wish),
+            Err(error) => DeviceOut::makeshift(name, error.to_string(), request),
         }
     }
 
-    fn new(socket: Socket, way: String, wish: &Wish) -> DeviceOut {
-        DeviceOut { socket, way, wish: wish.clone(), is_makeshift: false }
+    fn new(socket: Socket, mode: String, request: &PortRequest) -> DeviceOut {
+        DeviceOut { socket, mode, request: request.clone(), is_makeshift: false }
     }
 
-    fn xdp(sender: Sender, wish: &Wish) -> DeviceOut {
-        let way = format!("{}, sends by queue {}", sender.device().describe(), sender.queue());
-        DeviceOut::new(Socket::Xdp(Box::new(sender)), way, wish)
+    fn xdp(sender: Sender, request: &PortRequest) -> DeviceOut {
+        let mode = format!("{}, sends by queue {}", sender.device().describe(), sender.queue());
+        DeviceOut::new(Socket::Xdp(Box::new(sender)), mode, request)
     }
 
-    fn packet(name: &str, way: String, wish: &Wish) -> Result<DeviceOut, String> {
+    fn packet(name: &str, mode: String, request: &PortRequest) -> Result<DeviceOut, String> {
         let sender = PacketSender::open(name, false).map_err(|error| error.to_string())?;
-        Ok(DeviceOut::new(Socket::Packet(sender), way, wish))
+        Ok(DeviceOut::new(Socket::Packet(sender), mode, request))
     }
 
     /// A packet socket where no queue was left.
-    fn makeshift(name: &str, why: String, wish: &Wish) -> Result<DeviceOut, String> {
-        let live = DeviceOut::packet(name, Way::Packet(why).to_string(), wish)?;
+    fn makeshift(name: &str, why: String, request: &PortRequest) -> Result<DeviceOut, String> {
+        let live = DeviceOut::packet(name, PortMode::Packet(why).to_string(), request)?;
         Ok(DeviceOut { is_makeshift: true, ..live })
     }
 
     /// Takes a sending end for the first packet; if there is none any more, a ring to a thread that
     /// has one, or else a packet socket: then says so.
     #[cold]
-    fn claim(&mut self, handover: &Handover) -> Result<Option<String>, String> {
+    fn claim(&mut self, handoff: &Handoff) -> Result<Option<String>, String> {
         let Socket::Later(device, queue) = &self.socket else { return Ok(None) };
-        *self = match handover.claim(|| device.sender(*queue)) {
+        *self = match handoff.claim(|| device.sender(*queue)) {
             Ok(Claimed::Queue(sender)) => {
-                *self = DeviceOut::xdp(sender, &self.wish);
+                *self = DeviceOut::xdp(sender, &self.request);
                 return Ok(None);
             }
             Ok(Claimed::Ring(ring)) => {
-                let (how, own, other) = (device.describe(), handover.thread(), ring.thread());
-                let way = format!("{how}, none left for thread {own}: thread {other} sends for it");
-                DeviceOut::new(Socket::Other(ring, Arc::clone(device)), way, &self.wish)
+                let (how, own, other) = (device.describe(), handoff.thread(), ring.thread());
+                let mode =
+                    format!("{how}, none left for thread {own}: thread {other} sends for it");
+                DeviceOut::new(Socket::Other(ring, Arc::clone(device)), mode, &self.request)
             }
             Err(error) => {
                 let name = device.interface().name.clone();
-                DeviceOut::makeshift(&name, error.to_string(), &self.wish)?
+                DeviceOut::makeshift(&name, error.to_string(), &self.request)?
             }
         };
-        Ok(Some(self.way.clone()))
+        Ok(Some(self.mode.clone()))
     }
 
     /// Notes that it has a queue, if it has one: others may hand packets to it.
-    pub(super) fn offer(&self, handover: &Handover) {
+    pub(super) fn offer(&self, handoff: &Handoff) {
         if self.is_exclusive() {
-            let _ = handover.claim(|| Ok::<(), ()>(()));
+            let _ = handoff.claim(|| Ok::<(), ()>(()));
         }
     }
 
@@ -150,13 +155,13 @@ impl DeviceOut {
     }
 
     /// What it is, and why.
-    pub(super) fn way(&self) -> &str {
-        &self.way
+    pub(super) fn mode(&self) -> &str {
+        &self.mode
     }
 
     /// Whether it is what opening this interface so would give.
-    pub(super) fn suits(&self, interface: &str, wish: &Wish) -> bool {
-        self.name() == interface && self.wish == *wish
+    pub(super) fn fits(&self, interface: &str, request: &PortRequest) -> bool {
+        self.name() == interface && self.request == *request
     }
 
     /// Whether it is an AF_XDP sender: there can be one of a queue only.
@@ -199,10 +204,10 @@ impl DeviceOut {
 
     /// Sends packets from the front of a batch; those that must wait stay in it, those that failed
     /// are counted last.
-    pub(super) fn send(&mut self, batch: &mut Batch, handover: &Handover) -> Sent {
+    pub(super) fn send(&mut self, batch: &mut Batch, handoff: &Handoff) -> Sent {
         if let Socket::Later(..) = self.socket {
-            return match self.claim(handover) {
-                Ok(changed) => Sent { changed, ..self.send(batch, handover) },
+            return match self.claim(handoff) {
+                Ok(changed) => Sent { changed, ..self.send(batch, handoff) },
                 Err(error) => Sent { failed: batch.len(), error: Some(error), ..Sent::default() },
             };
         }

@@ -7,8 +7,8 @@ use thruway_flow::drop_table::{DEPTH_MAX, DropTable, TESTS_MAX};
 use thruway_port::drop_stage::{DropStage, DropTests};
 
 use super::device_in::DeviceIn;
+use super::losses::{Lost, complain, say};
 use super::port_spec::{Direction, PortSpec, Ports};
-use super::told::{Lost, complain, say};
 
 pub(super) const OFFLOAD: Arg = Arg::keyword(
     "OFFLOAD",

@@ -17,14 +17,14 @@ use thruway_port::capture::LinkType;
 use super::device_in::DeviceIn;
 use super::drop_stage::{self, Offload};
 use super::in_order::{Filled, Turn};
+use super::losses::Lost;
+use super::mode::{self, PortRequest};
 use super::port_spec::{Direction, PortSpec, Ports};
 use super::shape::Shape;
+use super::shared_port::{How, SharedPort};
 use super::sharing;
 use super::short_cuts::{self, PortShortCuts};
-use super::team::{How, Team};
-use super::told::Lost;
 use super::watched_link::{WatchedLink, warn_of_host};
-use super::way::{self, Wish};
 use thruway_elements_captures::capture_in::CaptureIn;
 use thruway_elements_captures::encap;
 
@@ -123,10 +123,10 @@ const ARGS: &[Arg] = &[
     Arg::keyword("PROMISC", Ty::Bool, "whether to read packets for other hosts").or("false"),
     Arg::keyword("SNAPLEN", Ty::UInt, "bytes of a packet to keep; 0 for all").or("0"),
     Arg::keyword("FORCE_IP", Ty::Bool, "whether to emit IPv4 packets only, marked").or("false"),
-    way::METHOD,
-    way::XDP_MODE,
-    way::QUEUE,
-    way::BUSY_POLL,
+    mode::METHOD,
+    mode::XDP_MODE,
+    mode::QUEUE,
+    mode::BUSY_POLL,
     drop_stage::OFFLOAD,
     sharing::THREADS,
     sharing::MAXTHREADS,
@@ -184,9 +184,9 @@ struct FromDevice {
     ending: Ending,
     shape: Shape,
     options: PacketOptions,
-    wish: Wish,
+    request: PortRequest,
     /// The replicas, of which it is this one.
-    team: Arc<Team>,
+    shared_port: Arc<SharedPort>,
     rank: usize,
     link: WatchedLink,
     offload: Offload,
@@ -225,10 +225,10 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     refuse(args)?;
     let spec = PortSpec::of(args, Direction::In)?;
     let ports = Ports::of(args);
-    let wish = Wish::of_input(args)?;
+    let request = PortRequest::of_input(args)?;
     match &spec {
         PortSpec::Capture(path) => ports.reads(path),
-        PortSpec::Interface(name) => ports.receives(args.name(), name, &wish),
+        PortSpec::Interface(name) => ports.receives(args.name(), name, &request),
         PortSpec::Nothing => {}
     }
     let encap = args.opt::<String>("ENCAP")?.map(|text| encap::parse(&text)).transpose();
@@ -255,8 +255,8 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
             short_cut: args.choice("SHORT_CUTS")? > 0,
             ..PacketOptions::default()
         },
-        wish,
-        team: args.shared("team", || Team::new(args.env().threads)),
+        request,
+        shared_port: args.shared("team", || SharedPort::new(args.env().threads)),
         rank: args.env().rank,
         link: WatchedLink::of(args),
         offload: Offload::of(args)?,
@@ -274,12 +274,12 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
 
 impl FromDevice {
     fn link(&mut self) -> LinkType {
-        let told = match &mut self.source {
+        let reported = match &mut self.source {
             Source::Live(live) if !live.interface().is_ethernet => Some(LinkType::Raw),
             Source::Capture(capture) => capture.open().ok().and_then(|reader| reader.link()),
             _ => None,
         };
-        self.shape.encap.or(told).unwrap_or(LinkType::Ethernet)
+        self.shape.encap.or(reported).unwrap_or(LinkType::Ethernet)
     }
 
     /// The capture is at its end: when to look again whether all is quiet.
@@ -314,20 +314,22 @@ impl FromDevice {
 
     /// How the interface of this name is to be opened.
     fn how<'a>(&'a self, name: &'a str) -> How<'a> {
-        How { name, wish: &self.wish, options: &self.options }
+        How { name, request: &self.request, options: &self.options }
     }
 
     /// Goes on with the interface that has the name now.
     fn follow(&mut self, cx: &mut Cx<'_>, index: u32) {
         let Source::Live(live) = &self.source else { return };
         let name = live.interface().name.clone();
-        let Some(next) = self.team.follow(self.rank, index, &self.how(&name)) else { return };
+        let Some(next) = self.shared_port.follow(self.rank, index, &self.how(&name)) else {
+            return;
+        };
         live.unwatch(cx);
         if let Err(error) = next.watch(cx) {
             cx.log(&error);
         }
         if self.rank == 0 {
-            next.tell(cx);
+            next.report(cx);
         }
         self.end_short_cuts(cx);
         self.short_cuts =
@@ -347,13 +349,13 @@ impl FromDevice {
                 Ok(Source::Capture(capture))
             }
             PortSpec::Interface(name) => {
-                self.wish = self.ports.apply(name, &self.wish);
+                self.request = self.ports.apply(name, &self.request);
                 let is_seen_as_it_comes = self.shape.is_plain() && self.options.ignore_outgoing;
                 self.options.short_cut &= cx.flows().is_some() && is_seen_as_it_comes;
-                let live = self.team.take(self.rank, &self.how(name))?;
+                let live = self.shared_port.take(self.rank, &self.how(name))?;
                 live.watch(cx)?;
                 if self.rank == 0 {
-                    live.tell(cx);
+                    live.report(cx);
                     if self.ports.is_written(name) {
                         warn_of_host(cx, name);
                     }
@@ -379,7 +381,7 @@ impl Element for FromDevice {
     fn run(&mut self, cx: &mut Cx<'_>) -> Run {
         if !self.has_run {
             self.has_run = true;
-            self.team.forget(self.rank);
+            self.shared_port.forget(self.rank);
             self.look_in_front(cx);
         }
         if self.short_cuts.is_some() {
@@ -462,7 +464,7 @@ impl Element for FromDevice {
 impl HotSwap for FromDevice {
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
         self.short_cuts = None;
-        if let Some(inherited) = self.team.give_back(self.rank) {
+        if let Some(inherited) = self.shared_port.give_back(self.rank) {
             return Some(inherited);
         }
         match std::mem::replace(&mut self.source, Source::Nothing) {
@@ -478,7 +480,7 @@ impl HotSwap for FromDevice {
     fn take_over(&mut self, state: Box<dyn Any + Send>) {
         let Ok(live) = state.downcast::<DeviceIn>() else { return };
         match self.source {
-            Source::Closed(_) => self.team.inherit(self.rank, live),
+            Source::Closed(_) => self.shared_port.inherit(self.rank, live),
             // The configuration that was to replace this one could not be initialised.
             _ => {
                 self.short_cuts =

@@ -11,8 +11,8 @@ use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::dpdk::{Counters, Device, Receiver};
 
 use super::dpdk::{self, Input, Ports};
+use super::losses::say;
 use super::sharing;
-use super::told::say;
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -122,7 +122,7 @@ struct FromDpdkDevice {
     device: Option<Arc<Device>>,
     /// Whether what the port dropped is told here.
     speaks: bool,
-    told: Counters,
+    reported: Counters,
     /// Whether ports of the configuration before may go.
     has_run: bool,
     burst: usize,
@@ -160,7 +160,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         receiver: None,
         device: None,
         speaks: false,
-        told: Counters::default(),
+        reported: Counters::default(),
         has_run: false,
         burst,
         sleep_ns: sleep_ns.max(0),
@@ -176,7 +176,7 @@ impl FromDpdkDevice {
     fn open(&mut self) -> Result<(), String> {
         let receiver = self.ports.receiver(&self.input)?;
         self.speaks = receiver.queues().start == 0;
-        self.told = receiver.device().counters();
+        self.reported = receiver.device().counters();
         self.device = Some(Arc::clone(receiver.device()));
         self.receiver = Some(receiver);
         Ok(())
@@ -186,7 +186,7 @@ impl FromDpdkDevice {
     fn count_drops(&mut self, cx: &mut Cx<'_>) {
         let Some(receiver) = self.receiver.as_ref().filter(|_| self.speaks) else { return };
         let now = receiver.device().counters();
-        let before = std::mem::replace(&mut self.told, now);
+        let before = std::mem::replace(&mut self.reported, now);
         let news = |of: fn(&Counters) -> u64| of(&now).saturating_sub(of(&before)) as usize;
         cx.count_drops(Lost::Missed, news(|counters| counters.missed));
         cx.count_drops(Lost::Damaged, news(|counters| counters.receive_errors));

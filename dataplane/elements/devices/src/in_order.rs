@@ -8,8 +8,8 @@ use thruway_packet::{Batch, Packet};
 use thruway_port::capture::LinkType;
 use thruway_sync::atomic::{AtomicU64, Ordering};
 
+use super::losses::Lost;
 use super::shape::kind_of_destination;
-use super::told::Lost;
 use thruway_elements_captures::capture_in::{CaptureIn, Taken};
 
 /// What a round of a source came to, besides packets.

@@ -7,7 +7,7 @@ use thruway_element::{ArgErrors, Args};
 use thruway_sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use super::in_order::Timeline;
-use super::way::{Method, Wish};
+use super::mode::{Method, PortRequest};
 
 /// What stands at one direction of a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,7 +61,7 @@ impl PortSpec {
 struct Reader {
     element: String,
     interface: String,
-    wish: Wish,
+    request: PortRequest,
 }
 
 /// What all ports of a configuration share.
@@ -80,7 +80,7 @@ pub(super) struct Ports {
     /// Interfaces that inputs read, and how.
     interfaces: Mutex<Vec<Reader>>,
     /// What outputs told last, by element.
-    told: Mutex<Vec<(String, String)>>,
+    reported: Mutex<Vec<(String, String)>>,
 }
 
 impl Ports {
@@ -118,12 +118,12 @@ impl Ports {
     }
 
     /// Notes that an element reads an interface, and how.
-    pub(super) fn receives(&self, element: &str, interface: &str, wish: &Wish) {
+    pub(super) fn receives(&self, element: &str, interface: &str, request: &PortRequest) {
         let mut all = self.interfaces.lock().unwrap_or_else(|poison| poison.into_inner());
         // An element may have a replica in another thread.
         if !all.iter().any(|reader| reader.element == element) {
             let (element, interface) = (element.to_owned(), interface.to_owned());
-            all.push(Reader { element, interface, wish: wish.clone() });
+            all.push(Reader { element, interface, request: request.clone() });
         }
     }
 
@@ -135,39 +135,42 @@ impl Ports {
 
     /// How an input uses an interface: where several read all of it each is to see every packet,
     /// which packet sockets do.
-    pub(super) fn apply(&self, interface: &str, own: &Wish) -> Wish {
+    pub(super) fn apply(&self, interface: &str, own: &PortRequest) -> PortRequest {
         let all = self.interfaces.lock().unwrap_or_else(|poison| poison.into_inner());
-        let whole = |reader: &&Reader| reader.interface == interface && reader.wish.queue.is_none();
-        let mut wish = own.clone();
-        if wish.method == Method::Best && all.iter().filter(whole).count() > 1 {
-            wish.method = Method::Packet("more than one FromDevice reads it");
+        let whole =
+            |reader: &&Reader| reader.interface == interface && reader.request.queue.is_none();
+        let mut request = own.clone();
+        if request.method == Method::Best && all.iter().filter(whole).count() > 1 {
+            request.method = Method::Packet("more than one FromDevice reads it");
         }
-        wish
+        request
     }
 
     /// How an output uses an interface: as its inputs do, if it has any and the output's own wish
     /// allows it, so that they share its sockets.
-    pub(super) fn wish_of(&self, interface: &str, own: &Wish) -> Wish {
+    pub(super) fn request_of(&self, interface: &str, own: &PortRequest) -> PortRequest {
         let input = {
             let all = self.interfaces.lock().unwrap_or_else(|poison| poison.into_inner());
             all.iter()
                 .find(|reader| reader.interface == interface)
-                .map(|reader| reader.wish.clone())
+                .map(|reader| reader.request.clone())
         };
-        let input = input.map(|wish| self.apply(interface, &wish));
+        let input = input.map(|request| self.apply(interface, &request));
         match (&own.method, input) {
             (Method::Packet(_), _) | (_, None) => own.clone(),
             (Method::Xdp, Some(input)) if matches!(input.method, Method::Packet(_)) => own.clone(),
-            (Method::Xdp, Some(input)) => Wish { method: Method::Xdp, queue: own.queue, ..input },
-            (Method::Best, Some(input)) => Wish { queue: own.queue, ..input },
+            (Method::Xdp, Some(input)) => {
+                PortRequest { method: Method::Xdp, queue: own.queue, ..input }
+            }
+            (Method::Best, Some(input)) => PortRequest { queue: own.queue, ..input },
         }
     }
 
     /// Whether an output, which may have a replica in another thread, has something to tell that it
     /// did not tell last.
     pub(super) fn is_news(&self, element: &str, line: &str) -> bool {
-        let mut all = self.told.lock().unwrap_or_else(|poison| poison.into_inner());
-        let is_old = all.iter().any(|(name, told)| name == element && told == line);
+        let mut all = self.reported.lock().unwrap_or_else(|poison| poison.into_inner());
+        let is_old = all.iter().any(|(name, reported)| name == element && reported == line);
         all.retain(|(name, _)| name != element);
         all.push((element.to_owned(), line.to_owned()));
         !is_old
@@ -175,7 +178,7 @@ impl Ports {
 
     /// What an output told is over.
     pub(super) fn is_over(&self, element: &str) {
-        let mut all = self.told.lock().unwrap_or_else(|poison| poison.into_inner());
+        let mut all = self.reported.lock().unwrap_or_else(|poison| poison.into_inner());
         all.retain(|(name, _)| name != element);
     }
 
@@ -225,16 +228,20 @@ mod tests {
     fn ports_of_an_interface_go_the_same_way() {
         use thruway_port::af_xdp::XdpOptions;
         let xdp = XdpOptions::default();
-        let wish = |method, queue| Wish { method, xdp, queue, large: false, exclusive: false };
-        let (best, xdp) = (wish(Method::Best, None), wish(Method::Xdp, None));
-        let packet = wish(Method::Packet("as METHOD says"), None);
+        let request =
+            |method, queue| PortRequest { method, xdp, queue, large: false, exclusive: false };
+        let (best, xdp) = (request(Method::Best, None), request(Method::Xdp, None));
+        let packet = request(Method::Packet("as METHOD says"), None);
         let ports = Ports::default();
-        assert_eq!(ports.wish_of("eth0", &best), best);
+        assert_eq!(ports.request_of("eth0", &best), best);
         ports.receives("in", "eth0", &xdp);
-        assert_eq!(ports.wish_of("eth0", &best), xdp);
-        assert_eq!(ports.wish_of("eth0", &wish(Method::Best, Some(1))), wish(Method::Xdp, Some(1)));
-        assert_eq!(ports.wish_of("eth0", &packet), packet);
-        assert_eq!(ports.wish_of("eth1", &best), best);
+        assert_eq!(ports.request_of("eth0", &best), xdp);
+        assert_eq!(
+            ports.request_of("eth0", &request(Method::Best, Some(1))),
+            request(Method::Xdp, Some(1))
+        );
+        assert_eq!(ports.request_of("eth0", &packet), packet);
+        assert_eq!(ports.request_of("eth1", &best), best);
         // Replicas of an element are one; two elements are each to see every packet.
         ports.receives("a", "eth1", &best);
         ports.receives("a", "eth1", &best);
@@ -242,11 +249,11 @@ mod tests {
         ports.receives("b", "eth1", &best);
         assert!(matches!(ports.apply("eth1", &best).method, Method::Packet(_)));
         assert_eq!(ports.apply("eth1", &xdp), xdp);
-        assert!(matches!(ports.wish_of("eth1", &best).method, Method::Packet(_)));
+        assert!(matches!(ports.request_of("eth1", &best).method, Method::Packet(_)));
         // Each with a queue of its own they do not meet.
-        let one = wish(Method::Best, Some(0));
+        let one = request(Method::Best, Some(0));
         ports.receives("c", "eth2", &one);
-        ports.receives("d", "eth2", &wish(Method::Best, Some(1)));
+        ports.receives("d", "eth2", &request(Method::Best, Some(1)));
         assert_eq!(ports.apply("eth2", &one), one);
     }
 

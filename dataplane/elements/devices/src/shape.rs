@@ -4,7 +4,7 @@ use thruway_element::Cx;
 use thruway_packet::{Anno, Batch, Packet, PacketKind};
 use thruway_port::capture::LinkType;
 
-use super::told::Lost;
+use super::losses::Lost;
 use thruway_elements_captures::encap;
 
 /// How packets are to be.

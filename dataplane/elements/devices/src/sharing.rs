@@ -3,8 +3,8 @@
 use thruway_element::{Arg, ArgErrors, Args, Share, Ty, text};
 use thruway_port::interface;
 
+use super::mode::PortRequest;
 use super::port_spec::{Direction, PortSpec};
-use super::way::Wish;
 
 /// Highest number of a thread that can be named, and of threads.
 const THREADS_MAX: usize = 256;
@@ -44,7 +44,7 @@ pub(super) fn shares(args: &Args<'_>) -> Result<Share, ArgErrors> {
             return Ok(Share { most: Some(1), ..share });
         }
     };
-    let queues = Wish::of_input(args)?.readers_max(&name);
+    let queues = PortRequest::of_input(args)?.readers_max(&name);
     let most = [share.most, queues].into_iter().flatten().min();
     let node = if args.get("NUMA")? { interface::node(&name) } else { None };
     Ok(Share { most, node, ..share })

@@ -17,7 +17,7 @@ use thruway_flow::manager::{Candidate, Numbers, ShortCutTable, ShortCuts};
 use thruway_port::short_cut::{self, Flow, Rewriting};
 
 use super::device_in::DeviceIn;
-use super::told::say;
+use super::losses::say;
 use frame::Probe;
 
 /// Of FromDevice's handler.

@@ -10,7 +10,7 @@ use thruway_port::PortError;
 use thruway_port::tap::{Tap, TapKind, TapOptions};
 use thruway_wire::MacAddr;
 
-use super::told::complain;
+use super::losses::complain;
 
 reasons! {
     /// Why a packet does not reach the host.

@@ -12,10 +12,10 @@ use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::capture::WriterOptions;
 
 use super::device_out::{Claim, DeviceOut, Sent};
-use super::handover::Handover;
+use super::handoff::Handoff;
+use super::losses::complain;
+use super::mode::{self, Method, PortRequest};
 use super::port_spec::{Direction, PortSpec, Ports};
-use super::told::complain;
-use super::way::{self, Method, Wish};
 use thruway_elements_captures::capture_out::CaptureOut;
 use thruway_elements_captures::encap;
 
@@ -56,8 +56,8 @@ pub static ENTRY: Entry = Entry::new(
                 "packets to pull at once; the engine's choice if not \
                           given",
             ),
-            way::METHOD,
-            way::QUEUE,
+            mode::METHOD,
+            mode::QUEUE,
             Arg::keyword("ENCAP", Ty::Str, "what packets begin with, for a capture").or("ETHER"),
             Arg::keyword("IGNORE_QUEUE_OVERFLOWS", Ty::Bool, "accepted and ignored").or("false"),
             Arg::keyword("SET_ERROR_ANNO", Ty::Bool, "accepted and ignored").or("false"),
@@ -121,10 +121,10 @@ struct ToDevice {
     sink: Sink,
     ports: Arc<Ports>,
     /// How an interface is to be used, where the port is one.
-    wish: Option<Wish>,
+    request: Option<PortRequest>,
     burst: Option<usize>,
     /// What threads without a transmit queue hand to those that have one.
-    handover: Handover,
+    handoff: Handoff,
     /// Packets for the interface, in order.
     waiting: Batch,
     retrying: bool,
@@ -149,11 +149,11 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     if burst == Some(0) {
         return Err(args.error("BURST", "must be at least 1").into());
     }
-    let mut wish = None;
+    let mut request = None;
     let sink = match PortSpec::of(args, Direction::Out)? {
         PortSpec::Interface(name) => {
             Ports::of(args).writes(&name);
-            wish = Some(Wish::of(args)?);
+            request = Some(PortRequest::of(args)?);
             Sink::Interface(name)
         }
         PortSpec::Capture(path) => {
@@ -166,9 +166,9 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         name: args.name().to_owned(),
         sink,
         ports: Ports::of(args),
-        wish,
+        request,
         burst,
-        handover: Handover::of(args),
+        handoff: Handoff::of(args),
         waiting: Batch::new(),
         retrying: false,
         is_pending: false,
@@ -188,7 +188,7 @@ impl ToDevice {
             return;
         }
         let sent = match &mut self.sink {
-            Sink::Live(live) => live.send(&mut self.waiting, &self.handover),
+            Sink::Live(live) => live.send(&mut self.waiting, &self.handoff),
             Sink::Capture(out, _) => {
                 let written = out.write(&self.waiting, cx.now());
                 let lost = self.waiting.len() - written.packets;
@@ -218,8 +218,8 @@ impl ToDevice {
         for packet in self.waiting.drain_front(sent.failed) {
             cx.reject(0, Unsent::Failed, packet);
         }
-        if let (Some(way), Sink::Live(live)) = (&sent.changed, &self.sink) {
-            self.tell(cx, &format!("interface '{}': {way}", live.name()));
+        if let (Some(mode), Sink::Live(live)) = (&sent.changed, &self.sink) {
+            self.report(cx, &format!("interface '{}': {mode}", live.name()));
         }
         if sent.packets > 0 && std::mem::take(&mut self.complained) {
             self.ports.is_over(&self.name);
@@ -229,7 +229,7 @@ impl ToDevice {
         if let Some(error) = sent.error
             && !std::mem::replace(&mut self.complained, true)
         {
-            self.tell(cx, &error);
+            self.report(cx, &error);
         }
         if self.complained || sent.refused > 0 {
             self.look_later(cx);
@@ -261,7 +261,7 @@ impl ToDevice {
     #[inline]
     fn serve(&mut self, cx: &mut Cx<'_>) -> Run {
         let room = WAITING_MAX.saturating_sub(self.waiting.len());
-        if self.handover.take(room, &mut self.waiting) == 0 {
+        if self.handoff.take(room, &mut self.waiting) == 0 {
             return Run::Idle;
         }
         self.send(cx);
@@ -271,10 +271,10 @@ impl ToDevice {
 
     /// Sends what came before the interface is handed over: what follows is another element's.
     fn flush(&mut self, live: &mut DeviceOut) {
-        self.handover.take(usize::MAX, &mut self.waiting);
+        self.handoff.take(usize::MAX, &mut self.waiting);
         loop {
             let before = self.waiting.len();
-            let sent = live.send(&mut self.waiting, &self.handover);
+            let sent = live.send(&mut self.waiting, &self.handoff);
             self.count += sent.packets as u64;
             self.bytes += sent.bytes;
             self.owed += sent.refused;
@@ -285,7 +285,7 @@ impl ToDevice {
     }
 
     /// Tells the user something that no replica has told.
-    fn tell(&self, cx: &mut Cx<'_>, what: &str) {
+    fn report(&self, cx: &mut Cx<'_>, what: &str) {
         if self.ports.is_news(&self.name, what) {
             complain(cx, what);
         }
@@ -299,13 +299,18 @@ impl ToDevice {
     }
 
     /// The interface, opened as the wish of a FromDevice of the same interface says, or its own.
-    fn open(&mut self, name: &str, wish: &Wish, at_once: bool) -> Result<Box<DeviceOut>, String> {
-        let must = wish.queue.is_some() || wish.method == Method::Xdp;
-        let wish = self.ports.wish_of(name, wish);
-        if let Some(live) = self.inherited.take().filter(|live| live.suits(name, &wish)) {
+    fn open(
+        &mut self,
+        name: &str,
+        request: &PortRequest,
+        at_once: bool,
+    ) -> Result<Box<DeviceOut>, String> {
+        let must = request.queue.is_some() || request.method == Method::Xdp;
+        let request = self.ports.request_of(name, request);
+        if let Some(live) = self.inherited.take().filter(|live| live.fits(name, &request)) {
             return Ok(live);
         }
-        Ok(Box::new(DeviceOut::open(name, &wish, Claim { must, at_once })?))
+        Ok(Box::new(DeviceOut::open(name, &request, Claim { must, at_once })?))
     }
 
     /// The interface failed, or refused packets: looks whether it takes longer ones now; opens it
@@ -313,11 +318,11 @@ impl ToDevice {
     fn follow(&mut self, cx: &mut Cx<'_>) {
         self.following = false;
         if let Some(name) = self.to_open()
-            && let Some(wish) = self.wish.clone()
-            && let Ok(next) = self.open(&name, &wish, cx.is_pull_input(0))
+            && let Some(request) = self.request.clone()
+            && let Ok(next) = self.open(&name, &request, cx.is_pull_input(0))
         {
             self.complained = false;
-            self.tell(cx, &format!("interface '{name}': {}", next.way()));
+            self.report(cx, &format!("interface '{name}': {}", next.mode()));
             self.sink = Sink::Live(next);
             return;
         }
@@ -354,12 +359,12 @@ impl ToDevice {
 impl Element for ToDevice {
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         if let Sink::Interface(name) = &self.sink
-            && let Some(wish) = self.wish.clone()
+            && let Some(request) = self.request.clone()
         {
             let name = name.clone();
-            let live = self.open(&name, &wish, cx.is_pull_input(0))?;
-            live.offer(&self.handover);
-            self.tell(cx, &format!("interface '{name}': {}", live.way()));
+            let live = self.open(&name, &request, cx.is_pull_input(0))?;
+            live.offer(&self.handoff);
+            self.report(cx, &format!("interface '{name}': {}", live.mode()));
             self.sink = Sink::Live(live);
         }
         match &mut self.sink {
@@ -418,7 +423,7 @@ impl Element for ToDevice {
     }
 
     fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.handover.close(&mut self.waiting);
+        self.handoff.close(&mut self.waiting);
         self.send_all(cx);
         cx.drop_all(Unsent::Stopped, &mut self.waiting);
         cx.count_drops(Unsent::Refused, std::mem::take(&mut self.owed));
@@ -443,7 +448,7 @@ impl Handlers for ToDevice {
             "count" => Ok(self.count.to_string()),
             "byte_count" => Ok(self.bytes.to_string()),
             "method" => Ok(match &self.sink {
-                Sink::Live(live) => live.way().to_owned(),
+                Sink::Live(live) => live.mode().to_owned(),
                 _ => "-".to_owned(),
             }),
             _ => Err(HandlerError::no_read(name)),

@@ -11,8 +11,8 @@ use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::dpdk::{Device, Sender};
 
 use super::dpdk::{self, Output, Ports};
-use super::handover::{Claimed, Handover, Ring};
-use super::told::say;
+use super::handoff::{Claimed, Handoff, Ring};
+use super::losses::say;
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -100,7 +100,7 @@ struct ToDpdkDevice {
     sender: Option<Sender>,
     /// To a thread that sends, where this one has no queue.
     ring: Option<Ring>,
-    handover: Handover,
+    handoff: Handoff,
     /// The port, also when the run has ended.
     device: Option<Arc<Device>>,
     burst: usize,
@@ -141,7 +141,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         ports,
         sender: None,
         ring: None,
-        handover: Handover::of(args),
+        handoff: Handoff::of(args),
         device: None,
         burst: dpdk::burst(args)?.unwrap_or(32).min(MAX_BATCH),
         waiting_max: args.get::<usize>("IQUEUE")?.max(1),
@@ -161,7 +161,7 @@ impl ToDpdkDevice {
     fn open(&mut self) -> Result<(), String> {
         let (device, sender) = self.ports.sender(&self.output)?;
         let none = || format!("DPDK device '{}' has no queue left to send by", self.output.port);
-        match self.handover.claim(|| sender.ok_or_else(none))? {
+        match self.handoff.claim(|| sender.ok_or_else(none))? {
             Claimed::Queue(sender) => self.sender = Some(sender),
             Claimed::Ring(ring) => self.ring = Some(*ring),
         }
@@ -198,7 +198,7 @@ impl ToDpdkDevice {
     #[inline]
     fn serve(&mut self, cx: &mut Cx<'_>) -> Run {
         let room = self.waiting_max.saturating_sub(self.waiting.len());
-        if self.handover.take(room, &mut self.waiting) == 0 {
+        if self.handoff.take(room, &mut self.waiting) == 0 {
             return Run::Idle;
         }
         self.send(cx);
@@ -266,7 +266,7 @@ impl Element for ToDpdkDevice {
         let line = match (&self.ring, &self.device) {
             (Some(ring), _) => Some(format!(
                 "no queue to send by is left for thread {}: thread {} sends for it",
-                self.handover.thread(),
+                self.handoff.thread(),
                 ring.thread()
             )),
             (None, Some(device)) if self.output.rank == 0 => Some(device.describe()),
@@ -319,7 +319,7 @@ impl Element for ToDpdkDevice {
     }
 
     fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.handover.close(&mut self.waiting);
+        self.handoff.close(&mut self.waiting);
         self.send(cx);
         self.end();
         let (refused, unsent) = std::mem::take(&mut self.owed);
@@ -370,7 +370,7 @@ impl HotSwap for ToDpdkDevice {
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
         // What came before goes first. The port goes on running; its queues are free for who comes.
         if self.sender.is_some() {
-            self.handover.take(usize::MAX, &mut self.waiting);
+            self.handoff.take(usize::MAX, &mut self.waiting);
             self.end();
         }
         Some(Box::new(self.device.take()))

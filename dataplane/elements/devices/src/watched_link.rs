@@ -5,7 +5,7 @@ use std::sync::Arc;
 use thruway_element::{Args, Cx};
 use thruway_port::interface::{self, LinkMark};
 
-use super::told::say;
+use super::losses::say;
 use thruway_elements_support::links::Links;
 
 /// See the module.

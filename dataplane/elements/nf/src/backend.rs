@@ -30,7 +30,7 @@ pub(super) trait Function: Send + Sync {
     fn report_fault(&self, generation: u32, fault: PeerFault);
 
     /// What a handler says of it.
-    fn tell(&self, what: Told) -> String;
+    fn describe(&self, what: Property) -> String;
 
     /// Sets the threshold after which it hands packets back, of the present generation.
     fn set_worker_threshold(&self, threshold: u32);
@@ -51,7 +51,7 @@ pub(super) trait Function: Send + Sync {
 
 /// What can be told of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum Property {
     State,
     Pid,
     Restarts,

@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use thruway_exchange::{GroupRegion, Mapped, Mark, Master, Refusal, Span, Storage};
+use thruway_exchange::{GroupRegion, Mapped, Master, Refusal, SlotTag, Span, Storage};
 
 /// Free frames of a trust group's region that one thread hands out to all members that it runs.
 #[derive(Debug)]
@@ -47,7 +47,7 @@ pub(super) fn put_framed(
     master: &mut Master<Mapped>,
     frames: &Frames,
     of_slot: &mut [Framed],
-    mark: Mark,
+    mark: SlotTag,
     [first, rest]: [&[u8]; 2],
 ) -> Result<u32, Unput> {
     let shape = master.storage().layout().shape;

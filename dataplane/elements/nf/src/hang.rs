@@ -9,7 +9,7 @@ use thruway_element::Cx;
 
 use super::link::Link;
 use super::replica::Nf;
-use super::state::State;
+use super::state::NfState;
 
 /// Token of the timer that looks for a hang.
 pub(super) const HANG_TIMER: u32 = 3;
@@ -30,7 +30,7 @@ impl Nf {
     #[inline]
     pub fn expect_back(&mut self, cx: &mut Cx<'_>) {
         if self.hang.due.is_none()
-            && let Some(State { link: Some(link), .. }) = &self.running
+            && let Some(NfState { link: Some(link), .. }) = &self.running
             && link.outstanding() > 0
             && let Some(limit) = self.hang_limit()
         {
@@ -57,7 +57,7 @@ impl Nf {
         if self.collect(cx) {
             self.be_awake();
         }
-        let Some(State { link: Some(link), function, generation, .. }) = &self.running else {
+        let Some(NfState { link: Some(link), function, generation, .. }) = &self.running else {
             return;
         };
         let Some(since) = link.held_since() else { return };

@@ -5,7 +5,7 @@ use thruway_element::{Cx, Run};
 use thruway_exchange::Tuning;
 
 use super::replica::Nf;
-use super::state::State;
+use super::state::NfState;
 use super::waking::Policy;
 
 /// Rounds in which nothing came back before the thread may sleep.
@@ -20,9 +20,9 @@ const AGE_TIMER: u32 = 1;
 
 impl Nf {
     /// Nothing came back: the thread may sleep, after some patience.
-    pub fn doze(&mut self, cx: &mut Cx<'_>) -> Run {
+    pub fn rest(&mut self, cx: &mut Cx<'_>) -> Run {
         let is_pressed = self.pressing.is_felt(cx);
-        let Some(State { link: Some(link), .. }) = &mut self.running else { return Run::Again };
+        let Some(NfState { link: Some(link), .. }) = &mut self.running else { return Run::Again };
         if is_pressed {
             // Whoever presses wakes the thread; an old wake-up must not.
             link.quiet();
@@ -54,7 +54,7 @@ impl Nf {
     pub fn be_awake(&mut self) {
         self.idle = 0;
         if std::mem::replace(&mut self.resting, false)
-            && let Some(State { link: Some(link), .. }) = &mut self.running
+            && let Some(NfState { link: Some(link), .. }) = &mut self.running
         {
             link.wakened();
         }
@@ -63,7 +63,7 @@ impl Nf {
     /// Wakes the function if packets have waited for that long enough; see [`super::waking`].
     #[inline]
     pub fn wake_if_due(&mut self, cx: &Cx<'_>) {
-        let Some(State { link: Some(link), gathering, .. }) = &mut self.running else { return };
+        let Some(NfState { link: Some(link), gathering, .. }) = &mut self.running else { return };
         match self.policy {
             Policy::Fixed => link.check_age(cx.now()),
             Policy::Adaptive { latency } => {
@@ -78,7 +78,7 @@ impl Nf {
     /// Sets the thresholds, which then decide when the function is woken.
     pub fn set_tuning(&mut self, tuning: Tuning) {
         (self.tuning, self.policy) = (tuning, Policy::Fixed);
-        if let Some(State { link: Some(link), .. }) = &mut self.running {
+        if let Some(NfState { link: Some(link), .. }) = &mut self.running {
             link.tune(tuning);
         }
     }

@@ -8,7 +8,7 @@ use thruway_element::{
     Threading, Topic, Ty,
 };
 use thruway_exchange::socket::SocketError;
-use thruway_exchange::{Attached, Outgoing, lie_down};
+use thruway_exchange::{Attached, Outgoing, prepare_wait};
 use thruway_nf_abi::SlotHead;
 use thruway_nf_abi::control::{DRAIN, Figure, RUNNING, SIGNED};
 use thruway_nf_abi::message::{Head, Kind, LEN_MAX, WaitMode};
@@ -182,7 +182,7 @@ impl IsolatedPorts {
     }
 
     /// Nothing waits: sleeps, as the host wishes.
-    fn doze(&mut self, cx: &mut Cx<'_>) -> Run {
+    fn rest(&mut self, cx: &mut Cx<'_>) -> Run {
         let now = cx.now();
         if self.idle == 0 {
             self.idle_since = now;
@@ -214,7 +214,7 @@ impl IsolatedPorts {
         }
         let Some(attached) = &mut self.attached else { return Run::Idle };
         let (links, control, requests) = (&mut attached.links, &attached.control, self.requests);
-        let lies = lie_down(control.status(), || {
+        let lies = prepare_wait(control.status(), || {
             control.requests() != requests
                 || control.command() == DRAIN
                 || links.iter_mut().any(|link| link.worker.has_work())
@@ -305,7 +305,7 @@ impl Element for IsolatedPorts {
         {
             attached.control.beat();
         }
-        self.doze(cx)
+        self.rest(cx)
     }
 
     fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {

@@ -7,6 +7,7 @@ mod collect;
 mod framed;
 mod group;
 mod hang;
+mod hot_swap;
 mod idling;
 mod isolate;
 mod isolated_element;
@@ -26,7 +27,6 @@ mod sessions;
 mod settings;
 mod state;
 mod streams;
-mod succession;
 mod trust_group;
 mod waking;
 

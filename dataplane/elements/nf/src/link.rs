@@ -3,7 +3,9 @@
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use thruway_exchange::{LinkFigures, Mapped, Mark, Master, Put, Refusal, Storage, Token, Tuning};
+use thruway_exchange::{
+    LinkFigures, Mapped, Master, Put, Refusal, SlotTag, Storage, Token, Tuning,
+};
 use thruway_packet::{CARRIED_WORDS, Packet, carried_bytes};
 
 use super::backend::HostEnd;
@@ -101,7 +103,7 @@ pub(super) struct Link {
     /// Packets whose slots the function has.
     pub(super) parked: Parked,
     /// Of a function of streams: their marks.
-    pub(super) marks: Box<[Mark]>,
+    pub(super) marks: Box<[SlotTag]>,
     /// Of a member of a group: where frames come from, and each slot's frame.
     pub(super) frames: Option<(Arc<Frames>, Box<[Framed]>)>,
     pub(super) news: News,
@@ -115,7 +117,7 @@ pub(super) struct Link {
 #[derive(Default)]
 pub(super) struct News {
     /// By slot; none where packets have no sessions.
-    of_slot: Box<[Told]>,
+    of_slot: Box<[Notice]>,
     /// Slots that were put without a packet, and which of them came back as what.
     put: u64,
     pub(super) returned: u64,
@@ -124,7 +126,7 @@ pub(super) struct News {
 
 /// What a slot tells of a session, by its index in the arena.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Told {
+enum Notice {
     #[default]
     Nothing,
     /// Its packet is the first.
@@ -135,16 +137,16 @@ enum Told {
 
 impl News {
     #[inline]
-    fn note(&mut self, slot: u32, mark: Mark) {
-        if let Some(told) = self.of_slot.get_mut(slot as usize) {
-            *told = if mark.is_new() { Told::New(mark.fcb) } else { Told::Nothing };
+    fn note(&mut self, slot: u32, mark: SlotTag) {
+        if let Some(property) = self.of_slot.get_mut(slot as usize) {
+            *property = if mark.is_new() { Notice::New(mark.fcb) } else { Notice::Nothing };
         }
     }
 
     #[inline]
     pub(super) fn released(&self, slot: u32) -> Option<u32> {
         match self.of_slot.get(slot as usize) {
-            Some(Told::Released(fcb)) => Some(*fcb),
+            Some(Notice::Released(fcb)) => Some(*fcb),
             _ => None,
         }
     }
@@ -168,7 +170,7 @@ impl Link {
             frames: frames
                 .map(|frames| (frames, vec![Framed::default(); slots].into_boxed_slice())),
             news: News {
-                of_slot: vec![Told::default(); if has_sessions { slots } else { 0 }].into(),
+                of_slot: vec![Notice::default(); if has_sessions { slots } else { 0 }].into(),
                 ..News::default()
             },
             aux_lost: 0,
@@ -179,7 +181,7 @@ impl Link {
 
     /// The same, of a function of streams.
     pub fn of_streams(self) -> Link {
-        Link { marks: vec![Mark::NONE; self.parked.len()].into_boxed_slice(), ..self }
+        Link { marks: vec![SlotTag::NONE; self.parked.len()].into_boxed_slice(), ..self }
     }
 
     pub fn tune(&mut self, tuning: Tuning) {
@@ -208,7 +210,7 @@ impl Link {
     }
 
     /// Whether so much is in use that sources should wait.
-    pub fn is_crowded(&self) -> bool {
+    pub fn is_full(&self) -> bool {
         self.master.room() < self.parked.len() as u32 / 4
     }
 
@@ -217,7 +219,7 @@ impl Link {
     #[inline]
     pub fn put(
         &mut self,
-        mark: Mark,
+        mark: SlotTag,
         mut packet: Packet,
         outlet: &mut Outlet,
     ) -> Result<(), (Packet, Refused)> {
@@ -247,7 +249,7 @@ impl Link {
     #[inline]
     pub fn put_all(
         &mut self,
-        mark: Mark,
+        mark: SlotTag,
         packets: &mut impl Iterator<Item = Packet>,
     ) -> Option<(Packet, Refused)> {
         // A peer's slot always holds some byte: an empty one is a fault of the peer.
@@ -262,7 +264,7 @@ impl Link {
     #[inline]
     pub fn put_all_known(
         &mut self,
-        mark: Mark,
+        mark: SlotTag,
         packets: &mut impl Iterator<Item = Packet>,
     ) -> Option<(Packet, Refused)> {
         let made = |packet| Known::of(packet).map_err(|packet| (packet, Refused::Alone));
@@ -273,7 +275,7 @@ impl Link {
     #[inline]
     fn put_all_as<const WORDS: usize, P: Put<WORDS>>(
         &mut self,
-        mark: Mark,
+        mark: SlotTag,
         packets: &mut impl Iterator<Item = Packet>,
         made: impl Fn(Packet) -> Result<P, (Packet, Refused)>,
         whole: impl Fn(P) -> Packet,
@@ -298,7 +300,7 @@ impl Link {
     #[inline]
     pub fn put_bytes(
         &mut self,
-        mark: Mark,
+        mark: SlotTag,
         packet: Packet,
         packed: Option<&[u8]>,
     ) -> Result<(), (Packet, Refused)> {
@@ -317,7 +319,7 @@ impl Link {
     }
 
     #[inline]
-    fn put_parts(&mut self, mark: Mark, parts: [&[u8]; 2]) -> Result<u32, Unput> {
+    fn put_parts(&mut self, mark: SlotTag, parts: [&[u8]; 2]) -> Result<u32, Unput> {
         match &mut self.frames {
             None => self.master.put_parts(mark, parts).map_err(Unput::from),
             Some((frames, of_slot)) => put_framed(&mut self.master, frames, of_slot, mark, parts),
@@ -328,7 +330,7 @@ impl Link {
     #[inline]
     fn park(
         &mut self,
-        mark: Mark,
+        mark: SlotTag,
         packet: Packet,
         put: Result<u32, Unput>,
     ) -> Result<(), (Packet, Refused)> {
@@ -350,8 +352,8 @@ impl Link {
     /// all slots are in use.
     pub fn put_released(&mut self, fcb: u32) -> bool {
         let Ok(slot) = self.master.put_released(fcb) else { return false };
-        if let Some(told) = self.news.of_slot.get_mut(slot as usize) {
-            *told = Told::Released(fcb);
+        if let Some(property) = self.news.of_slot.get_mut(slot as usize) {
+            *property = Notice::Released(fcb);
         }
         self.news.put += 1;
         true
@@ -399,7 +401,7 @@ impl Link {
     #[inline]
     pub fn put_token(
         &mut self,
-        mark: Mark,
+        mark: SlotTag,
         packet: Packet,
         came: &Came<'_, '_>,
     ) -> Result<bool, Packet> {
@@ -423,7 +425,11 @@ impl Link {
 
     /// Ends the link: gives each parked packet, in order. What the function was told of sessions
     /// and did not give back is as if it had not been told.
-    pub fn reclaim(&mut self, entries: Option<&mut Entries>, mut lost: impl FnMut(Mark, Packet)) {
+    pub fn reclaim(
+        &mut self,
+        entries: Option<&mut Entries>,
+        mut lost: impl FnMut(SlotTag, Packet),
+    ) {
         if let Some(entries) = entries {
             self.recall(entries);
         }
@@ -433,7 +439,7 @@ impl Link {
                 return;
             }
             if let Some(packet) = parked.take(slot) {
-                lost(marks.get(slot as usize).copied().unwrap_or(Mark::NONE), packet);
+                lost(marks.get(slot as usize).copied().unwrap_or(SlotTag::NONE), packet);
             }
             if let Some((frames, of_slot)) = frames {
                 frames.with(|free| free.push(of_slot[slot as usize].frame));
@@ -445,8 +451,8 @@ impl Link {
     pub fn recall(&self, entries: &mut Entries) {
         for slot in self.master.slots_in_use() {
             match self.news.of_slot.get(slot as usize) {
-                Some(Told::New(fcb)) => entries.forget(*fcb),
-                Some(Told::Released(fcb)) => entries.end_again(*fcb),
+                Some(Notice::New(fcb)) => entries.forget(*fcb),
+                Some(Notice::Released(fcb)) => entries.end_again(*fcb),
                 _ => {}
             }
         }

@@ -16,8 +16,8 @@ use super::link::Link;
 use super::reminders::STREAM_TIMER;
 use super::replica::Nf;
 use super::report;
-use super::sessions::{Entries, Place};
-use super::state::State;
+use super::sessions::{Entries, SessionEntry};
+use super::state::NfState;
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -245,7 +245,7 @@ impl Element for Nf {
         self.follow(cx);
         let input = port as u8;
         self.mark(cx, input, batch);
-        if matches!(&self.running, Some(State { link: Some(_), .. })) {
+        if matches!(&self.running, Some(NfState { link: Some(_), .. })) {
             self.be_awake();
             self.offer_all(cx, input, batch);
             if let Some(state) = &mut self.running {
@@ -270,7 +270,7 @@ impl Element for Nf {
         }
         self.follow(cx);
         self.arm(cx);
-        if !matches!(&self.running, Some(State { link: Some(_), .. })) {
+        if !matches!(&self.running, Some(NfState { link: Some(_), .. })) {
             return self.run_without(cx);
         }
         let mut worked = self.collect(cx);
@@ -288,7 +288,7 @@ impl Element for Nf {
             self.be_awake();
             Run::Again
         } else {
-            self.doze(cx)
+            self.rest(cx)
         }
     }
 
@@ -336,7 +336,7 @@ impl Handlers for Nf {
             "generation" => Ok(state.function.generation().to_string()),
             "handler" => state.function.ask(false, param).or_later(),
             _ => report::figure(&state.figures(), name)
-                .or_else(|| report::told(name).map(|what| state.function.tell(what)))
+                .or_else(|| report::property(name).map(|what| state.function.describe(what)))
                 .ok_or_else(|| HandlerError::no_read(name)),
         }
     }
@@ -377,7 +377,7 @@ impl HotSwap for Nf {
     }
 
     fn take_over(&mut self, state: Box<dyn Any + Send>) {
-        let Ok(state) = state.downcast::<State>() else { return };
+        let Ok(state) = state.downcast::<NfState>() else { return };
         if state.settings == self.settings {
             self.running = Some(*state);
         } else {
@@ -414,13 +414,13 @@ impl SessionFunction for Nf {
     }
 
     fn demand(&self) -> Option<Demand> {
-        let Scratch { size, align } = Scratch::of::<Place>();
+        let Scratch { size, align } = Scratch::of::<SessionEntry>();
         let session = self.settings.sessions.as_ref()?.session.clone();
         Some(Demand::of(session, size, align))
     }
 
     fn closed(&mut self, cx: &mut Cx<'_>, state: &[u8], _why: Ended) {
-        if let Ok(place) = Place::read_from_bytes(state) {
+        if let Ok(place) = SessionEntry::read_from_bytes(state) {
             self.end_session(cx, &place);
         }
     }

@@ -232,7 +232,7 @@ mod tests {
     use proptest::prelude::*;
     use thruway_element::{ArgErrors, Element, Entry, Run, Spec};
     use thruway_exchange::model::Silent;
-    use thruway_exchange::{Mapped, Mark, Master, Origin, Pages, Tuning};
+    use thruway_exchange::{Mapped, Master, Origin, Pages, SlotTag, Tuning};
     use thruway_nf_abi::LinkShape;
     use thruway_packet::Batch;
 
@@ -302,7 +302,7 @@ mod tests {
             for byte in all {
                 let mut bytes = Vec::new();
                 pack(&mut Packet::new(&[byte; 20]).unwrap(), &mut bytes);
-                self.master.put(Mark::NONE.keeping(), &bytes).unwrap();
+                self.master.put(SlotTag::NONE.keeping(), &bytes).unwrap();
             }
             self.master.publish(&Silent::default(), 0);
             self.rig.run().1.remove(0)
@@ -462,7 +462,7 @@ mod tests {
     #[test]
     fn slots_without_a_packet_come_back_empty() {
         let mut host = Host::new(31);
-        host.master.put(Mark::NONE, b"short").unwrap();
+        host.master.put(SlotTag::NONE, b"short").unwrap();
         let came = host.put([1]);
         assert_eq!(came.len(), 1);
         host.rig.push_at(0, came);

@@ -1,7 +1,7 @@
 //! Where packets go that come from a function.
 
 use thruway_element::{Cx, Reason};
-use thruway_exchange::{Mapped, Mark, Origin, Span, Token};
+use thruway_exchange::{Mapped, Origin, SlotTag, Span, Token};
 use thruway_packet::{Batch, CARRIED_WORDS, Packet};
 
 use super::carried::{PREFIX_LEN, pack, unpack_from};
@@ -160,7 +160,7 @@ impl Outlet {
         &mut self,
         cx: &mut Cx<'_>,
         entries: &mut Entries,
-        (mark, mut packet): (Mark, Packet),
+        (mark, mut packet): (SlotTag, Packet),
         came: &Came<'_, '_>,
     ) {
         let now = cx.now();

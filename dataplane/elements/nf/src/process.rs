@@ -13,7 +13,7 @@ use thruway_nf_host::{
     Function as Process, FunctionSpec, Isolation, Limits, Order, Patience, Program,
 };
 
-use super::backend::{Function, HostEnd, Told};
+use super::backend::{Function, HostEnd, Property};
 use super::settings::Settings;
 
 /// How long a stop waits for the function's last words.
@@ -134,22 +134,24 @@ impl Function for Isolated {
         self.function.report_fault(generation, fault);
     }
 
-    fn tell(&self, what: Told) -> String {
+    fn describe(&self, what: Property) -> String {
         let status = || self.function.status();
         match what {
-            Told::State => status().state.name().to_owned(),
-            Told::Pid => status().pid.unwrap_or(0).to_string(),
-            Told::Restarts => status().restarts.to_string(),
-            Told::Faults => status().faults.to_string(),
-            Told::Hangs => status().hangs.to_string(),
-            Told::CpuTime => format!("{:.6}", status().cpu_time.as_secs_f64()),
-            Told::Sandbox => status().sandbox.map_or(String::new(), |report| report.to_string()),
-            Told::LastError => self.last_error(),
-            Told::Console => status().output,
-            Told::Counters => self.counters(),
-            Told::Sleeps => self.figure(Figure::Sleeps),
-            Told::AuxFull => self.figure(Figure::AuxFull),
-            Told::InjectionFull => self.figure(Figure::InjectionFull),
+            Property::State => status().state.name().to_owned(),
+            Property::Pid => status().pid.unwrap_or(0).to_string(),
+            Property::Restarts => status().restarts.to_string(),
+            Property::Faults => status().faults.to_string(),
+            Property::Hangs => status().hangs.to_string(),
+            Property::CpuTime => format!("{:.6}", status().cpu_time.as_secs_f64()),
+            Property::Sandbox => {
+                status().sandbox.map_or(String::new(), |report| report.to_string())
+            }
+            Property::LastError => self.last_error(),
+            Property::Console => status().output,
+            Property::Counters => self.counters(),
+            Property::Sleeps => self.figure(Figure::Sleeps),
+            Property::AuxFull => self.figure(Figure::AuxFull),
+            Property::InjectionFull => self.figure(Figure::InjectionFull),
         }
     }
 

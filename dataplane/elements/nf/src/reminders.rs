@@ -2,11 +2,11 @@
 //! back for too long.
 
 use thruway_element::{Cx, HandlerError};
-use thruway_exchange::Mark;
+use thruway_exchange::SlotTag;
 
 use super::replica::Nf;
 use super::sessions::Entries;
-use super::state::State;
+use super::state::NfState;
 use super::streams::Streams;
 
 /// Token of the timer that lets go what a function of streams holds back.
@@ -36,7 +36,7 @@ impl Entries {
 
     /// The same, with the entry of a mark.
     #[inline]
-    pub fn streams_at(&mut self, mark: Mark) -> Option<(&mut Streams, Option<u32>)> {
+    pub fn streams_at(&mut self, mark: SlotTag) -> Option<(&mut Streams, Option<u32>)> {
         let entry = self.entry_of(mark);
         Some((self.streams.as_deref_mut()?, entry))
     }
@@ -77,7 +77,7 @@ impl Nf {
             };
             let Some((mark, packet)) = entries.mark_one(cx, port as u8, packet) else { continue };
             match &self.running {
-                Some(State { link: Some(_), .. }) => self.offer(cx, mark, packet),
+                Some(NfState { link: Some(_), .. }) => self.offer(cx, mark, packet),
                 _ => self.without(cx, mark, packet),
             }
         }

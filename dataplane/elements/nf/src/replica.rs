@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use thruway_element::text::unquote_text;
 use thruway_element::{ArgErrors, Args, Cx, HandlerError, Pressing, Run};
-use thruway_exchange::{Mark, PeerFault, Tuning};
+use thruway_exchange::{PeerFault, SlotTag, Tuning};
 use thruway_flow::parse_class;
 use thruway_packet::{Batch, MAX_BATCH, Packet};
 
@@ -14,9 +14,9 @@ use super::hang::Hang;
 use super::link::{Came, Link};
 use super::nf::Lost;
 use super::process;
-use super::sessions::{Entries, Place};
+use super::sessions::{Entries, SessionEntry};
 use super::settings::{OnFailure, Settings};
-use super::state::{State, Waiting};
+use super::state::{NfState, Waiting};
 use super::waking::Policy;
 
 /// Most packets that wait while the ring is full.
@@ -43,9 +43,9 @@ pub(super) struct Nf {
     pub replica: u32,
     pub thread: usize,
     /// From the initialization to the finish.
-    pub running: Option<State>,
+    pub running: Option<NfState>,
     /// A predecessor's state that does not fit, kept until this configuration runs.
-    pub other: Option<Box<State>>,
+    pub other: Option<Box<NfState>>,
     /// Who is to be waited for.
     pub pressing: Pressing,
     /// Where the outputs lead is known.
@@ -137,7 +137,7 @@ impl Nf {
             });
             match function {
                 Ok(function) => {
-                    let state = State::new(&self.settings, function, frames, entries);
+                    let state = NfState::new(&self.settings, function, frames, entries);
                     self.running = Some(state);
                 }
                 Err(why) => {
@@ -173,12 +173,12 @@ impl Nf {
 
     /// The mark of the `nth` packet of the batch in hand.
     #[inline]
-    pub fn mark_of(&self, nth: usize, input: u8) -> Mark {
-        self.running.as_ref().map_or(Mark::NONE, |state| state.mark_of(nth, input))
+    pub fn mark_of(&self, nth: usize, input: u8) -> SlotTag {
+        self.running.as_ref().map_or(SlotTag::NONE, |state| state.mark_of(nth, input))
     }
 
     /// A session has ended; `place` is what the flow manager kept.
-    pub fn end_session(&mut self, cx: &mut Cx<'_>, place: &Place) {
+    pub fn end_session(&mut self, cx: &mut Cx<'_>, place: &SessionEntry) {
         self.follow(cx);
         self.be_awake();
         let Some(state) = &mut self.running else { return };
@@ -295,7 +295,7 @@ impl Nf {
             return Err(packet);
         }
         let (mark, packet) = match &mut state.entries {
-            None => (Mark { input, ..Mark::NONE }, packet),
+            None => (SlotTag { input, ..SlotTag::NONE }, packet),
             Some(entries) => match entries.mark_one(cx, input, packet) {
                 Some((mark, packet)) => (entries.ready(mark), packet),
                 // It was dropped here.
@@ -328,7 +328,7 @@ impl Nf {
             self.excuse(cx);
             return false;
         }
-        let Some(State { link: Some(link), outlet, latency, entries, .. }) = &mut self.running
+        let Some(NfState { link: Some(link), outlet, latency, entries, .. }) = &mut self.running
         else {
             return false;
         };
@@ -360,7 +360,7 @@ impl Nf {
     pub fn press(&self, cx: &mut Cx<'_>) {
         let Some(state) = &self.running else { return };
         cx.press_back(match &state.link {
-            Some(link) => link.is_crowded() || !state.backlog.is_empty(),
+            Some(link) => link.is_full() || !state.backlog.is_empty(),
             None => matches!(self.settings.on_failure, OnFailure::Restart(_)) && !self.is_late(cx),
         });
     }
@@ -376,7 +376,7 @@ impl Nf {
 
     /// What becomes of a packet while no function runs.
     #[cold]
-    pub fn without(&mut self, cx: &mut Cx<'_>, mark: Mark, packet: Packet) {
+    pub fn without(&mut self, cx: &mut Cx<'_>, mark: SlotTag, packet: Packet) {
         let slots = self.settings.shape.slots as usize;
         let (is_late, most) = (self.is_late(cx), slots.max(waiting_max(&self.settings)));
         let Some(state) = &mut self.running else { return };
@@ -393,7 +393,7 @@ impl Nf {
     pub fn run_without(&mut self, cx: &mut Cx<'_>) -> Run {
         let waits = matches!(self.settings.on_failure, OnFailure::Restart(_)) && !self.is_late(cx);
         if !waits {
-            let waiting = self.running.as_mut().map(State::take_waiting);
+            let waiting = self.running.as_mut().map(NfState::take_waiting);
             for (mark, packet) in waiting.into_iter().flatten() {
                 self.without(cx, mark, packet);
             }
@@ -416,7 +416,7 @@ impl Nf {
         if let Some(state) = &mut self.running
             && state.is_plain()
         {
-            let mark = Mark { input, ..Mark::NONE };
+            let mark = SlotTag { input, ..SlotTag::NONE };
             let left = state.put_all(cx, mark, &mut packets);
             left.into_iter().chain(packets).for_each(|packet| self.offer(cx, mark, packet));
             return;
@@ -428,7 +428,7 @@ impl Nf {
     }
 
     #[inline]
-    pub fn offer(&mut self, cx: &mut Cx<'_>, mark: Mark, packet: Packet) {
+    pub fn offer(&mut self, cx: &mut Cx<'_>, mark: SlotTag, packet: Packet) {
         let Some(state) = &mut self.running else { return };
         let packet = if state.backlog.is_empty() {
             match state.put(cx, mark, packet) {
@@ -440,7 +440,7 @@ impl Nf {
         };
         let most = waiting_max(&self.settings);
         // While no function ran more may have waited than does otherwise: it has room now.
-        let has_room = |state: &State| state.link.as_ref().is_some_and(|link| !link.is_crowded());
+        let has_room = |state: &NfState| state.link.as_ref().is_some_and(|link| !link.is_full());
         if state.waiting() >= most && has_room(state) {
             state.put_backlog(cx);
         }

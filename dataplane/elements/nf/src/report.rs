@@ -3,7 +3,7 @@
 use thruway_element::{HandlerError, Nanos, handler_value};
 use thruway_exchange::LinkFigures;
 
-use super::backend::Told;
+use super::backend::Property;
 
 /// A figure of one thread's links.
 pub(super) fn figure(figures: &LinkFigures, name: &str) -> Option<String> {
@@ -20,21 +20,21 @@ pub(super) fn figure(figures: &LinkFigures, name: &str) -> Option<String> {
 }
 
 /// What the function itself is asked for by a handler.
-pub(super) fn told(name: &str) -> Option<Told> {
+pub(super) fn property(name: &str) -> Option<Property> {
     Some(match name {
-        "state" => Told::State,
-        "pid" => Told::Pid,
-        "restarts" => Told::Restarts,
-        "peer_faults" => Told::Faults,
-        "hangs" => Told::Hangs,
-        "cpu_time" => Told::CpuTime,
-        "sandbox" => Told::Sandbox,
-        "last_error" => Told::LastError,
-        "console" => Told::Console,
-        "counters" => Told::Counters,
-        "sleeps" => Told::Sleeps,
-        "aux_full" => Told::AuxFull,
-        "injection_full" => Told::InjectionFull,
+        "state" => Property::State,
+        "pid" => Property::Pid,
+        "restarts" => Property::Restarts,
+        "peer_faults" => Property::Faults,
+        "hangs" => Property::Hangs,
+        "cpu_time" => Property::CpuTime,
+        "sandbox" => Property::Sandbox,
+        "last_error" => Property::LastError,
+        "console" => Property::Console,
+        "counters" => Property::Counters,
+        "sleeps" => Property::Sleeps,
+        "aux_full" => Property::AuxFull,
+        "injection_full" => Property::InjectionFull,
         _ => return None,
     })
 }

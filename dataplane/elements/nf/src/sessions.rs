@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use thruway_element::{Cx, Direction, Opening, PerSession, Reason, Session, Verdict};
-use thruway_exchange::{Arena, Mark};
+use thruway_exchange::{Arena, SlotTag};
 use thruway_nf_abi::SlotHead;
 use thruway_packet::{Batch, MAX_BATCH, Packet};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -19,7 +19,7 @@ use super::streams::Streams;
 /// The flow manager's state of a session: where the function's is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
-pub(super) struct Place {
+pub(super) struct SessionEntry {
     /// Entry of this thread's.
     entry: u32,
     /// Whose entry: sessions may come from a configuration that had others.
@@ -42,13 +42,13 @@ pub(super) struct Entries {
     fresh: u32,
     next: Box<[u32]>,
     /// A bit for each: the function was told that the session begins.
-    told: Box<[u64]>,
+    announced: Box<[u64]>,
     free: Queue,
     /// Sessions that have ended, of which the function is to be told.
     ended: Queue,
     arena: Option<Arc<Arena>>,
     /// Those of the batch in hand, and the input that it came by.
-    marks: Vec<Mark>,
+    marks: Vec<SlotTag>,
     input: u8,
     one: Batch,
     /// Of a function of streams.
@@ -63,7 +63,7 @@ impl Entries {
             epoch,
             fresh: 0,
             next: vec![0; count as usize].into_boxed_slice(),
-            told: vec![0; count.div_ceil(64) as usize].into_boxed_slice(),
+            announced: vec![0; count.div_ceil(64) as usize].into_boxed_slice(),
             free: Queue::default(),
             ended: Queue::default(),
             arena: None,
@@ -86,7 +86,7 @@ impl Entries {
             (before, now) => before.is_none() && now.is_none(),
         };
         if !same {
-            self.told.fill(0);
+            self.announced.fill(0);
         }
         self.arena = arena;
     }
@@ -106,7 +106,7 @@ impl Entries {
         cx: &mut Cx<'_>,
         input: u8,
         packet: Packet,
-    ) -> Option<(Mark, Packet)> {
+    ) -> Option<(SlotTag, Packet)> {
         let mut one = std::mem::take(&mut self.one);
         one.push(packet);
         self.mark(cx, input, &mut one);
@@ -122,11 +122,11 @@ impl Entries {
 
     /// The mark of the `nth` packet of the batch that was marked.
     #[inline]
-    pub fn mark_of(&self, nth: usize) -> Option<Mark> {
+    pub fn mark_of(&self, nth: usize) -> Option<SlotTag> {
         self.marks.get(nth).copied()
     }
 
-    fn take(&mut self) -> Option<Place> {
+    fn take(&mut self) -> Option<SessionEntry> {
         let entry = match self.free.pop(&mut self.next) {
             Some(entry) => entry,
             None if (self.fresh as usize) < self.next.len() => {
@@ -135,28 +135,28 @@ impl Entries {
             }
             None => return None,
         };
-        Some(Place { entry, epoch: self.epoch })
+        Some(SessionEntry { entry, epoch: self.epoch })
     }
 
     /// The entry of a mark.
     #[inline]
-    pub fn entry_of(&self, mark: Mark) -> Option<u32> {
+    pub fn entry_of(&self, mark: SlotTag) -> Option<u32> {
         let entry = mark.fcb.checked_sub(self.first)?;
         (entry < self.fresh).then_some(entry)
     }
 
     #[inline]
-    fn is_told(&self, entry: u32) -> bool {
-        self.told[entry as usize / 64] & 1 << (entry % 64) != 0
+    fn is_announced(&self, entry: u32) -> bool {
+        self.announced[entry as usize / 64] & 1 << (entry % 64) != 0
     }
 
     /// The mark as it goes to the function now: a session that it does not know yet has scratch of
     /// zeros.
     #[inline]
-    pub fn ready(&self, mark: Mark) -> Mark {
+    pub fn ready(&self, mark: SlotTag) -> SlotTag {
         let Some(entry) = self.entry_of(mark) else { return mark };
-        let Some(arena) = &self.arena else { return Mark { fcb: SlotHead::NO_SESSION, ..mark } };
-        if self.is_told(entry) {
+        let Some(arena) = &self.arena else { return SlotTag { fcb: SlotHead::NO_SESSION, ..mark } };
+        if self.is_announced(entry) {
             return mark;
         }
         arena.clear(mark.fcb);
@@ -165,32 +165,32 @@ impl Entries {
 
     /// A packet with this mark was handed over.
     #[inline]
-    pub fn put(&mut self, mark: Mark) {
+    pub fn put(&mut self, mark: SlotTag) {
         if mark.is_new()
             && let Some(entry) = self.entry_of(mark)
         {
-            self.told[entry as usize / 64] |= 1 << (entry % 64);
+            self.announced[entry as usize / 64] |= 1 << (entry % 64);
         }
     }
 
     /// The packet by which the function was to hear of the session was lost with its process.
     pub fn forget(&mut self, fcb: u32) {
-        if let Some(entry) = self.entry_of(Mark::of(0, 0, fcb)) {
-            self.told[entry as usize / 64] &= !(1 << (entry % 64));
+        if let Some(entry) = self.entry_of(SlotTag::of(0, 0, fcb)) {
+            self.announced[entry as usize / 64] &= !(1 << (entry % 64));
         }
     }
 
     /// A session has ended.
-    pub fn end(&mut self, place: &Place) {
+    pub fn end(&mut self, entry: &SessionEntry) {
         // One of other entries has none here.
-        if place.epoch == self.epoch && place.entry < self.fresh {
-            self.ended.push(&mut self.next, place.entry);
+        if entry.epoch == self.epoch && entry.entry < self.fresh {
+            self.ended.push(&mut self.next, entry.entry);
         }
     }
 
     /// The news of an end did not reach the function: they are to be told again.
     pub fn end_again(&mut self, fcb: u32) {
-        if let Some(entry) = self.entry_of(Mark::of(0, 0, fcb)) {
+        if let Some(entry) = self.entry_of(SlotTag::of(0, 0, fcb)) {
             self.ended.push(&mut self.next, entry);
         }
     }
@@ -203,20 +203,20 @@ impl Entries {
 
     /// Puts that one back: the function cannot be told now.
     pub fn end_first(&mut self, fcb: u32) {
-        if let Some(entry) = self.entry_of(Mark::of(0, 0, fcb)) {
+        if let Some(entry) = self.entry_of(SlotTag::of(0, 0, fcb)) {
             self.ended.push_front(&mut self.next, entry);
         }
     }
 
     /// Whether the function was told that this session begins.
     pub fn knows(&self, fcb: u32) -> bool {
-        self.entry_of(Mark::of(0, 0, fcb)).is_some_and(|entry| self.is_told(entry))
+        self.entry_of(SlotTag::of(0, 0, fcb)).is_some_and(|entry| self.is_announced(entry))
     }
 
     /// The function has nothing of this session any more.
     pub fn release(&mut self, fcb: u32) {
         self.forget(fcb);
-        if let Some(entry) = self.entry_of(Mark::of(0, 0, fcb)) {
+        if let Some(entry) = self.entry_of(SlotTag::of(0, 0, fcb)) {
             self.streams.iter_mut().for_each(|streams| streams.release(entry));
             self.free.push(&mut self.next, entry);
         }
@@ -252,32 +252,32 @@ impl Queue {
 }
 
 impl PerSession for Entries {
-    type State = Place;
+    type State = SessionEntry;
 
     fn open(
         &mut self,
         _opening: &mut Opening<'_>,
         _packet: &mut Packet,
-        state: &mut Place,
+        state: &mut SessionEntry,
     ) -> Result<(), Reason> {
         *state = self.take().ok_or(Lost::NoEntry)?;
         Ok(())
     }
 
     #[inline]
-    fn each(&mut self, _packet: &mut Packet, session: &mut Session<'_, Place>) -> Verdict {
+    fn each(&mut self, _packet: &mut Packet, session: &mut Session<'_, SessionEntry>) -> Verdict {
         if session.state.epoch != self.epoch {
-            let Some(place) = self.take() else { return Verdict::drop(Lost::NoEntry) };
-            *session.state = place;
+            let Some(entry) = self.take() else { return Verdict::drop(Lost::NoEntry) };
+            *session.state = entry;
         }
         let direction = u8::from(session.direction == Direction::Reply);
-        self.marks.push(Mark::of(self.input, direction, self.first + session.state.entry));
+        self.marks.push(SlotTag::of(self.input, direction, self.first + session.state.entry));
         Verdict::Pass
     }
 
     #[inline]
     fn without(&mut self, _packet: &mut Packet) -> Verdict {
-        self.marks.push(Mark { input: self.input, ..Mark::NONE });
+        self.marks.push(SlotTag { input: self.input, ..SlotTag::NONE });
         Verdict::Pass
     }
 }
@@ -293,7 +293,7 @@ mod tests {
     /// What goes to the function.
     #[derive(Debug, Clone, Copy)]
     enum Slot {
-        Packet { session: u64, mark: Mark },
+        Packet { session: u64, mark: SlotTag },
         Released(u32),
     }
 
@@ -302,7 +302,7 @@ mod tests {
     struct Game {
         entries: Entries,
         arena: Arc<Arena>,
-        open: HashMap<u64, Place>,
+        open: HashMap<u64, SessionEntry>,
         ring: VecDeque<Slot>,
         function: HashMap<u32, u64>,
         begun: HashSet<u64>,
@@ -330,13 +330,13 @@ mod tests {
         }
 
         fn begin(&mut self) {
-            let in_use: HashSet<u32> = self.open.values().map(|place| place.entry).collect();
+            let in_use: HashSet<u32> = self.open.values().map(|entry| entry.entry).collect();
             let ending = self.entries_ending();
             match self.entries.take() {
-                Some(place) => {
-                    assert!(place.entry < COUNT && !in_use.contains(&place.entry));
-                    assert!(!ending.contains(&(COUNT + place.entry)));
-                    self.open.insert(self.next, place);
+                Some(entry) => {
+                    assert!(entry.entry < COUNT && !in_use.contains(&entry.entry));
+                    assert!(!ending.contains(&(COUNT + entry.entry)));
+                    self.open.insert(self.next, entry);
                     self.next += 1;
                 }
                 None => assert_eq!(in_use.len() + ending.len(), COUNT as usize),
@@ -362,8 +362,8 @@ mod tests {
             let mut sessions: Vec<u64> = self.open.keys().copied().collect();
             sessions.sort_unstable();
             let Some(&session) = sessions.get(nth % sessions.len().max(1)) else { return };
-            let place = self.open[&session];
-            let mark = self.entries.ready(Mark::of(0, 0, COUNT + place.entry));
+            let entry = self.open[&session];
+            let mark = self.entries.ready(SlotTag::of(0, 0, COUNT + entry.entry));
             self.entries.put(mark);
             self.ring.push_back(Slot::Packet { session, mark });
         }
@@ -372,9 +372,9 @@ mod tests {
             let mut sessions: Vec<u64> = self.open.keys().copied().collect();
             sessions.sort_unstable();
             let Some(session) = sessions.get(nth % sessions.len().max(1)) else { return };
-            let place = self.open.remove(session).unwrap();
-            self.entries.end(&Place { epoch: 2, ..place });
-            self.entries.end(&place);
+            let entry = self.open.remove(session).unwrap();
+            self.entries.end(&SessionEntry { epoch: 2, ..entry });
+            self.entries.end(&entry);
         }
 
         fn notify_ended(&mut self) {
@@ -447,8 +447,8 @@ mod tests {
             game.works(usize::MAX);
             prop_assert_eq!(&game.begun, &game.released);
             let mut free = HashSet::new();
-            while let Some(place) = game.entries.take() {
-                prop_assert!(free.insert(place.entry));
+            while let Some(entry) = game.entries.take() {
+                prop_assert!(free.insert(entry.entry));
             }
             prop_assert_eq!(free.len(), COUNT as usize);
         }
@@ -459,12 +459,12 @@ mod tests {
         let Game { mut entries, .. } = Game::new();
         let counted = allocation_counter::measure(|| {
             for _ in 0..100 {
-                let place = entries.take().expect("a free entry");
+                let entry = entries.take().expect("a free entry");
                 for _ in 0..3 {
-                    let mark = entries.ready(Mark::of(0, 0, COUNT + place.entry));
+                    let mark = entries.ready(SlotTag::of(0, 0, COUNT + entry.entry));
                     entries.put(mark);
                 }
-                entries.end(&place);
+                entries.end(&entry);
                 let fcb = entries.next_ended().expect("one that has ended");
                 entries.end_first(fcb);
                 assert_eq!(entries.next_ended(), Some(fcb));
@@ -487,11 +487,14 @@ mod tests {
         game.packet(0);
         assert_eq!(worker.session(COUNT).unwrap(), [7; 8]);
         // A packet of no session, and one for a function that keeps nothing.
-        assert_eq!(game.entries.ready(Mark::NONE), Mark::NONE);
+        assert_eq!(game.entries.ready(SlotTag::NONE), SlotTag::NONE);
         game.entries.set_arena(None);
-        assert_eq!(game.entries.ready(Mark::of(1, 1, COUNT)), Mark::of(1, 1, u32::MAX));
+        assert_eq!(game.entries.ready(SlotTag::of(1, 1, COUNT)), SlotTag::of(1, 1, u32::MAX));
         // Another memory: all are new to it.
         game.entries.set_arena(Some(Arc::new(Arena::create(8, 3 * COUNT).unwrap())));
-        assert_eq!(game.entries.ready(Mark::of(0, 0, COUNT)).flags, Mark::NONE.new_session().flags);
+        assert_eq!(
+            game.entries.ready(SlotTag::of(0, 0, COUNT)).flags,
+            SlotTag::NONE.new_session().flags
+        );
     }
 }

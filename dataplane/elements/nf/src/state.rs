@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use thruway_element::Cx;
-use thruway_exchange::{LinkFigures, Mark};
+use thruway_exchange::{LinkFigures, SlotTag};
 use thruway_packet::{MAX_BATCH, Packet};
 
 use super::backend::Function;
@@ -23,13 +23,13 @@ const NEWS_MAX: usize = MAX_BATCH;
 
 /// What waits for a slot.
 pub(super) enum Waiting {
-    Packet(Mark, Packet),
+    Packet(SlotTag, Packet),
     /// News that a session has ended: its packets are in front.
     Released(u32),
 }
 
 /// See the module.
-pub(super) struct State {
+pub(super) struct NfState {
     pub settings: Settings,
     pub function: Arc<dyn Function>,
     pub frames: Option<Arc<Frames>>,
@@ -46,15 +46,15 @@ pub(super) struct State {
     pub outlet: Outlet,
 }
 
-impl State {
+impl NfState {
     /// Before the first link.
     pub fn new(
         settings: &Settings,
         function: Arc<dyn Function>,
         frames: Option<Arc<Frames>>,
         entries: Option<Entries>,
-    ) -> State {
-        State {
+    ) -> NfState {
+        NfState {
             settings: settings.clone(),
             function,
             frames,
@@ -77,7 +77,7 @@ impl State {
     }
 
     /// Takes out all packets that wait.
-    pub fn take_waiting(&mut self) -> Vec<(Mark, Packet)> {
+    pub fn take_waiting(&mut self) -> Vec<(SlotTag, Packet)> {
         self.news = 0;
         let (backlog, entries) = (&mut self.backlog, &mut self.entries);
         let packets = backlog.drain(..).filter_map(|waiting| match waiting {
@@ -116,14 +116,14 @@ impl State {
 
     /// The mark of the `nth` packet of the batch in hand.
     #[inline]
-    pub fn mark_of(&self, nth: usize, input: u8) -> Mark {
+    pub fn mark_of(&self, nth: usize, input: u8) -> SlotTag {
         let mark = self.entries.as_ref().and_then(|entries| entries.mark_of(nth));
-        mark.unwrap_or(Mark { input, ..Mark::NONE })
+        mark.unwrap_or(SlotTag { input, ..SlotTag::NONE })
     }
 
     /// Hands a packet over; gives it back when the ring is full.
     #[inline]
-    pub fn put(&mut self, cx: &mut Cx<'_>, mark: Mark, packet: Packet) -> Option<Packet> {
+    pub fn put(&mut self, cx: &mut Cx<'_>, mark: SlotTag, packet: Packet) -> Option<Packet> {
         let Some(link) = &mut self.link else { return Some(packet) };
         let mark = self.entries.as_ref().map_or(mark, |entries| entries.ready(mark));
         let now = cx.now();
@@ -167,7 +167,7 @@ impl State {
     pub fn put_all(
         &mut self,
         cx: &mut Cx<'_>,
-        mark: Mark,
+        mark: SlotTag,
         packets: &mut impl Iterator<Item = Packet>,
     ) -> Option<Packet> {
         let carries = self.outlet.carries();
@@ -190,7 +190,7 @@ impl State {
     }
 
     /// Loses a packet: where it is part of a stream, its connection ends.
-    pub fn lose(&mut self, cx: &mut Cx<'_>, mark: Mark, mut packet: Packet, why: Lost) {
+    pub fn lose(&mut self, cx: &mut Cx<'_>, mark: SlotTag, mut packet: Packet, why: Lost) {
         let now = cx.now();
         let streams = self.entries.as_mut().and_then(|entries| entries.streams_at(mark));
         if streams.is_some_and(|(streams, entry)| streams.close(mark, entry, &mut packet, now)) {
@@ -201,7 +201,7 @@ impl State {
     }
 
     /// Lets a packet go on that the function has not treated.
-    pub fn pass(&mut self, cx: &mut Cx<'_>, mark: Mark, mut packet: Packet) {
+    pub fn pass(&mut self, cx: &mut Cx<'_>, mark: SlotTag, mut packet: Packet) {
         let now = cx.now();
         match self.entries.as_mut().and_then(|entries| entries.streams_at(mark)) {
             None => self.outlet.give(cx, 0, packet),

@@ -7,7 +7,7 @@
 //! function when that fails.
 
 use thruway_element::{Hold, Needs, Next, Stage, StreamCursor};
-use thruway_exchange::{Mapped, Mark, Span, Token};
+use thruway_exchange::{Mapped, SlotTag, Span, Token};
 use thruway_nf_abi::{StreamHead, stream_flag};
 use thruway_packet::Packet;
 use thruway_stream::content::{HasContent, flag};
@@ -51,7 +51,7 @@ struct Answer {
 
 /// An answer that cannot be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Lie;
+struct Breach;
 
 impl Streams {
     /// Of so many sessions; bytes are held back so long.
@@ -91,7 +91,7 @@ impl Streams {
     }
 
     /// What goes into the packet's slot.
-    pub fn pack(&mut self, mark: Mark, entry: Option<u32>, packet: &Packet, now: i64) -> &[u8] {
+    pub fn pack(&mut self, mark: SlotTag, entry: Option<u32>, packet: &Packet, now: i64) -> &[u8] {
         self.bytes.clear();
         let mut front = StreamHead { now, ..StreamHead::default() };
         let known = self.known(entry).copied();
@@ -121,7 +121,7 @@ impl Streams {
     }
 
     /// The packet that was packed last went into its slot.
-    pub fn put(&mut self, mark: Mark, entry: Option<u32>) {
+    pub fn put(&mut self, mark: SlotTag, entry: Option<u32>) {
         let generation = self.generation;
         if self.is_shown
             && let Some(known) = self.known(entry)
@@ -135,7 +135,7 @@ impl Streams {
     #[must_use]
     pub fn take_back(
         &mut self,
-        (mark, entry): (Mark, Option<u32>),
+        (mark, entry): (SlotTag, Option<u32>),
         packet: &mut Packet,
         (token, entered): (&Token<'_, Mapped>, u32),
         now: i64,
@@ -153,21 +153,21 @@ impl Streams {
         span: Span,
         (entered, start, len): (u32, usize, usize),
         fill: impl FnOnce(&mut [u8]) + Copy,
-    ) -> Result<Answer, Lie> {
+    ) -> Result<Answer, Breach> {
         let mut front = [0; StreamHead::LEN];
         fill(&mut front);
         let head = StreamHead::from_bytes(front);
         let is_changed = head.flags & stream_flag::CHANGED != 0;
         let is_closed = head.flags & stream_flag::CLOSE != 0;
         let kept = usize::from(head.kept);
-        let content = (span.len as usize).checked_sub(start).ok_or(Lie)?;
+        let content = (span.len as usize).checked_sub(start).ok_or(Breach)?;
         let may_be = match (self.needs.resize, is_changed) {
             (true, _) => kept <= content,
             (false, true) => self.needs.change && content == len && kept == 0,
             (false, false) => content == len && kept == 0,
         };
         if span.start != entered || !may_be && !is_closed {
-            return Err(Lie);
+            return Err(Breach);
         }
         if is_changed {
             self.bytes.clear();
@@ -180,9 +180,9 @@ impl Streams {
     /// Does what the function answered.
     fn follow(
         &mut self,
-        (mark, entry): (Mark, Option<u32>),
+        (mark, entry): (SlotTag, Option<u32>),
         packet: &mut Packet,
-        answer: Result<Answer, Lie>,
+        answer: Result<Answer, Breach>,
         now: i64,
     ) -> bool {
         let _ = self.known(entry); // there is one from now on
@@ -194,7 +194,7 @@ impl Streams {
         let bytes = &self.bytes;
         let mut replay = |cursor: &mut StreamCursor<'_>| match &answer {
             Ok(answer) => answer.replay(bytes, cursor),
-            Err(Lie) => Next::Close,
+            Err(Breach) => Next::Close,
         };
         let direction = usize::from(mark.direction & 1);
         let place = (usize::from(mark.input), direction, now);
@@ -206,7 +206,13 @@ impl Streams {
     /// A packet goes on that the function has not treated. Whether it does: not if it was only a
     /// reminder.
     #[must_use]
-    pub fn pass(&mut self, mark: Mark, entry: Option<u32>, packet: &mut Packet, now: i64) -> bool {
+    pub fn pass(
+        &mut self,
+        mark: SlotTag,
+        entry: Option<u32>,
+        packet: &mut Packet,
+        now: i64,
+    ) -> bool {
         let unchanged = Answer { is_changed: false, is_closed: false, kept: 0, start: 0 };
         self.follow((mark, entry), packet, Ok(unchanged), now)
     }
@@ -214,7 +220,13 @@ impl Streams {
     /// A packet is lost, so its connection ends: it goes on to say so. False for one without
     /// content, which may be lost.
     #[must_use]
-    pub fn close(&mut self, mark: Mark, entry: Option<u32>, packet: &mut Packet, now: i64) -> bool {
+    pub fn close(
+        &mut self,
+        mark: SlotTag,
+        entry: Option<u32>,
+        packet: &mut Packet,
+        now: i64,
+    ) -> bool {
         let end = Answer { is_changed: false, is_closed: true, kept: 0, start: 0 };
         let is_known = entry.is_some() && Self::is_shown(packet);
         is_known && self.follow((mark, entry), packet, Ok(end), now)

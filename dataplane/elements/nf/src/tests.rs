@@ -7,14 +7,14 @@ mod refusals;
 use std::sync::{Arc, Mutex};
 
 use thruway_element::{Addresses, Args, Env, HandlerError, Later, Promise, Run, Shared};
-use thruway_exchange::{Arena, Control, Doorbell, Mapped, PeerFault, Place, Storage, WakeLine};
+use thruway_exchange::{Arena, Control, Doorbell, Location, Mapped, PeerFault, Storage, WakeLine};
 use thruway_nf_abi::control::{SIGNED, WAITING};
 use thruway_nf_abi::{LinkShape, Ring, SlotHead, Word, flag};
 use thruway_packet::Packet;
 use thruway_region::Pages;
 use thruway_sync::atomic::{AtomicU32, Ordering};
 
-use super::backend::{Function, HostEnd, Told};
+use super::backend::{Function, HostEnd, Property};
 use super::nf::{ENTRY, Lost};
 use super::replica::Nf;
 use thruway_elements_rig::Rig;
@@ -61,7 +61,7 @@ impl Function for Played {
         self.faults.lock().unwrap().push((generation, fault));
     }
 
-    fn tell(&self, what: Told) -> String {
+    fn describe(&self, what: Property) -> String {
         format!("{what:?}")
     }
 
@@ -158,7 +158,7 @@ impl Stage {
         let count = end.wrapping_sub(self.done);
         while self.done != end {
             let mut head = self.storage.head(Ring::Primary, self.done);
-            let place = Place::Slot(Ring::Primary, self.done);
+            let place = Location::Slot(Ring::Primary, self.done);
             let mut bytes = vec![0; head.len.into()];
             self.storage.copy_out(place, head.start.into(), &mut bytes);
             let before = bytes.clone();

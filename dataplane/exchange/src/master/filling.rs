@@ -4,8 +4,8 @@ use thruway_nf_abi::{Ring, SlotHead};
 
 use super::{FILL_AHEAD, Master};
 use crate::fault::Refusal;
-use crate::storage::{Place, Storage};
-use crate::token::Mark;
+use crate::storage::{Location, Storage};
+use crate::token::SlotTag;
 
 /// A packet that goes into a slot with so many words in front of its bytes.
 pub trait Put<const WORDS: usize> {
@@ -37,7 +37,7 @@ impl<S: Storage> Master<S> {
     #[inline]
     pub fn put_all<const WORDS: usize, P: Put<WORDS>>(
         &mut self,
-        mark: Mark,
+        mark: SlotTag,
         packets: &mut impl Iterator<Item = P>,
         mut park: impl FnMut(u32, P),
     ) -> Option<(P, Refusal)> {
@@ -60,11 +60,11 @@ impl<S: Storage> Master<S> {
                 self.storage.prefetch_fill(index.wrapping_add(FILL_AHEAD));
             }
             let slot = index & mask;
-            let place = Place::Slot(Ring::Primary, slot);
+            let location = Location::Slot(Ring::Primary, slot);
             if WORDS > 0 {
-                self.storage.set_words(place, start, &packet.words());
+                self.storage.set_words(location, start, &packet.words());
             }
-            self.storage.copy_in(place, begin, bytes);
+            self.storage.copy_in(location, begin, bytes);
             let len = (8 * WORDS + bytes.len()) as u16;
             self.storage.set_head(Ring::Primary, slot, SlotHead { len, ..head });
             park(slot, packet);
@@ -78,7 +78,7 @@ impl<S: Storage> Master<S> {
 
     /// The head of a packet with this mark that begins behind the head room, but for its length.
     #[inline]
-    fn head_of(&self, mark: Mark) -> SlotHead {
+    fn head_of(&self, mark: SlotTag) -> SlotHead {
         SlotHead {
             start: self.headroom as u16,
             flags: mark.flags,

@@ -12,7 +12,7 @@ impl<S: Storage> Master<S> {
     /// sleep.
     pub fn rest(&mut self) -> bool {
         let word = self.storage.word(Word::MasterWaits);
-        // A swap for the same reason as in `lie_down`.
+        // A swap for the same reason as in `prepare_wait`.
         word.swap(1, Ordering::Relaxed);
         // M2: orders the declaration before the second look; pairs with W2 in Worker::publish.
         fence(Ordering::SeqCst);

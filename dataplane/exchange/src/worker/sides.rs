@@ -3,7 +3,7 @@
 use thruway_nf_abi::{Ring, SlotHead, Word, flag};
 use thruway_sync::atomic::{Ordering, fence};
 
-use crate::storage::{Place, Storage};
+use crate::storage::{Location, Storage};
 
 /// An auxiliary or injection ring that is full: the packet was not taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -164,9 +164,9 @@ fn write<S: Storage>(
     if len == 0 || len > (shape.frame_len() - start) as usize {
         return Err(NoRoom::Length);
     }
-    let place = Place::Slot(ring, index & (shape.ring_slots(ring) - 1));
-    storage.copy_in(place, start, first);
-    storage.copy_in(place, start + first.len() as u32, second);
+    let location = Location::Slot(ring, index & (shape.ring_slots(ring) - 1));
+    storage.copy_in(location, start, first);
+    storage.copy_in(location, start + first.len() as u32, second);
     let (start, len) = (start as u16, len as u16);
     let Outgoing { output, fcb } = to;
     Ok(SlotHead { start, len, output, fcb, ..SlotHead::default() })

@@ -59,7 +59,7 @@ impl Keeper {
             && process.socket().try_send(Head { kind, id }, text.as_bytes()).is_ok();
         if sent {
             if let Some(wiring) = &self.wiring {
-                wiring.announce_question();
+                wiring.announce_request();
             }
             self.next_call = self.next_call.wrapping_add(1);
             let until = self.now() + CALL_TIMEOUT;

@@ -24,7 +24,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 pub(super) struct Standby {
     process: Process,
     /// Its HELLO, and fresh regions for it.
-    met: Option<(Hello, Wiring)>,
+    attached: Option<(Hello, Wiring)>,
 }
 
 /// What is left of a process that ended. To unmap its regions and to close its descriptors takes a
@@ -38,7 +38,7 @@ pub(super) struct Remains {
 impl Standby {
     /// What to poll: its end, and until it has said HELLO its socket.
     pub fn watched(&self) -> impl Iterator<Item = PollFd<'_>> {
-        let socket = self.met.is_none().then(|| self.process.control());
+        let socket = self.attached.is_none().then(|| self.process.control());
         let all = socket.into_iter().chain([self.process.pidfd()]);
         all.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
     }
@@ -51,7 +51,7 @@ impl Keeper {
         if let Some(mut standby) = self.standby.take()
             && matches!(standby.process.try_wait(), Ok(None))
         {
-            return Ok((standby.process, standby.met));
+            return Ok((standby.process, standby.attached));
         }
         Ok((self.spawner.start()?, None))
     }
@@ -65,7 +65,7 @@ impl Keeper {
         }
         if let Some(started) = self.spawner.started() {
             // Without one, the next process is started when it is needed.
-            self.standby = started.ok().map(|process| Standby { process, met: None });
+            self.standby = started.ok().map(|process| Standby { process, attached: None });
         }
     }
 
@@ -73,7 +73,7 @@ impl Keeper {
     pub(super) fn meet_standby(&mut self) {
         let Some(standby) = &mut self.standby else { return };
         let hello = match standby.process.socket().try_receive() {
-            _ if standby.met.is_some() => None,
+            _ if standby.attached.is_some() => None,
             Ok(Some(message)) if message.fds.is_empty() => {
                 match Handshake::default().on(message.head, &message.body) {
                     Ok(Meaning::Hello(hello)) => Some(hello),
@@ -85,7 +85,7 @@ impl Keeper {
         };
         let wiring = hello.map(|hello| (hello, Wiring::new(&self.spec, &hello)));
         match wiring {
-            Some((hello, Ok(wiring))) => standby.met = Some((hello, wiring)),
+            Some((hello, Ok(wiring))) => standby.attached = Some((hello, wiring)),
             // It ended, is no partner, or there is no memory for two.
             _ => {
                 self.standby = None;

@@ -22,7 +22,7 @@ use super::{Machine, Runs, initramfs};
 use crate::error::HostError;
 use crate::sandbox::{
     Grants, Groups, Hierarchies, Launched, Limits, Measure, Order, Outcome, SandboxReport, cpu_set,
-    is_privileged, out_of_the_way, own_user,
+    is_privileged, moved_up, own_user,
 };
 
 /// QEMU, as Debian's package qemu-system-x86 and others install it.
@@ -216,10 +216,10 @@ impl Ends {
         };
         let ours = Ours { port, monitor, control, relay_control, output, console };
         Ok(Ok(Ends {
-            port: out_of_the_way(their_port)?,
-            monitor: out_of_the_way(their_monitor)?,
-            initramfs: out_of_the_way(initramfs)?,
-            kernel: out_of_the_way(kernel)?,
+            port: moved_up(their_port)?,
+            monitor: moved_up(their_monitor)?,
+            initramfs: moved_up(initramfs)?,
+            kernel: moved_up(kernel)?,
             output: their_output,
             ours,
         }))

@@ -144,21 +144,21 @@ mod tests {
     #[test]
     fn greetings_and_events_are_no_answers() {
         let (mut monitor, qemu) = pair();
-        let said =
+        let last_output =
             b"{\"QMP\": {}}\r\n{\"return\": {}}\r\n{\"event\": \"STOP\"}\r\n{\"return\": {}}\n";
-        rustix::io::write(&qemu, said).expect("sent");
+        rustix::io::write(&qemu, last_output).expect("sent");
         assert_eq!(monitor.pause(), Ok(()));
     }
 
     #[test]
     fn what_is_no_answer_is_an_error() {
-        for (said, why) in [
+        for (last_output, why) in [
             (&b"{\"return\": {}}\n{\"error\": {\"desc\": \"no slot\"}}\n"[..], "no slot"),
             (b"{\"return\": {}}\nrubbish\n", "expected value"),
             (b"{\"return\": {}}\n", "closed"),
         ] {
             let (mut monitor, qemu) = pair();
-            rustix::io::write(&qemu, said).expect("sent");
+            rustix::io::write(&qemu, last_output).expect("sent");
             rustix::net::shutdown(&qemu, rustix::net::Shutdown::Write).expect("shut");
             let error = monitor.resume().expect_err("no answer");
             assert!(error.contains(why), "{error}");

@@ -3,7 +3,7 @@
 use super::birth::{NAMESPACES, NO_NUMBER};
 use super::cgroup::{Groups, Hierarchies};
 use super::child::{Message, Planned};
-use super::script::{Step, Way};
+use super::script::{NamespaceMode, Step};
 use super::{Measure, NOBODY, Order, Outcome, SETUP_TIMEOUT, SandboxReport, own_user};
 use crate::error::HostError;
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -25,7 +25,7 @@ const OOM_SCORE: &str = "1000";
 pub(super) struct Attending<'a> {
     order: &'a Order,
     plan: &'a [Planned],
-    way: Way,
+    mode: NamespaceMode,
     /// Number of the process's descriptor, once there is one.
     pidfd: &'a AtomicU32,
     groups: Groups,
@@ -43,11 +43,11 @@ impl<'a> Attending<'a> {
     pub fn new(
         order: &'a Order,
         plan: &'a [Planned],
-        way: Way,
+        mode: NamespaceMode,
         pidfd: &'a AtomicU32,
         report: SandboxReport,
     ) -> Attending<'a> {
-        Attending { order, plan, way, pidfd, groups: Groups::default(), report }
+        Attending { order, plan, mode, pidfd, groups: Groups::default(), report }
     }
 
     /// Hears the process until it closes the pipe: it is the program, or gone (its descriptor will
@@ -82,7 +82,7 @@ impl<'a> Attending<'a> {
 
     /// What was not told to have failed is in force.
     fn note_applied(&mut self) {
-        if self.way != Way::Without {
+        if self.mode != NamespaceMode::Without {
             for (measure, _) in NAMESPACES {
                 self.report.set(measure, Outcome::Applied);
             }
@@ -90,8 +90,9 @@ impl<'a> Attending<'a> {
         let user = [Measure::UserNamespace, Measure::UnprivilegedUser];
         let missing = user.into_iter().find(|measure| self.report.is_missing(*measure));
         // Without namespaces it takes its own user without one.
-        let missing =
-            missing.filter(|what| self.way != Way::Without || *what == Measure::UnprivilegedUser);
+        let missing = missing.filter(|what| {
+            self.mode != NamespaceMode::Without || *what == Measure::UnprivilegedUser
+        });
         let own = missing.map_or(Outcome::Applied, |measure| {
             Outcome::Missing(format!("it needs the {measure}"))
         });
@@ -196,15 +197,15 @@ impl<'a> Attending<'a> {
 
     /// Says which user outside a new user namespace is nobody inside (user_namespaces(7)).
     fn map_user(&self, pid: i32) -> Result<(), Errno> {
-        let (user, group) = match self.way {
-            Way::Without => return Ok(()),
-            Way::Privileged => {
+        let (user, group) = match self.mode {
+            NamespaceMode::Without => return Ok(()),
+            NamespaceMode::Privileged => {
                 let own = own_user(pid).filter(|_| !self.report.is_missing(Measure::OwnUser));
                 let number = own.unwrap_or(NOBODY);
                 (number, number)
             }
             // An ordinary user can give but its own.
-            Way::Unprivileged => {
+            NamespaceMode::Unprivileged => {
                 (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw())
             }
         };

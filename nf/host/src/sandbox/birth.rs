@@ -7,7 +7,7 @@
 
 use super::child::{self, Ends, Planned};
 use super::measure::Measure;
-use super::script::{Scene, Way};
+use super::script::{NamespaceMode, Scene};
 use nix::sys::signal::{SigSet, SigmaskHow};
 use rustix::process::DumpableBehavior;
 use std::ffi::{c_int, c_void};
@@ -44,12 +44,16 @@ pub(super) struct Body<'a> {
 ///
 /// # Errors
 /// Of clone(2): there is no process then.
-pub(super) fn clone(way: Way, body: &mut Body<'_>, pidfd: &AtomicU32) -> io::Result<i32> {
+pub(super) fn clone(
+    mode: NamespaceMode,
+    body: &mut Body<'_>,
+    pidfd: &AtomicU32,
+) -> io::Result<i32> {
     let mut flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::SIGCHLD;
-    if way != Way::Without {
+    if mode != NamespaceMode::Without {
         flags |= NAMESPACES.iter().fold(0, |all, (_, flag)| all | flag);
     }
-    if way == Way::Unprivileged {
+    if mode == NamespaceMode::Unprivileged {
         flags |= libc::CLONE_NEWUSER;
     }
     // A change of user in the new process makes the memory, which is the host's too, one that is

@@ -56,21 +56,21 @@ impl Hierarchies {
         for line in groups.lines() {
             let mut parts = line.splitn(3, ':').skip(1);
             let (Some(controllers), Some(group)) = (parts.next(), parts.next()) else { continue };
-            let place = |kind: &str, controller: &str| {
+            let relative_path = |kind: &str, controller: &str| {
                 let (root, point) = mount_of(mounts, kind, controller)?;
                 let within = Path::new(group).strip_prefix(root).ok()?;
                 Some((PathBuf::from(point), Path::new(point).join(within)))
             };
             let has = |name: &str| controllers.split(',').any(|one| one == name);
             if controllers.is_empty() {
-                let Some((point, own)) = place("cgroup2", "") else { continue };
+                let Some((point, own)) = relative_path("cgroup2", "") else { continue };
                 // In a unit with DelegateSubgroup, groups are made beside this process's own.
                 let dirs = own.ancestors().take(2).filter(|dir| dir.starts_with(&point));
                 found.unified = dirs.map(Into::into).collect();
             } else if has("cpu") {
-                found.cpu = place("cgroup", "cpu").map(|(_, own)| own);
+                found.cpu = relative_path("cgroup", "cpu").map(|(_, own)| own);
             } else if has("pids") {
-                found.pids = place("cgroup", "pids").map(|(_, own)| own);
+                found.pids = relative_path("cgroup", "pids").map(|(_, own)| own);
             }
         }
         found
@@ -80,15 +80,15 @@ impl Hierarchies {
 /// Root and mount point of the hierarchy with a controller.
 fn mount_of<'m>(mounts: &'m str, kind: &str, controller: &str) -> Option<(&'m str, &'m str)> {
     mounts.lines().find_map(|line| {
-        let (place, about) = line.split_once(" - ")?;
+        let (relative_path, about) = line.split_once(" - ")?;
         let mut about = about.split(' ');
         let is_kind = about.next() == Some(kind);
         let options = about.nth(1).unwrap_or("");
         if !is_kind || !(controller.is_empty() || options.split(',').any(|o| o == controller)) {
             return None;
         }
-        let mut place = place.split(' ').skip(3);
-        Some((place.next()?, place.next()?))
+        let mut relative_path = relative_path.split(' ').skip(3);
+        Some((relative_path.next()?, relative_path.next()?))
     })
 }
 

@@ -66,7 +66,7 @@ pub(super) fn run(body: &mut Body<'_>) -> ! {
             perform(planned.step, index, scene, ends)
         };
         let Err(error) = done else { continue };
-        tell(ends, [index, error.raw_os_error()]);
+        report(ends, [index, error.raw_os_error()]);
         match planned.step.measure() {
             Some(measure) if !planned.required => failed |= measure.bit(),
             _ => exit(NOT_EXECUTED),
@@ -165,13 +165,13 @@ fn populate(scene: &Scene) -> Result<(), Errno> {
         if !source.directory {
             let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
             let mode = Mode::from_raw_mode(0o444);
-            rustix::fs::openat(CWD, source.place.as_c_str(), flags, mode)?;
+            rustix::fs::openat(CWD, source.relative_path.as_c_str(), flags, mode)?;
         }
         // JUSTIFICATION: kept as a number, see `open_files`.
         // SAFETY: this process opened it and does not close it.
         let tree = unsafe { BorrowedFd::borrow_raw(source.tree) };
         let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
-        rustix::mount::move_mount(tree, c"", CWD, source.place.as_c_str(), flags)?;
+        rustix::mount::move_mount(tree, c"", CWD, source.relative_path.as_c_str(), flags)?;
     }
     Ok(())
 }
@@ -213,7 +213,7 @@ fn unshare_user() -> Result<(), Errno> {
 
 /// Has the host do its part of a step.
 fn ask(index: i32, ends: &Ends) -> Result<(), Errno> {
-    tell(ends, [index, 0]);
+    report(ends, [index, 0]);
     let mut answer = [0; 4];
     match rustix::io::retry_on_intr(|| rustix::io::read(&ends.reply, &mut answer))? {
         4 => match i32::from_ne_bytes(answer) {
@@ -352,7 +352,7 @@ fn check(result: i64) -> Result<(), Errno> {
 }
 
 /// An error of this pipe cannot be told to anyone; the host sees the end of the process.
-fn tell(ends: &Ends, message: Message) {
+fn report(ends: &Ends, message: Message) {
     let mut bytes = [0; 8];
     let (step, error) = bytes.split_at_mut(4);
     step.copy_from_slice(&message[0].to_ne_bytes());

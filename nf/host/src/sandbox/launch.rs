@@ -4,7 +4,7 @@ use super::attend::{Attended, Attending};
 use super::birth::{self, Body, NAMESPACES, NO_NUMBER};
 use super::cgroup::Groups;
 use super::child::{Ends, Planned};
-use super::script::{Scene, Step, Way};
+use super::script::{NamespaceMode, Scene, Step};
 use super::{Isolation, Measure, NOBODY, Order, Outcome, SandboxReport, USERS, USERS_FIRST};
 use crate::error::HostError;
 use rustix::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
@@ -32,7 +32,7 @@ pub(crate) struct Launched {
 const LASTING_FIRST: i32 = 10;
 
 /// Moves a descriptor out of the way of those that a program gets.
-pub(crate) fn out_of_the_way(fd: OwnedFd) -> Result<OwnedFd, Errno> {
+pub(crate) fn moved_up(fd: OwnedFd) -> Result<OwnedFd, Errno> {
     rustix::io::fcntl_dupfd_cloexec(fd, LASTING_FIRST)
 }
 
@@ -50,8 +50,9 @@ pub(crate) fn launch(order: &Order) -> Result<Launched, HostError> {
         }
         report.set(*measure, Outcome::Missing("left out by the order".into()));
     }
-    let way = if is_privileged() { Way::Privileged } else { Way::Unprivileged };
-    match attempt(order, way, &mut report) {
+    let mode =
+        if is_privileged() { NamespaceMode::Privileged } else { NamespaceMode::Unprivileged };
+    match attempt(order, mode, &mut report) {
         Err(HostError::Sandbox { measure: Measure::MountNamespace, source, .. })
             if order.isolation == Isolation::Relaxed =>
         {
@@ -62,30 +63,34 @@ pub(crate) fn launch(order: &Order) -> Result<Launched, HostError> {
             report.set(Measure::UserNamespace, Outcome::Missing(why));
             let why = format!("it needs the {}", Measure::MountNamespace);
             report.set(Measure::PrivateRoot, Outcome::Missing(why));
-            attempt(order, Way::Without, &mut report)
+            attempt(order, NamespaceMode::Without, &mut report)
         }
         done => done,
     }
 }
 
-fn attempt(order: &Order, way: Way, report: &mut SandboxReport) -> Result<Launched, HostError> {
-    if let Some(why) = no_own_user(way) {
+fn attempt(
+    order: &Order,
+    mode: NamespaceMode,
+    report: &mut SandboxReport,
+) -> Result<Launched, HostError> {
+    if let Some(why) = no_own_user(mode) {
         report.set(Measure::OwnUser, Outcome::Missing(why.into()));
     }
-    let mut scene = Scene::prepare(order, way, report)?;
+    let mut scene = Scene::prepare(order, mode, report)?;
     refuse_missing(order, report)?;
-    let plan: Vec<Planned> = way.steps().into_iter().map(|step| planned(order, step)).collect();
+    let plan: Vec<Planned> = mode.steps().into_iter().map(|step| planned(order, step)).collect();
     let (ours, theirs) = pipes()?;
     let missing = report.missing().fold(0, |bits, (measure, _)| bits | measure.bit());
     let number = AtomicU32::new(NO_NUMBER);
-    let attending = Attending::new(order, &plan, way, &number, report.clone());
+    let attending = Attending::new(order, &plan, mode, &number, report.clone());
     let (cloned, attended) = std::thread::scope(|scope| {
         let attendant = std::thread::Builder::new()
             .name("nf-attendant".into())
             .spawn_scoped(scope, || attending.until_executed(ours.report, ours.reply))
             .map_err(|error| HostError::system("starting a thread", error))?;
         let mut body = Body { plan: &plan, scene: &mut scene, ends: &theirs, missing };
-        let cloned = birth::clone(way, &mut body, &number);
+        let cloned = birth::clone(mode, &mut body, &number);
         // What is left of the pipe's other ends is the new process's: its end will be seen.
         drop(theirs);
         let lost = |_| Attended {
@@ -137,11 +142,11 @@ pub(crate) fn is_privileged() -> bool {
 }
 
 /// Why a function has no user of its own outside, if so.
-fn no_own_user(way: Way) -> Option<&'static str> {
+fn no_own_user(mode: NamespaceMode) -> Option<&'static str> {
     let may = |sets: CapabilitySets| {
         sets.effective.contains(CapabilitySet::SETUID | CapabilitySet::SETGID)
     };
-    if way == Way::Unprivileged || !rustix::thread::capabilities(None).is_ok_and(may) {
+    if mode == NamespaceMode::Unprivileged || !rustix::thread::capabilities(None).is_ok_and(may) {
         return Some("an ordinary user has no other number to give than its own");
     }
     (!has_users(USERS_FIRST, USERS))
@@ -212,11 +217,11 @@ fn pipes() -> Result<(Ours, Ends), HostError> {
         let (report, their_report) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
         let (their_reply, reply) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
         let ends = Ends {
-            input: out_of_the_way(input)?,
-            output: out_of_the_way(their_output)?,
-            control: out_of_the_way(theirs)?,
-            report: out_of_the_way(their_report)?,
-            reply: out_of_the_way(their_reply)?,
+            input: moved_up(input)?,
+            output: moved_up(their_output)?,
+            control: moved_up(theirs)?,
+            report: moved_up(their_report)?,
+            reply: moved_up(their_reply)?,
             host_reply: reply.as_raw_fd(),
         };
         Ok((Ours { control, output, report, reply }, ends))

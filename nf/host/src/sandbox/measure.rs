@@ -235,9 +235,9 @@ impl SandboxReport {
 
     /// Notes an outcome; a measure that is missing stays so.
     pub(crate) fn set(&mut self, measure: Measure, outcome: Outcome) {
-        let place = &mut self.outcomes[measure as usize];
-        if !matches!(place, Outcome::Missing(_)) {
-            *place = outcome;
+        let relative_path = &mut self.outcomes[measure as usize];
+        if !matches!(relative_path, Outcome::Missing(_)) {
+            *relative_path = outcome;
         }
     }
 

@@ -24,7 +24,7 @@ pub use measure::{Isolation, Measure, Outcome, SandboxReport};
 
 pub(crate) use cgroup::{Groups, Hierarchies};
 pub(crate) use files::Grants;
-pub(crate) use launch::{Launched, is_privileged, launch, out_of_the_way};
+pub(crate) use launch::{Launched, is_privileged, launch, moved_up};
 pub(crate) use script::cpus as cpu_set;
 
 use crate::machine::Machine;

@@ -1,7 +1,7 @@
 //! The steps from a new process to the program, and all that they need, prepared beforehand.
 
 use super::files::{Grant, Grants};
-use super::launch::out_of_the_way;
+use super::launch::moved_up;
 use super::measure::{Measure, SandboxReport};
 use super::{Limits, Order, Outcome, fence, filter};
 use crate::error::HostError;
@@ -115,7 +115,7 @@ impl Step {
 
 /// How the namespaces are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum NamespaceMode {
     /// By root: namespaces belong to the system, and the process leaves it for a user namespace
     /// afterwards, in which it has no power over them.
     Privileged,
@@ -125,7 +125,7 @@ pub(super) enum Way {
     Without,
 }
 
-impl Way {
+impl NamespaceMode {
     /// The steps in their order.
     pub fn steps(self) -> Vec<Step> {
         let root = [
@@ -153,16 +153,16 @@ impl Way {
         ];
         let mut steps = vec![Step::Enlist, Step::OomScore, Step::Session];
         match self {
-            Way::Privileged => {
+            NamespaceMode::Privileged => {
                 steps.extend(root);
                 steps.extend([Step::LeaveGroups, Step::UserNamespace]);
                 steps.extend(user);
             }
-            Way::Unprivileged => {
+            NamespaceMode::Unprivileged => {
                 steps.extend(user);
                 steps.extend(root);
             }
-            Way::Without => steps.extend(user),
+            NamespaceMode::Without => steps.extend(user),
         }
         steps.extend(rest);
         steps
@@ -173,7 +173,7 @@ impl Way {
 pub(super) struct Source {
     pub path: CString,
     /// The path without its first slash.
-    pub place: CString,
+    pub relative_path: CString,
     pub directory: bool,
     /// Number of the descriptor of the detached mount, once it is made: the new process's, not
     /// this one's.
@@ -208,18 +208,18 @@ impl Scene {
     /// Prepares everything. What cannot be had is noted in the report, and its step left out.
     pub fn prepare(
         order: &Order,
-        way: Way,
+        mode: NamespaceMode,
         report: &mut SandboxReport,
     ) -> Result<Scene, HostError> {
         let grants = Grants::of(&order.program)?;
         let rules = match fence::ruleset(&grants) {
-            Ok(rules) => Some(out_of_the_way(rules).map_err(|e| HostError::system("Landlock", e))?),
+            Ok(rules) => Some(moved_up(rules).map_err(|e| HostError::system("Landlock", e))?),
             Err(why) => {
                 report.set(Measure::Landlock, Outcome::Missing(why));
                 None
             }
         };
-        let filters = filter::programs(way != Way::Without).map_err(|error| {
+        let filters = filter::programs(mode != NamespaceMode::Without).map_err(|error| {
             HostError::system("system call filter", std::io::Error::other(error))
         })?;
         Ok(Scene {
@@ -227,7 +227,7 @@ impl Scene {
             dirs: directories(&grants)?,
             resources: resources(&order.limits),
             threads: order.limits.threads.max(1),
-            takes_own_user: way == Way::Without && !report.is_missing(Measure::OwnUser),
+            takes_own_user: mode == NamespaceMode::Without && !report.is_missing(Measure::OwnUser),
             cpus: cpus(&order.limits)?,
             rules,
             filters,
@@ -267,16 +267,16 @@ impl Exec {
 
 fn source(grant: &Grant) -> Result<Source, HostError> {
     let path = c_path(&grant.path)?;
-    let place = c_path(grant.path.strip_prefix("/").unwrap_or(&grant.path))?;
-    Ok(Source { path, place, directory: grant.directory, tree: -1 })
+    let relative_path = c_path(grant.path.strip_prefix("/").unwrap_or(&grant.path))?;
+    Ok(Source { path, relative_path, directory: grant.directory, tree: -1 })
 }
 
 /// Every directory above a granted file, and the granted directories; each after its parent.
 fn directories(grants: &Grants) -> Result<Vec<CString>, HostError> {
     let mut dirs: Vec<PathBuf> = Vec::new();
     for grant in &grants.files {
-        let place = grant.path.strip_prefix("/").unwrap_or(&grant.path);
-        let mut above: Vec<&Path> = place.ancestors().collect();
+        let relative_path = grant.path.strip_prefix("/").unwrap_or(&grant.path);
+        let mut above: Vec<&Path> = relative_path.ancestors().collect();
         above.reverse();
         // The first is the root itself, the last the file.
         let end = if grant.directory { above.len() } else { above.len() - 1 };
@@ -348,8 +348,9 @@ mod tests {
 
     #[test]
     fn every_way_ends_with_the_filter_and_the_program() {
-        for way in [Way::Privileged, Way::Unprivileged, Way::Without] {
-            let steps = way.steps();
+        for mode in [NamespaceMode::Privileged, NamespaceMode::Unprivileged, NamespaceMode::Without]
+        {
+            let steps = mode.steps();
             assert_eq!(steps[steps.len() - 2..], [Step::EnterFilter, Step::Exec]);
             let at = |step| steps.iter().position(|one| *one == step);
             assert!(at(Step::DieWithParent) > at(Step::DropCapabilities), "it would be undone");
@@ -359,7 +360,7 @@ mod tests {
 
     #[test]
     fn mounts_are_never_made_outside_a_mount_namespace() {
-        for step in Way::Privileged.steps() {
+        for step in NamespaceMode::Privileged.steps() {
             if step.measure() == Some(Measure::PrivateRoot) {
                 assert_eq!(step.needs(), Some(Measure::MountNamespace), "{step:?}");
             }

@@ -3,7 +3,7 @@
 
 use rustix::fd::BorrowedFd;
 use std::time::Duration;
-use thruway_exchange::{Attached, Pillow, attach, rest};
+use thruway_exchange::{Attached, FutexWaiter, attach, rest};
 use thruway_nf_abi::control::DRAIN;
 use thruway_nf_abi::message::{Head, Hello, Kind, SOCKET_FD, Wake};
 use thruway_nf_abi::stream_need;
@@ -148,7 +148,7 @@ fn serve(role: &str, attached: Attached, starts: u8) -> i32 {
             socket.send(Head { kind, id }, text.as_bytes(), &[]).unwrap();
         }
         let requests = control.requests();
-        rest(&Pillow(control.clone()), Some(Duration::from_secs(1)), || {
+        rest(&FutexWaiter(control.clone()), Some(Duration::from_secs(1)), || {
             link.worker.has_work() || control.command() == DRAIN || control.requests() != requests
         });
     }

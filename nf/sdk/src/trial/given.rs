@@ -6,7 +6,7 @@ use thruway_exchange::{Mapped, Origin, Token};
 
 /// How a packet came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub enum Arrival {
     /// One that was put comes back.
     Returned,
     /// One that was put was dropped.
@@ -21,7 +21,7 @@ pub enum Way {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Given {
     /// How it came.
-    pub way: Way,
+    pub arrival: Arrival,
     /// Output by which it leaves.
     pub output: u32,
     /// Its bytes; none when it was dropped.
@@ -45,11 +45,11 @@ impl Own {
     /// What a token gives: the host's own bytes where the function says that it kept them, as the
     /// engine does.
     pub fn given(&mut self, token: &Token<'_, Mapped>) -> Given {
-        let way = match token.origin {
-            Origin::Slot(_) => Way::Returned,
-            Origin::Dropped(_) => Way::Dropped,
-            Origin::Aux(_) => Way::Emitted,
-            Origin::Injected => Way::Injected,
+        let arrival = match token.origin {
+            Origin::Slot(_) => Arrival::Returned,
+            Origin::Dropped(_) => Arrival::Dropped,
+            Origin::Aux(_) => Arrival::Emitted,
+            Origin::Injected => Arrival::Injected,
         };
         let own = match token.origin {
             Origin::Slot(slot) if token.is_kept => self.by_slot.get(&slot).cloned(),
@@ -61,6 +61,6 @@ impl Own {
             token.copy_to(&mut bytes);
             bytes
         });
-        Given { way, output: token.output, bytes }
+        Given { arrival, output: token.output, bytes }
     }
 }

@@ -1,9 +1,9 @@
 //! Functions of streams on trial.
 
-use thruway_exchange::Mark;
+use thruway_exchange::SlotTag;
 use thruway_nf_abi::{StreamHead, stream_flag as flag};
 
-use super::{Given, Trial, TrialError, Way};
+use super::{Arrival, Given, Trial, TrialError};
 
 /// What became of pieces of a stream.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -24,7 +24,7 @@ impl Trial {
     /// [`TrialError`].
     pub fn show(
         &mut self,
-        mark: Mark,
+        mark: SlotTag,
         pieces: &[&[u8]],
         is_last: bool,
     ) -> Result<Shown, TrialError> {
@@ -49,7 +49,7 @@ impl Trial {
 impl Shown {
     fn take(&mut self, given: &Given) {
         let Some((head, content)) = given.bytes.split_first_chunk() else {
-            self.is_closed |= given.way == Way::Dropped;
+            self.is_closed |= given.arrival == Arrival::Dropped;
             return;
         };
         let head = StreamHead::from_bytes(*head);

@@ -47,7 +47,7 @@ pub(in super::super) struct Output {
 }
 
 #[derive(Default)]
-struct State {
+struct PortState {
     /// The element that gave the EAL's arguments, and these.
     arguments: Option<(String, Vec<String>)>,
     inputs: Vec<Input>,
@@ -58,7 +58,7 @@ struct State {
 
 /// See the module's description.
 #[derive(Default)]
-pub(in super::super) struct Ports(Mutex<State>);
+pub(in super::super) struct Ports(Mutex<PortState>);
 
 impl Ports {
     /// Those of the configuration that is being built.
@@ -67,7 +67,7 @@ impl Ports {
         args.env().shared.get("", "dpdk", Ports::default).expect("one type per key")
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, PortState> {
         self.0.lock().unwrap_or_else(|poison| poison.into_inner())
     }
 
@@ -115,12 +115,12 @@ impl Ports {
     /// Opens a port with all that the configuration wants of it.
     fn open(&self, port: &str) -> Result<Arc<Device>, String> {
         self.start()?;
-        let (wish, port) = {
+        let (request, port) = {
             let state = self.state();
-            (state.wish(port), state.whole_name(port))
+            (state.request(port), state.whole_name(port))
         };
         let port = port.as_str();
-        let error = match Device::open(port, &wish) {
+        let error = match Device::open(port, &request) {
             Ok(device) => return Ok(device),
             Err(error) => error,
         };
@@ -128,7 +128,7 @@ impl Ports {
         if std::mem::take(&mut self.state().kept).is_empty() {
             return Err(error.to_string());
         }
-        Device::open(port, &wish).map_err(|error| error.to_string())
+        Device::open(port, &request).map_err(|error| error.to_string())
     }
 
     /// All queues that an element receives by.
@@ -169,7 +169,7 @@ impl Ports {
     }
 }
 
-impl State {
+impl PortState {
     /// A port's name with the arguments that some element gives.
     fn whole_name(&self, port: &str) -> String {
         let inputs = self.inputs.iter().map(|input| input.port.as_str());
@@ -179,26 +179,27 @@ impl State {
     }
 
     /// All that is wanted of a port.
-    fn wish(&self, port: &str) -> PortConfig {
-        let mut wish = PortConfig { promiscuous: false, ..PortConfig::default() };
+    fn request(&self, port: &str) -> PortConfig {
+        let mut request = PortConfig { promiscuous: false, ..PortConfig::default() };
         for (input, queues) in self.layout(port) {
-            wish.rx_queues = wish.rx_queues.max(queues.end);
-            wish.promiscuous |= input.promiscuous;
-            wish.checks |= input.checks;
-            wish.rx_slots = wish.rx_slots.max(input.slots);
-            wish.mtu = wish.mtu.max(input.mtu);
+            request.rx_queues = request.rx_queues.max(queues.end);
+            request.promiscuous |= input.promiscuous;
+            request.checks |= input.checks;
+            request.rx_slots = request.rx_slots.max(input.slots);
+            request.mtu = request.mtu.max(input.mtu);
         }
         let (mut all, mut first) = (0, 0);
         for output in self.outputs_of(port) {
             all += 1;
             first += u16::from(output.rank == 0);
-            wish.tx_queues_min = wish.tx_queues_min.max(output.queue.map_or(0, |queue| queue + 1));
-            wish.tx_slots = wish.tx_slots.max(output.slots);
-            wish.mtu = wish.mtu.max(output.mtu);
+            request.tx_queues_min =
+                request.tx_queues_min.max(output.queue.map_or(0, |queue| queue + 1));
+            request.tx_slots = request.tx_slots.max(output.slots);
+            request.mtu = request.mtu.max(output.mtu);
         }
-        wish.tx_queues_min = wish.tx_queues_min.max(first);
-        wish.tx_queues = wish.tx_queues_min.max(all);
-        wish
+        request.tx_queues_min = request.tx_queues_min.max(first);
+        request.tx_queues = request.tx_queues_min.max(all);
+        request
     }
 
     /// The replicas of elements that send by a port.
@@ -280,27 +281,27 @@ mod tests {
             input("c", None, 2),
             input("d", Some(3), 1),
         ];
-        let state = State { inputs, ..State::default() };
+        let state = PortState { inputs, ..PortState::default() };
         let of = |name| state.queues_of(name);
         assert_eq!((of("a"), of("b"), of("c"), of("d")), (2..3, 0..2, 4..6, 3..4));
-        let wish = state.wish("p");
-        assert_eq!((wish.rx_queues, wish.tx_queues, wish.promiscuous), (6, 0, true));
-        assert_eq!(state.wish("q"), PortConfig { promiscuous: false, ..PortConfig::default() });
+        let request = state.request("p");
+        assert_eq!((request.rx_queues, request.tx_queues, request.promiscuous), (6, 0, true));
+        assert_eq!(state.request("q"), PortConfig { promiscuous: false, ..PortConfig::default() });
     }
 
     #[test]
     fn every_replica_that_sends_has_a_queue_if_there_are_enough() {
         let outputs = vec![output("a", 0, None), output("a", 1, None), output("b", 0, Some(0))];
-        let mut state = State { outputs: outputs.clone(), ..State::default() };
-        let wish = state.wish("p");
-        assert_eq!((wish.tx_queues, wish.tx_queues_min), (3, 2));
-        assert_eq!((wish.mtu, wish.tx_slots), (Some(1400), 512));
+        let mut state = PortState { outputs: outputs.clone(), ..PortState::default() };
+        let request = state.request("p");
+        assert_eq!((request.tx_queues, request.tx_queues_min), (3, 2));
+        assert_eq!((request.mtu, request.tx_slots), (Some(1400), 512));
         let have = |queues| outputs.iter().map(|one| state.has_queue(one, queues)).collect();
         let all: [Vec<bool>; 2] = [have(2), have(3)];
         assert_eq!(all, [vec![true, false, true], vec![true, true, true]]);
         let with_arguments = Output { port: "p,x=1".to_owned(), ..output("c", 0, Some(7)) };
         state.outputs.push(with_arguments);
         assert_eq!(state.whole_name("p"), "p,x=1");
-        assert_eq!((state.wish("p").tx_queues, state.wish("p").tx_queues_min), (8, 8));
+        assert_eq!((state.request("p").tx_queues, state.request("p").tx_queues_min), (8, 8));
     }
 }

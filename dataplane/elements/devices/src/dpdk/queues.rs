@@ -30,14 +30,14 @@ pub(in super::super) fn wanted(args: &Args<'_>) -> Result<Option<u16>, ArgErrors
 pub(in super::super) fn shares(args: &Args<'_>) -> Result<Share, ArgErrors> {
     let share = sharing::allowed(args)?;
     let port: String = args.get("PORT")?;
-    let queues = wanted(args)?.map(usize::from).or_else(|| told(&port));
+    let queues = wanted(args)?.map(usize::from).or_else(|| reported(&port));
     let most = [share.most, queues].into_iter().flatten().min();
     let node = if args.get("NUMA")? { dpdk::node(&port) } else { None };
     Ok(Share { most, node, ..share })
 }
 
 /// The queues that the arguments of a virtual device give it, where it has no more.
-fn told(port: &str) -> Option<usize> {
+fn reported(port: &str) -> Option<usize> {
     let mut arguments = port.split(',');
     let name = arguments.next().unwrap_or_default();
     if name.starts_with("net_af_packet") {
@@ -63,12 +63,12 @@ mod tests {
 
     #[test]
     fn virtual_devices_tell_their_queues() {
-        assert_eq!(told("net_af_packet0,iface=x"), Some(1));
-        assert_eq!(told("net_af_packet0,iface=x,qpairs=4"), Some(4));
-        assert_eq!(told("net_pcap0,rx_pcap=a,rx_pcap=b,tx_pcap=c"), Some(2));
-        assert_eq!(told("net_pcap1,iface=x"), Some(1));
+        assert_eq!(reported("net_af_packet0,iface=x"), Some(1));
+        assert_eq!(reported("net_af_packet0,iface=x,qpairs=4"), Some(4));
+        assert_eq!(reported("net_pcap0,rx_pcap=a,rx_pcap=b,tx_pcap=c"), Some(2));
+        assert_eq!(reported("net_pcap1,iface=x"), Some(1));
         for other in ["net_pcap0", "net_pcap0,tx_pcap=c", "net_tap0,iface=x", "0000:02:00.0", ""] {
-            assert_eq!(told(other), None, "{other}");
+            assert_eq!(reported(other), None, "{other}");
         }
     }
 

@@ -34,7 +34,7 @@ impl Handlers for FromDevice {
             }),
             "short_cuts" => Ok(self.tell_short_cuts()),
             "method" => Ok(match &self.source {
-                Source::Live(live) => live.way().to_owned(),
+                Source::Live(live) => live.mode().to_owned(),
                 _ => "-".to_owned(),
             }),
             _ => Err(HandlerError::no_read(name)),

@@ -39,7 +39,7 @@ impl DatagramLink {
         DatagramLink { plan, guard, reads, socket: None, peer: None }
     }
 
-    fn tell(&self, cx: &mut Cx<'_>, what: &str) {
+    fn report(&self, cx: &mut Cx<'_>, what: &str) {
         if self.plan.verbose {
             warn(cx, what);
         }
@@ -108,7 +108,7 @@ impl Link for DatagramLink {
             Ok(Some(datagram)) => datagram,
             Ok(None) => return Received::Nothing,
             Err(error) => {
-                self.tell(cx, &error.to_string());
+                self.report(cx, &error.to_string());
                 return Received::Nothing;
             }
         };
@@ -116,7 +116,7 @@ impl Link for DatagramLink {
             if let Some(Address::Inet(address)) = datagram.peer.as_ref().and_then(Peer::address)
                 && !self.guard.allows(cx, *address.ip())
             {
-                self.tell(cx, &format!("dropped datagram from {address}"));
+                self.report(cx, &format!("dropped datagram from {address}"));
                 return Received::Dropped(Lost::Denied);
             }
             self.peer = datagram.peer;
@@ -149,7 +149,7 @@ impl Link for DatagramLink {
         }
         batch.drain_front(done).for_each(drop);
         if let Some(error) = error {
-            self.tell(cx, &error.to_string());
+            self.report(cx, &error.to_string());
         }
         sent
     }

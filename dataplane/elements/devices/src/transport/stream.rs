@@ -33,7 +33,7 @@ impl StreamLink {
         StreamLink { plan, guard, listener: None, active: None, peer: None }
     }
 
-    fn tell(&self, cx: &mut Cx<'_>, what: &str) {
+    fn report(&self, cx: &mut Cx<'_>, what: &str) {
         if self.plan.verbose {
             warn(cx, what);
         }
@@ -45,7 +45,7 @@ impl StreamLink {
         let (connection, peer) = match listener.accept() {
             Ok(Some(accepted)) => accepted,
             Ok(None) => return,
-            Err(error) => return self.tell(cx, &format!("accept: {error}")),
+            Err(error) => return self.report(cx, &format!("accept: {error}")),
         };
         let allowed = match peer {
             Some(Address::Inet(address)) => self.guard.allows(cx, *address.ip()),
@@ -54,7 +54,7 @@ impl StreamLink {
         let number = connection.as_fd().as_raw_fd();
         let from = peer.as_ref().map_or(String::new(), |peer| format!(" from {peer}"));
         let done = if allowed { "opened" } else { "denied" };
-        self.tell(cx, &format!("{done} connection {number}{from}"));
+        self.report(cx, &format!("{done} connection {number}{from}"));
         if !allowed {
             return;
         }
@@ -89,7 +89,7 @@ impl StreamLink {
         self.peer = None;
         cx.unwatch(&connection);
         let why = error.map_or(String::new(), |error| format!(": {error}"));
-        self.tell(cx, &format!("closed connection {}{why}", connection.as_fd().as_raw_fd()));
+        self.report(cx, &format!("closed connection {}{why}", connection.as_fd().as_raw_fd()));
         self.watch_listener(cx);
     }
 
@@ -97,14 +97,14 @@ impl StreamLink {
         let Plan { remote, local, options, .. } = &self.plan;
         if !self.plan.client {
             let listener = Listener::bind(remote, options).map_err(|error| error.to_string())?;
-            self.tell(cx, &format!("listening for connections on {}", listener.address()));
+            self.report(cx, &format!("listening for connections on {}", listener.address()));
             self.listener = Some(listener);
             return Ok(());
         }
         let connection = Connection::connect(remote, local.as_ref(), options, PATIENCE);
         let connection = connection.map_err(|error| error.to_string())?;
         let number = connection.as_fd().as_raw_fd();
-        self.tell(cx, &format!("opened connection {number} to {remote}"));
+        self.report(cx, &format!("opened connection {number} to {remote}"));
         (self.active, self.peer) = (Some(connection), Some(remote.clone()));
         Ok(())
     }

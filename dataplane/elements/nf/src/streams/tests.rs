@@ -28,8 +28,8 @@ struct Game {
 
 const ENTRY: u32 = 3;
 
-fn mark(direction: u8) -> Mark {
-    Mark::of(1, direction, 100 + ENTRY)
+fn mark(direction: u8) -> SlotTag {
+    SlotTag::of(1, direction, 100 + ENTRY)
 }
 
 fn bytes_of(head: StreamHead, content: &[u8]) -> Vec<u8> {
@@ -227,7 +227,7 @@ fn what_is_lost_closes_if_it_has_content() {
     acknowledgement.set_content_mark(Content::NONE);
     assert!(!game.streams.close(mark(0), Some(ENTRY), &mut acknowledgement, 7));
     let mut stranger = packet(b"x", 0);
-    assert!(!game.streams.close(Mark::of(0, 0, SlotHead::NO_SESSION), None, &mut stranger, 7));
+    assert!(!game.streams.close(SlotTag::of(0, 0, SlotHead::NO_SESSION), None, &mut stranger, 7));
     let mut data = packet(b"x", 0);
     assert!(game.streams.close(mark(0), Some(ENTRY), &mut data, 7));
     assert!(data.content_mark().has(flag::CLOSE));

@@ -1,6 +1,6 @@
 //! What a function leaves as it was, the host does not take back.
 
-use thruway_exchange::{Place, Storage};
+use thruway_exchange::{Location, Storage};
 use thruway_nf_abi::{Ring, flag};
 
 use super::Stage;
@@ -13,7 +13,7 @@ fn what_a_function_says_it_kept_is_the_hosts_own() {
     // It lies: it has changed the second, and where it lies.
     let mut head = stage.storage.head(Ring::Primary, 1);
     assert_ne!(head.flags & flag::KEPT, 0);
-    stage.storage.copy_in(Place::Slot(Ring::Primary, 1), head.start.into(), b"bad");
+    stage.storage.copy_in(Location::Slot(Ring::Primary, 1), head.start.into(), b"bad");
     head.start += 1;
     head.len += 7;
     stage.storage.set_head(Ring::Primary, 1, head);

@@ -62,7 +62,7 @@ fn an_agent_is_told_what_to_start_and_its_messages_are_passed_on() {
 fn lies_end_the_relay_with_a_reason() {
     let mut long = Frame::Message.head(u32::MAX).to_vec();
     long.extend([0; 64]);
-    for (said, part) in [
+    for (last_output, part) in [
         (vec![0xff; 64], "no frame"),
         (long, "no frame"),
         (frame(Frame::Hello, b"other"), "another version"),
@@ -70,7 +70,7 @@ fn lies_end_the_relay_with_a_reason() {
         (frame(Frame::Regions, &[1; 16]), "only a host"),
     ] {
         let Played { keeper: _keeper, machine, why } = play();
-        rustix::io::write(&machine, &said).expect("sent");
+        rustix::io::write(&machine, &last_output).expect("sent");
         match why.join().expect("it ends") {
             Ended::Broken(why) => assert!(why.contains(part), "{why}"),
             over @ Ended::Over(_) => panic!("{over}"),

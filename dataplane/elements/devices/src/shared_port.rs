@@ -5,18 +5,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use thruway_port::af_packet::PacketOptions;
 
 use super::device_in::DeviceIn;
-use super::way::Wish;
+use super::mode::PortRequest;
 
 /// What the replicas of a FromDevice share. Its lock is taken when devices are opened, never for
 /// packets.
-pub(super) struct Team {
+pub(super) struct SharedPort {
     /// Replicas.
     count: usize,
-    state: Mutex<State>,
+    state: Mutex<SharedState>,
 }
 
 #[derive(Default)]
-struct State {
+struct SharedState {
     /// Of the configuration that this one replaces, by rank.
     inherited: Vec<Option<Box<DeviceIn>>>,
     /// What is open and not taken, by rank.
@@ -30,18 +30,18 @@ struct State {
 /// How to open an interface.
 pub(super) struct How<'a> {
     pub(super) name: &'a str,
-    pub(super) wish: &'a Wish,
+    pub(super) request: &'a PortRequest,
     pub(super) options: &'a PacketOptions,
 }
 
-impl Team {
-    pub(super) fn new(count: usize) -> Team {
+impl SharedPort {
+    pub(super) fn new(count: usize) -> SharedPort {
         let none = || (0..count).map(|_| None).collect();
-        let state = State { inherited: none(), open: none(), ..State::default() };
-        Team { count, state: Mutex::new(state) }
+        let state = SharedState { inherited: none(), open: none(), ..SharedState::default() };
+        SharedPort { count, state: Mutex::new(state) }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, SharedState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -78,19 +78,19 @@ impl Team {
         let state = &mut *self.state();
         if state.index != Some(index) {
             // It may not be up yet: then again at the next call.
-            state.fill(DeviceIn::open(how.name, how.wish, how.options, self.count).ok()?);
+            state.fill(DeviceIn::open(how.name, how.request, how.options, self.count).ok()?);
         }
         state.open[rank].take()
     }
 }
 
-impl State {
+impl SharedState {
     fn begin(&mut self, how: &How<'_>, count: usize) {
-        let suits = |(rank, live): (usize, &Option<Box<DeviceIn>>)| {
+        let fits = |(rank, live): (usize, &Option<Box<DeviceIn>>)| {
             let live = live.as_ref();
-            live.is_some_and(|live| live.suits(how.name, how.wish, how.options, (rank, count)))
+            live.is_some_and(|live| live.fits(how.name, how.request, how.options, (rank, count)))
         };
-        if self.inherited.iter().enumerate().all(suits) {
+        if self.inherited.iter().enumerate().all(fits) {
             std::mem::swap(&mut self.inherited, &mut self.open);
             self.note();
             return;
@@ -100,7 +100,7 @@ impl State {
         for live in &mut self.inherited {
             let _ = live.take_if(|live| live.is_exclusive());
         }
-        match DeviceIn::open(how.name, how.wish, how.options, count) {
+        match DeviceIn::open(how.name, how.request, how.options, count) {
             Ok(all) => self.fill(all),
             Err(error) => self.error = Some(error),
         }

@@ -20,7 +20,7 @@ pub(super) enum Method {
 
 /// How a port is to use its interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Wish {
+pub(super) struct PortRequest {
     pub(super) method: Method,
     pub(super) xdp: XdpOptions,
     pub(super) queue: Option<u32>,
@@ -31,17 +31,17 @@ pub(super) struct Wish {
 }
 
 /// What a port uses.
-pub(super) enum Way {
+pub(super) enum PortMode {
     Xdp(Arc<Device>),
     /// Packet sockets, and why.
     Packet(String),
 }
 
-impl fmt::Display for Way {
+impl fmt::Display for PortMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Way::Xdp(device) => f.write_str(&device.describe()),
-            Way::Packet(why) => write!(f, "AF_PACKET ({why})"),
+            PortMode::Xdp(device) => f.write_str(&device.describe()),
+            PortMode::Packet(why) => write!(f, "AF_PACKET ({why})"),
         }
     }
 }
@@ -64,9 +64,9 @@ pub(super) const QUEUE: Arg =
 pub(super) const BUSY_POLL: Arg =
     Arg::keyword("BUSY_POLL", Ty::UInt, "of AF_XDP: microseconds to poll the driver for").or("0");
 
-impl Wish {
+impl PortRequest {
     /// Of the arguments that both directions have.
-    pub(super) fn of(args: &Args<'_>) -> Result<Wish, ArgErrors> {
+    pub(super) fn of(args: &Args<'_>) -> Result<PortRequest, ArgErrors> {
         let method = match args.opt::<String>("METHOD")?.as_deref() {
             None => Method::Best,
             Some("XDP") => Method::Xdp,
@@ -78,24 +78,24 @@ impl Wish {
         };
         let queue = args.opt("QUEUE")?;
         let xdp = XdpOptions::default();
-        let mut wish = Wish { method, xdp, queue, large: false, exclusive: false };
-        wish.xdp.receives = false;
-        if matches!(wish.method, Method::Best) {
-            wish.xdp.modes = BEST;
+        let mut request = PortRequest { method, xdp, queue, large: false, exclusive: false };
+        request.xdp.receives = false;
+        if matches!(request.method, Method::Best) {
+            request.xdp.modes = BEST;
         }
-        Ok(wish)
+        Ok(request)
     }
 
     /// Of a port that receives.
-    pub(super) fn of_input(args: &Args<'_>) -> Result<Wish, ArgErrors> {
-        let mut wish = Wish::of(args)?;
+    pub(super) fn of_input(args: &Args<'_>) -> Result<PortRequest, ArgErrors> {
+        let mut request = PortRequest::of(args)?;
         let mode: Option<String> = args.opt("XDP_MODE")?;
         let sniffer: Option<bool> = args.opt("SNIFFER")?;
         let outbound: bool = args.get("OUTBOUND")?;
         let large: bool = args.get("LARGE")?;
-        wish.large = large;
-        let is_asked = matches!(wish.method, Method::Xdp) || mode.is_some();
-        wish.method = match (wish.method, sniffer) {
+        request.large = large;
+        let is_asked = matches!(request.method, Method::Xdp) || mode.is_some();
+        request.method = match (request.method, sniffer) {
             (Method::Packet(why), _) => Method::Packet(why),
             _ if large && is_asked => {
                 let why = "AF_XDP has no room for such packets; take METHOD LINUX";
@@ -116,19 +116,19 @@ impl Wish {
             _ if is_asked => Method::Xdp,
             (method, None) => method,
         };
-        wish.exclusive = sniffer == Some(false) && matches!(wish.method, Method::Packet(_));
-        wish.xdp = XdpOptions {
+        request.exclusive = sniffer == Some(false) && matches!(request.method, Method::Packet(_));
+        request.xdp = XdpOptions {
             receives: true,
             promiscuous: args.get("PROMISC")?,
             busy_poll_us: args.get("BUSY_POLL")?,
-            modes: match (mode.as_deref(), &wish.method) {
+            modes: match (mode.as_deref(), &request.method) {
                 (Some("NATIVE"), _) | (None, Method::Best) => BEST,
                 (Some(_), _) => &[Mode::Generic],
                 (None, _) => &[Mode::Native, Mode::Generic],
             },
-            ..wish.xdp
+            ..request.xdp
         };
-        Ok(wish)
+        Ok(request)
     }
 
     /// How many threads can read the interface at most, as far as that can be told without opening
@@ -148,23 +148,23 @@ impl Wish {
     }
 
     /// The best way that works, or the one that was asked for.
-    pub(super) fn choose(&self, name: &str) -> Result<Way, String> {
+    pub(super) fn choose(&self, name: &str) -> Result<PortMode, String> {
         match self.method {
-            Method::Packet(why) => Ok(Way::Packet(why.to_owned())),
+            Method::Packet(why) => Ok(PortMode::Packet(why.to_owned())),
             Method::Xdp => match Device::open(name, &self.xdp) {
-                Ok(device) => Ok(Way::Xdp(device)),
+                Ok(device) => Ok(PortMode::Xdp(device)),
                 Err(error) => Err(error.to_string()),
             },
-            Method::Best if interface::is_tap(name) => Ok(Way::Packet(
+            Method::Best if interface::is_tap(name) => Ok(PortMode::Packet(
                 "a TAP device, whose segments of up to 64 kB AF_XDP does not take".to_owned(),
             )),
             Method::Best => Ok(match interface::used_by_host(name) {
-                Some(use_) => Way::Packet(format!(
+                Some(use_) => PortMode::Packet(format!(
                     "{use_}, from which AF_XDP would take the packets; METHOD XDP does so"
                 )),
                 None => match Device::open(name, &self.xdp) {
-                    Ok(device) => Way::Xdp(device),
-                    Err(error) => Way::Packet(format!("no AF_XDP: {error}")),
+                    Ok(device) => PortMode::Xdp(device),
+                    Err(error) => PortMode::Packet(format!("no AF_XDP: {error}")),
                 },
             }),
         }
@@ -178,12 +178,13 @@ mod tests {
     #[test]
     fn what_is_forced_is_not_chosen() {
         let xdp = XdpOptions::default();
-        let wish = |method| Wish { method, xdp, queue: None, large: false, exclusive: false };
-        let way = wish(Method::Packet("as SNIFFER says")).choose("lo").expect("no question");
-        assert_eq!(way.to_string(), "AF_PACKET (as SNIFFER says)");
-        let way = wish(Method::Best).choose("lo").expect("packet sockets always");
-        assert!(way.to_string().starts_with("AF_PACKET (the host's stack has "), "{way}");
-        let error = wish(Method::Xdp).choose("nosuch0").err().expect("there is none");
+        let request =
+            |method| PortRequest { method, xdp, queue: None, large: false, exclusive: false };
+        let mode = request(Method::Packet("as SNIFFER says")).choose("lo").expect("no question");
+        assert_eq!(mode.to_string(), "AF_PACKET (as SNIFFER says)");
+        let mode = request(Method::Best).choose("lo").expect("packet sockets always");
+        assert!(mode.to_string().starts_with("AF_PACKET (the host's stack has "), "{mode}");
+        let error = request(Method::Xdp).choose("nosuch0").err().expect("there is none");
         assert!(error.contains("no interface 'nosuch0'"), "{error}");
     }
 }

@@ -15,8 +15,8 @@ reasons! {
 }
 
 /// Tells the user by what way an interface is used.
-pub(super) fn say(cx: &mut Cx<'_>, interface: &str, way: &str) {
-    complain(cx, &format!("interface '{interface}': {way}"));
+pub(super) fn say(cx: &mut Cx<'_>, interface: &str, mode: &str) {
+    complain(cx, &format!("interface '{interface}': {mode}"));
 }
 
 /// Tells the user something, with the element's name.

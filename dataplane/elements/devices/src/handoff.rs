@@ -41,7 +41,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// A replica's part.
-pub(super) struct Handover {
+pub(super) struct Handoff {
     senders: Arc<Senders>,
     inbox: Arc<Inbox>,
     /// What others hand over comes out here.
@@ -56,20 +56,20 @@ pub(super) enum Claimed<T> {
     Ring(Box<Ring>),
 }
 
-impl Handover {
+impl Handoff {
     /// The part of the replica that is being built.
-    pub(super) fn of(args: &Args<'_>) -> Handover {
-        Handover::new(args.shared("senders", Senders::default), args.env().thread)
+    pub(super) fn of(args: &Args<'_>) -> Handoff {
+        Handoff::new(args.shared("senders", Senders::default), args.env().thread)
     }
 
-    fn new(senders: Arc<Senders>, thread: usize) -> Handover {
+    fn new(senders: Arc<Senders>, thread: usize) -> Handoff {
         let inbox = Inbox {
             thread,
             new: Mutex::default(),
             has_new: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
         };
-        Handover { senders, inbox: Arc::new(inbox), rings: Vec::new() }
+        Handoff { senders, inbox: Arc::new(inbox), rings: Vec::new() }
     }
 
     /// Takes a queue, or where none is left a ring to the replica with the fewest.
@@ -127,7 +127,7 @@ impl Handover {
     }
 }
 
-impl Drop for Handover {
+impl Drop for Handoff {
     fn drop(&mut self) {
         // Where its thread died nobody takes what is left in the rings.
         self.inbox.is_closed.store(true, Ordering::Release);
@@ -196,19 +196,19 @@ mod tests {
     }
 
     /// Replicas of one output, in threads of these numbers.
-    fn replicas<const N: usize>() -> [Handover; N] {
+    fn replicas<const N: usize>() -> [Handoff; N] {
         let senders = Arc::new(Senders::default());
-        std::array::from_fn(|thread| Handover::new(Arc::clone(&senders), thread))
+        std::array::from_fn(|thread| Handoff::new(Arc::clone(&senders), thread))
     }
 
-    fn ring(replica: &Handover) -> Ring {
+    fn ring(replica: &Handoff) -> Ring {
         match replica.claim(|| Err::<(), _>("none left")).expect("somebody has one") {
             Claimed::Ring(ring) => *ring,
             Claimed::Queue(()) => unreachable!("none is left"),
         }
     }
 
-    fn has_a_queue(replica: &Handover) {
+    fn has_a_queue(replica: &Handoff) {
         assert!(matches!(replica.claim(|| Ok::<_, ()>(7)), Ok(Claimed::Queue(7))));
     }
 

@@ -9,7 +9,7 @@ use thruway_exchange::Arena;
 use super::nf::Lost;
 use super::replica::Nf;
 use super::sessions::Entries;
-use super::state::State;
+use super::state::NfState;
 use super::streams::Streams;
 
 impl Nf {
@@ -40,7 +40,7 @@ impl Nf {
     }
 
     /// What a successor, or a predecessor that goes on, is to have.
-    pub fn give_state(&mut self) -> Option<Box<State>> {
+    pub fn give_state(&mut self) -> Option<Box<NfState>> {
         if self.other.is_some() {
             let entries = self.running.as_mut().and_then(|state| state.entries.take());
             self.give_back(entries);
