@@ -75,7 +75,7 @@ impl Duty {
     pub fn to_args(&self) -> Vec<String> {
         let name = |value: &dyn fmt::Display| value.to_string();
         let mut args = vec![
-            "--way".into(),
+            "--transport".into(),
             name(&Shown(self.transport)),
             "--wait".into(),
             name(&Shown(self.wait)),

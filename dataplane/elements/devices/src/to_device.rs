@@ -299,14 +299,10 @@ impl ToDevice {
     }
 
     /// The interface, opened as the wish of a FromDevice of the same interface says, or its own.
-    fn open(
-        &mut self,
-        name: &str,
-        request: &PortRequest,
-        at_once: bool,
-    ) -> Result<Box<DeviceOut>, String> {
-        let must = request.queue.is_some() || request.method == Method::Xdp;
-        let request = self.ports.request_of(name, request);
+    fn open(&mut self, name: &str, at_once: bool) -> Result<Box<DeviceOut>, String> {
+        let own = self.request.as_ref().ok_or("it is no interface")?;
+        let must = own.queue.is_some() || own.method == Method::Xdp;
+        let request = self.ports.request_of(name, own);
         if let Some(live) = self.inherited.take().filter(|live| live.fits(name, &request)) {
             return Ok(live);
         }
@@ -318,8 +314,7 @@ impl ToDevice {
     fn follow(&mut self, cx: &mut Cx<'_>) {
         self.following = false;
         if let Some(name) = self.to_open()
-            && let Some(request) = self.request.clone()
-            && let Ok(next) = self.open(&name, &request, cx.is_pull_input(0))
+            && let Ok(next) = self.open(&name, cx.is_pull_input(0))
         {
             self.complained = false;
             self.report(cx, &format!("interface '{name}': {}", next.mode()));
@@ -359,10 +354,10 @@ impl ToDevice {
 impl Element for ToDevice {
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         if let Sink::Interface(name) = &self.sink
-            && let Some(request) = self.request.clone()
+            && self.request.is_some()
         {
             let name = name.clone();
-            let live = self.open(&name, &request, cx.is_pull_input(0))?;
+            let live = self.open(&name, cx.is_pull_input(0))?;
             live.offer(&self.handoff);
             self.report(cx, &format!("interface '{name}': {}", live.mode()));
             self.sink = Sink::Live(live);

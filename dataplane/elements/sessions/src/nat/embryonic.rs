@@ -16,8 +16,8 @@ const LISTED: (usize, usize) = (1024, 1 << 16);
 pub(super) struct Entry {
     /// Its number in the flow manager.
     pub session: u32,
-    /// `source` of the session's [`NatSession`](super::state::NatSession): the mapping, or the place
-    /// of the address.
+    /// `source` of the session's [`NatSession`](super::state::NatSession): the mapping, or the
+    /// index of the address.
     pub source: u32,
     /// Its outside port; 0 in entries that are free.
     pub port: u16,
