@@ -59,8 +59,8 @@ impl Running {
     /// Fails, with its last words, if it ended.
     pub fn check(&mut self) -> anyhow::Result<()> {
         if let Some(status) = self.child.try_wait()? {
-            let has_printed = std::fs::read_to_string(&self.log).unwrap_or_default();
-            bail!("{} ended ({status}): {}", self.name, has_printed.trim());
+            let log = std::fs::read_to_string(&self.log).unwrap_or_default();
+            bail!("{} ended ({status}): {}", self.name, log.trim());
         }
         Ok(())
     }

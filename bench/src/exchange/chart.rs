@@ -34,9 +34,9 @@ fn bars(out: &mut String, rows: &[Row], series: &[String], is_end: bool) {
     let bar = group * 0.8 / series.len().max(1) as f64;
     let floor = TOP + HEIGHT;
     for row in rows {
-        let workspace = places.iter().position(|x| *x == row.point.x).unwrap_or(0);
+        let column = places.iter().position(|x| *x == row.point.x).unwrap_or(0);
         let nth = series.iter().position(|name| *name == row.point.series).unwrap_or(0);
-        let x = LEFT + group * (workspace as f64 + 0.1) + bar * nth as f64;
+        let x = LEFT + group * (column as f64 + 0.1) + bar * nth as f64;
         let height = value(row) * scale;
         let _ = writeln!(
             out,
@@ -59,8 +59,8 @@ fn bars(out: &mut String, rows: &[Row], series: &[String], is_end: bool) {
             );
         }
     }
-    for (workspace, x) in places.iter().enumerate() {
-        let middle = LEFT + group * (workspace as f64 + 0.5);
+    for (column, x) in places.iter().enumerate() {
+        let middle = LEFT + group * (column as f64 + 0.5);
         let _ = writeln!(
             out,
             "<text x=\"{middle:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{x}</text>",

@@ -82,9 +82,9 @@ pub fn signature(bytes: &[u8]) -> u64 {
         return bytes.iter().fold(0, |sum, b| sum.rotate_left(7) ^ u64::from(*b));
     };
     let mut sum = 0_u64;
-    for (workspace, word) in first.chunks_exact(8).enumerate() {
+    for (nth, word) in first.chunks_exact(8).enumerate() {
         let word = u64::from_le_bytes(word.try_into().unwrap_or_default());
-        sum = sum.wrapping_add(word.rotate_left(8 * workspace as u32 + 1));
+        sum = sum.wrapping_add(word.rotate_left(8 * nth as u32 + 1));
     }
     sum
 }

@@ -23,11 +23,11 @@ impl Companion {
         mut turn: impl FnMut() -> anyhow::Result<()> + Send + 'static,
     ) -> Companion {
         let is_over = Arc::new(AtomicBool::new(false));
-        let measured = Arc::clone(&is_over);
+        let ends = Arc::clone(&is_over);
         let run = move || {
             machine::bind(core);
             first_thread(priority)?;
-            while !measured.load(Ordering::Relaxed) {
+            while !ends.load(Ordering::Relaxed) {
                 turn()?;
             }
             Ok(())

@@ -113,9 +113,9 @@ mod tests {
     fn what_is_told() {
         let us = [1.04, 20.06, 300.0];
         let latency = Latency { percent: 10, rate: 120_000, made: 100, lost: 3, us };
-        let measured = latency.json();
-        assert_eq!(measured["us_p50_p99_max"], json!([1.0, 20.1, 300.0]));
-        assert_eq!(measured["lost"], 3);
+        let row = latency.json();
+        assert_eq!(row["us_p50_p99_max"], json!([1.0, 20.1, 300.0]));
+        assert_eq!(row["lost"], 3);
         let text = table([("xdp/route", &[latency][..])].into_iter());
         let line = text.lines().last().expect("a row");
         let words: Vec<&str> = line.split_whitespace().collect();

@@ -130,7 +130,7 @@ pub fn table(rows: &[Row], goals: bool) -> String {
 fn losses(row: &Row) -> String {
     let Account { made, arrived, disordered, lost } = &row.account;
     let lost: String =
-        lost.iter().map(|(workspace, count)| format!(", {count} {workspace}")).collect();
+        lost.iter().map(|(location, count)| format!(", {count} {location}")).collect();
     let busy = row.busy_before.map_or(String::new(), |part| {
         format!("; without load {:.1} % of the core seem used", part * 100.0)
     });
@@ -150,11 +150,8 @@ pub fn latency_table(rows: &[Row]) -> String {
 pub fn json(machine: &Machine, options: &Options, rows: &[Row]) -> String {
     let row = |row: &Row| {
         let account = &row.account;
-        let lost: serde_json::Map<_, _> = account
-            .lost
-            .iter()
-            .map(|(workspace, count)| (workspace.clone(), json!(count)))
-            .collect();
+        let lost: serde_json::Map<_, _> =
+            account.lost.iter().map(|(location, count)| (location.clone(), json!(count))).collect();
         json!({
             "case": row.case.name,
             "mpps_per_core": [row.per_core, row.per_core_min, row.per_core_max],

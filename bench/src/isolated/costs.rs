@@ -21,7 +21,7 @@ struct Run {
 }
 
 /// A table of chains of one and three functions of packets of 60 bytes.
-pub fn report(placement: &Workspace, is_quick: bool) -> anyhow::Result<String> {
+pub fn report(workspace: &Workspace, is_quick: bool) -> anyhow::Result<String> {
     let (packets, count) = RUNS[usize::from(is_quick)];
     let mut text = format!(
         "{:28} {:>7} {:>8} {:>9} {:>9} {:>9} {:>9}\n",
@@ -31,7 +31,7 @@ pub fn report(placement: &Workspace, is_quick: bool) -> anyhow::Result<String> {
         for mode in Mode::APART {
             for functions in [1, 3] {
                 let chain = Chain { mode, count: functions, len: 60, placement: cores_of };
-                let runs = runs(chain, &placement.cores, (packets, count))?;
+                let runs = runs(chain, &workspace.cores, (packets, count))?;
                 text += &line(&chain.name(), &runs);
             }
         }

@@ -88,6 +88,6 @@ fn case(chain: Chain, goal: Option<Goal>) -> Case {
         steps: chain.count as u32,
         payload: None,
         is_long: chain.count > 3 || chain.len > 60,
-        set_up: Box::new(move |placement| Ok(Box::new(Running::start(chain, &placement.cores)?))),
+        set_up: Box::new(move |workspace| Ok(Box::new(Running::start(chain, &workspace.cores)?))),
     }
 }

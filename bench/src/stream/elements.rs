@@ -100,8 +100,8 @@ impl Clients {
         // Sequence numbers wrap.
         let seq = (CLIENT_SEQ + 1).wrapping_add(sent.wrapping_mul(self.len as u32));
         let flags = flags::ACK | flags::PSH;
-        let has_printed = SegmentHeader { number: number as u32, seq, ack: SERVER_SEQ + 1, flags };
-        segment::segment(has_printed, self.payload(number, sent))
+        let header = SegmentHeader { number: number as u32, seq, ack: SERVER_SEQ + 1, flags };
+        segment::segment(header, self.payload(number, sent))
     }
 
     /// Adds what the next connection has to send; says how many of them have payload.
@@ -114,10 +114,9 @@ impl Clients {
             }
             Step::Asked => {
                 let (seq, ack) = (CLIENT_SEQ + 1, SERVER_SEQ + 1);
-                let has_printed =
-                    SegmentHeader { number: number as u32, seq, ack, flags: flags::ACK };
+                let header = SegmentHeader { number: number as u32, seq, ack, flags: flags::ACK };
                 let none = Payload { bytes: &[], sum: [0; 2] };
-                (Step::Open(0), [segment::segment(has_printed, none), None, None, None], 0)
+                (Step::Open(0), [segment::segment(header, none), None, None, None], 0)
             }
             Step::Open(sent) => {
                 self.runs += 1;

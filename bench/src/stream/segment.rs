@@ -51,26 +51,21 @@ pub fn sum_of(bytes: &[u8]) -> [u8; 2] {
 }
 
 /// A segment of a client; a SYN has its options in the place of payload. `None` without memory.
-pub fn segment(has_printed: SegmentHeader, payload: Payload<'_>) -> Option<Packet> {
+pub fn segment(header: SegmentHeader, payload: Payload<'_>) -> Option<Packet> {
     let mut packet = Packet::new(payload.bytes)?;
     if !packet.push(PAYLOAD_AT) {
         return None;
     }
-    let (src, dst) = (CLIENTS + has_printed.number, SERVERS + has_printed.number);
-    let header = TcpHeader::new(
-        (CLIENT_PORT, SERVER_PORT),
-        has_printed.seq,
-        has_printed.ack,
-        has_printed.flags,
-    );
+    let (src, dst) = (CLIENTS + header.number, SERVERS + header.number);
+    let header = TcpHeader::new((CLIENT_PORT, SERVER_PORT), header.seq, header.ack, header.flags);
     write(packet.data_mut(), (src, dst), header, payload.sum);
     Some(packet)
 }
 
 /// A SYN of a client.
 pub fn syn(number: u32, seq: u32) -> Option<Packet> {
-    let has_printed = SegmentHeader { number, seq, ack: 0, flags: flags::SYN };
-    segment(has_printed, Payload { bytes: &SYN_OPTIONS, sum: sum_of(&SYN_OPTIONS) })
+    let header = SegmentHeader { number, seq, ack: 0, flags: flags::SYN };
+    segment(header, Payload { bytes: &SYN_OPTIONS, sum: sum_of(&SYN_OPTIONS) })
 }
 
 /// Writes the headers before a payload of this sum.
@@ -146,8 +141,8 @@ mod tests {
     fn segments_and_answers_are_right() {
         let bytes = b"some payload";
         let payload = Payload { bytes, sum: sum_of(bytes) };
-        let has_printed = SegmentHeader { number: 77, seq: 1000, ack: 5, flags: flags::ACK };
-        let mut data = segment(has_printed, payload).expect("memory");
+        let header = SegmentHeader { number: 77, seq: 1000, ack: 5, flags: flags::ACK };
+        let mut data = segment(header, payload).expect("memory");
         assert_right(&data);
         let read_back = read(&data).expect("ours");
         assert_eq!((read_back.number, read_back.seq, read_back.len), (77, 1000, 12));

@@ -169,16 +169,16 @@ impl ClockWords {
         ClockWords(std::array::from_fn(|_| Counter::new()))
     }
 
-    fn set(&self, (phase, notified): (Phase, ClockStats)) {
+    fn set(&self, (phase, stats): (Phase, ClockStats)) {
         let phase = PHASES.iter().position(|one| *one == phase).unwrap_or(0);
         let words = [
             phase as u64,
-            notified.hertz,
-            notified.error_ns.cast_unsigned(),
-            notified.looks,
-            notified.jumps,
-            notified.late,
-            notified.failures,
+            stats.hertz,
+            stats.error_ns.cast_unsigned(),
+            stats.looks,
+            stats.jumps,
+            stats.late,
+            stats.failures,
         ];
         self.0.iter().zip(words).for_each(|(word, value)| word.set(value));
     }
@@ -201,10 +201,10 @@ mod tests {
         let words = ClockWords::new();
         assert_eq!(words.get(), (Phase::System(Why::Chosen), ClockStats::default()));
         for phase in PHASES {
-            let notified =
+            let stats =
                 ClockStats { hertz: 1, error_ns: -2, looks: 3, jumps: 4, late: 5, failures: 6 };
-            words.set((phase, notified));
-            assert_eq!(words.get(), (phase, notified));
+            words.set((phase, stats));
+            assert_eq!(words.get(), (phase, stats));
         }
     }
 

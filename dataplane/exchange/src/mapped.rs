@@ -289,8 +289,8 @@ impl Mapped {
     fn frame(&self, location: Location) -> SharedBytes<'_> {
         match location {
             Location::Slot(ring, slot) => {
-                let location = &self.ring_plans[ring as usize];
-                self.within(self.region.bytes(location.frame(slot), location.frame_len))
+                let plan = &self.ring_plans[ring as usize];
+                self.within(self.region.bytes(plan.frame(slot), plan.frame_len))
             }
             Location::Frame(frame) => self.group_frame(frame),
         }
@@ -415,18 +415,18 @@ impl Storage for Mapped {
 
     #[inline]
     fn prefetch_take(&self, slot: u32) {
-        let location = &self.ring_plans[Ring::Primary as usize];
-        self.region.prefetch(location.head(slot));
-        self.region.prefetch(location.packet(slot));
+        let plan = &self.ring_plans[Ring::Primary as usize];
+        self.region.prefetch(plan.head(slot));
+        self.region.prefetch(plan.packet(slot));
     }
 
     #[inline]
     fn prefetch_fill(&self, slot: u32) {
-        let location = &self.ring_plans[Ring::Primary as usize];
+        let plan = &self.ring_plans[Ring::Primary as usize];
         if slot.is_multiple_of(HEADS_PER_LINE) {
-            self.region.prefetch_write(location.head(slot));
+            self.region.prefetch_write(plan.head(slot));
         }
-        self.region.prefetch_write(location.packet(slot));
+        self.region.prefetch_write(plan.packet(slot));
     }
 
     #[inline]

@@ -85,8 +85,8 @@ pub fn of_plan(chain: &Chain, hardware: &Hardware) -> anyhow::Result<Estimate> {
     for (name, value) in &chain.variables {
         variables.set(name, value);
     }
-    let answer = |failure: load::Failure| anyhow::anyhow!("{}", failure.pretty.render(false));
-    let (graph, _) = load::graph(source, &variables, &libraries()).map_err(answer)?;
+    let failed = |failure: load::Failure| anyhow::anyhow!("{}", failure.pretty.render(false));
+    let (graph, _) = load::graph(source, &variables, &libraries()).map_err(failed)?;
     let trace = chain.traffic.as_deref().map(trace).transpose()?;
     let captures = Captures { all: trace.map(|(trace, _)| trace), ..Captures::default() };
     let options = Options { burst: usize::from(chain.burst), ..Options::default() };

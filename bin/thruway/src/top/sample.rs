@@ -207,8 +207,8 @@ fn port(client: &mut Client, name: String, entry: &Entry) -> Port {
 }
 
 fn function(client: &mut Client, name: String) -> Function {
-    let mut report = |handler: &str| word(client, &name, handler).unwrap_or_else(|| "-".into());
-    let (state, pid, restarts) = (report("state"), report("pid"), report("restarts"));
+    let mut word_of = |handler: &str| word(client, &name, handler).unwrap_or_else(|| "-".into());
+    let (state, pid, restarts) = (word_of("state"), word_of("pid"), word_of("restarts"));
     Function {
         state,
         pid,
@@ -256,8 +256,8 @@ mod tests {
         for wrong in
             ["time\t1", "drop\tc\tbad\t2", "drop", "element\tc", "thread\t0\t1\t2\t3\tx\t5"]
         {
-            let phrases = Sample::parse(wrong).unwrap_err().to_string();
-            assert_eq!(phrases, format!("its statistics have a line '{wrong}'"));
+            let error = Sample::parse(wrong).unwrap_err().to_string();
+            assert_eq!(error, format!("its statistics have a line '{wrong}'"));
         }
     }
 }

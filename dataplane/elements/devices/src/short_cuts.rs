@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use thruway_element::{Cx, Direction, Egress, Probed};
-use thruway_flow::manager::{Candidate, Numbers, ShortCutTable, ShortCuts};
+use thruway_flow::manager::{Candidate, Manager, Numbers, ShortCutTable, ShortCuts};
 use thruway_port::short_cut::{self, Flow, Rewriting};
 
 use super::device_in::DeviceIn;
@@ -272,12 +272,9 @@ impl PortShortCuts {
             let counts = self.account(cx, at);
             let Taken { candidate, slot, generation, idle, .. } = self.taken[at];
             let is_over = generation != self.table.generation() || idle >= IDLE_MAX;
-            if is_over && let Some(flows) = cx.flows() {
-                let own = flows.short_cuts().and_then(|o| o.slot(candidate.level, candidate.index));
-                if own == Some(slot) {
-                    self.table.stop_half(slot, half(candidate.direction));
-                    flows.note_short_cut(&candidate, slot, false);
-                }
+            if is_over && let Some(flows) = flows_that_use(cx, &candidate, slot) {
+                self.table.stop_half(slot, half(candidate.direction));
+                flows.note_short_cut(&candidate, slot, false);
             }
             passed = add(passed, counts);
         }
@@ -306,11 +303,8 @@ impl PortShortCuts {
         let found = self.probe(cx, &candidate, passed);
         if found.is_some_and(|(_, now)| now == rewriting) {
             self.table.renew((slot, half), LEASE_NS);
-        } else if let Some(flows) = cx.flows() {
-            let own = flows.short_cuts().and_then(|o| o.slot(candidate.level, candidate.index));
-            if own == Some(slot) {
-                flows.stop_short_cut(candidate.level, candidate.index);
-            }
+        } else if let Some(flows) = flows_that_use(cx, &candidate, slot) {
+            flows.stop_short_cut(candidate.level, candidate.index);
         }
         passed
     }
@@ -321,9 +315,7 @@ impl PortShortCuts {
         let mut at = 0;
         while at < self.taken.len() {
             let Taken { candidate, slot, idle, .. } = self.taken[at];
-            let own = cx.flows().and_then(|flows| flows.short_cuts());
-            let own = own.and_then(|own| own.slot(candidate.level, candidate.index));
-            if own == Some(slot) && idle < IDLE_MAX {
+            if idle < IDLE_MAX && flows_that_use(cx, &candidate, slot).is_some() {
                 at += 1;
                 continue;
             }
@@ -369,6 +361,17 @@ impl Drop for PortShortCuts {
             self.table.release(taken.slot);
         }
     }
+}
+
+/// The thread's sessions, if the candidate's still takes the short cut of this slot.
+fn flows_that_use<'a>(
+    cx: &'a mut Cx<'_>,
+    candidate: &Candidate,
+    slot: u32,
+) -> Option<&'a mut Manager> {
+    let flows = cx.flows()?;
+    let own = flows.short_cuts().and_then(|own| own.slot(candidate.level, candidate.index));
+    (own == Some(slot)).then_some(flows)
 }
 
 fn add(a: [u64; 2], b: [u64; 2]) -> [u64; 2] {

@@ -149,11 +149,11 @@ pub(crate) fn build(args: &Args<'_>, kind: Kind) -> Result<Box<dyn Element>, Arg
         let (indices, texts) =
             written_rules(args, kind)?.into_iter().unzip::<_, _, Vec<usize>, _>();
         context.compile(texts).map(Arc::new).map_err(|errors| {
-            let mistake_of = errors.into_iter().map(|(rule, message)| {
+            let mistakes = errors.into_iter().map(|(rule, message)| {
                 let index = rule.and_then(|rule| indices.get(rule).copied());
                 ArgError { index, message }
             });
-            ArgErrors(mistake_of.collect())
+            ArgErrors(mistakes.collect())
         })
     };
     // Replicas share what was compiled once.

@@ -31,8 +31,8 @@ pub fn warnings<S: AsRef<str>>(
 ) -> Vec<String> {
     let place = |at: usize| places.get(at).copied().unwrap_or(at);
     let parsed = rules.iter().enumerate().flat_map(|(at, rule)| {
-        let mistake_of = move |warning| format!("{element}: pattern {}: {warning}", place(at));
-        rule.warnings.iter().map(mistake_of)
+        let line = move |warning| format!("{element}: pattern {}: {warning}", place(at));
+        rule.warnings.iter().map(line)
     });
     let silent = program.unreachable().iter().map(|at| {
         let text = texts.get(*at).map_or("", AsRef::as_ref);

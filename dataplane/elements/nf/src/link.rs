@@ -138,8 +138,8 @@ enum Notice {
 impl News {
     #[inline]
     fn note(&mut self, slot: u32, mark: SlotTag) {
-        if let Some(property) = self.of_slot.get_mut(slot as usize) {
-            *property = if mark.is_new() { Notice::New(mark.fcb) } else { Notice::Nothing };
+        if let Some(notice) = self.of_slot.get_mut(slot as usize) {
+            *notice = if mark.is_new() { Notice::New(mark.fcb) } else { Notice::Nothing };
         }
     }
 
@@ -352,8 +352,8 @@ impl Link {
     /// all slots are in use.
     pub fn put_released(&mut self, fcb: u32) -> bool {
         let Ok(slot) = self.master.put_released(fcb) else { return false };
-        if let Some(property) = self.news.of_slot.get_mut(slot as usize) {
-            *property = Notice::Released(fcb);
+        if let Some(notice) = self.news.of_slot.get_mut(slot as usize) {
+            *notice = Notice::Released(fcb);
         }
         self.news.put += 1;
         true

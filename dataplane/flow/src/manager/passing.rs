@@ -66,7 +66,7 @@ impl Manager {
         // What passed before counts.
         self.sync_short_cut(level, index);
         if let Some(short_cuts) = &mut self.short_cuts {
-            short_cuts.stop(level, index);
+            short_cuts.forget(level, index);
         }
         self.levels[usize::from(level)].pool.head_mut(index).flags &= !SHORT_CUT;
     }

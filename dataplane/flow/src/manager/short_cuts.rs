@@ -131,9 +131,9 @@ impl ShortCuts {
         self.live.len()
     }
 
-    pub(super) fn stop(&mut self, level: LevelId, index: u32) {
-        if let Some(live) = self.live.remove(&(level, index)) {
-            self.table.stop(live.slot);
+    /// Knows no more of a session's, which is stopped.
+    pub(super) fn forget(&mut self, level: LevelId, index: u32) {
+        if self.live.remove(&(level, index)).is_some() {
             self.stopped += 1;
         }
     }

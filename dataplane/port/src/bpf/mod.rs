@@ -270,33 +270,6 @@ pub(crate) fn run(program: BorrowedFd<'_>, frame: &[u8], times: u32, batch: u32)
     call(PROGRAM_RUN, &Attributes::new(&words)).map(drop)
 }
 
-/// What an XDP program gives for a frame of at least 14 bytes.
-#[cfg(test)]
-pub(crate) fn verdict(program: BorrowedFd<'_>, frame: &[u8]) -> io::Result<u32> {
-    test_run::test_run(program, frame, 1).map(|(verdict, _)| verdict)
-}
-
-/// What a program of [`Hook::Ingress`] gives for a frame, and the frame as it leaves it.
-#[cfg(test)]
-pub(crate) fn run_packet(program: BorrowedFd<'_>, frame: &[u8]) -> io::Result<(u32, Vec<u8>)> {
-    let mut out = vec![0_u8; frame.len() + 256];
-    let ([f0, f1], [o0, o1]) = (pointer(frame.as_ptr()), pointer(out.as_mut_ptr()));
-    let words = [number(program), 0, frame.len() as u32, out.len() as u32, f0, f1, o0, o1, 1];
-    let mut attributes = Attributes::new(&words);
-    let (pointer, len) = (std::ptr::from_mut(&mut attributes), size_of::<Attributes>());
-    // JUSTIFICATION: as for `call`; the kernel writes its answer to the attributes and to `out`.
-    // SAFETY: they are writable for their lengths, and the frame is readable for its own.
-    let result = unsafe { libc::syscall(libc::SYS_bpf, PROGRAM_RUN, pointer, len) };
-    crate::system::check(result as i32)?;
-    let word = |at: usize| {
-        let bytes = attributes.0[at / 2].to_ne_bytes();
-        let from = at % 2 * 4;
-        u32::from_ne_bytes([bytes[from], bytes[from + 1], bytes[from + 2], bytes[from + 3]])
-    };
-    out.truncate(word(3) as usize);
-    Ok((word(1), out))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,6 +2,7 @@ use super::socket_filter::accept;
 use super::steering::by_class;
 use super::*;
 use crate::bpf::assembly::{Alu, Assembly, By, Register};
+use crate::bpf::test_run::test_run;
 use crate::bpf::{self, Hook};
 use proptest::prelude::*;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -78,7 +79,7 @@ impl Judges {
             && is_ethernet
             && frame.len() >= 14
         {
-            let verdict = bpf::verdict(program.as_fd(), frame).expect("it runs");
+            let verdict = test_run(program.as_fd(), frame, 1).expect("it runs").verdict;
             assert_eq!(verdict, class as u32, "{frame:02x?}");
         }
         class

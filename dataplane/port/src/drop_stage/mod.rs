@@ -92,8 +92,8 @@ impl DropProgram {
     /// # Errors
     /// The kernel runs no such frame.
     pub fn run(&self, frame: &[u8], times: u32) -> io::Result<(bool, Duration)> {
-        let (verdict, nanos) = test_run(self.program.as_fd(), frame, times)?;
-        Ok((verdict == XDP_DROP, Duration::from_nanos(u64::from(nanos))))
+        let run = test_run(self.program.as_fd(), frame, times)?;
+        Ok((run.verdict == XDP_DROP, Duration::from_nanos(u64::from(run.nanos))))
     }
 
     /// Packets dropped so far.

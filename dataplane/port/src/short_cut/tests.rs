@@ -1,4 +1,5 @@
 use super::*;
+use crate::bpf::test_run::{TestRun, test_run};
 use proptest::prelude::*;
 use std::os::unix::net::UnixDatagram;
 use thruway_wire::checksum::checksum;
@@ -145,16 +146,18 @@ fn a_session_is_decided_counted_and_rewritten() {
         }
         // The decision is on the processor that sent; a test run may be on any.
         decide(&table, slot * 2 + 1, frame.len() as u32);
-        let (verdict, sent) = bpf::run_packet(redirect.as_fd(), &frame).expect("it runs");
+        let TestRun { verdict, frame: sent, .. } =
+            test_run(redirect.as_fd(), &frame, 1).expect("it runs");
         assert_eq!(verdict, 7, "redirected");
         assert_eq!(sent, expected(&frame, &rewriting), "protocol {protocol}");
         // Nothing is decided: to the stack, as it came.
         decide(&table, 0, 0);
-        let (verdict, sent) = bpf::run_packet(redirect.as_fd(), &frame).expect("it runs");
+        let TestRun { verdict, frame: sent, .. } =
+            test_run(redirect.as_fd(), &frame, 1).expect("it runs");
         assert_eq!((verdict, sent), (NEXT_SEEN, frame.clone()));
         // Another frame's decision.
         decide(&table, slot * 2 + 1, frame.len() as u32 + 1);
-        let (verdict, _) = bpf::run_packet(redirect.as_fd(), &frame).expect("it runs");
+        let verdict = test_run(redirect.as_fd(), &frame, 1).expect("it runs").verdict;
         assert_eq!(verdict, NEXT_SEEN);
         table.remove(&flow);
         table.release(slot);
@@ -181,7 +184,8 @@ fn udp_without_a_checksum_keeps_none() {
     let mut frame = frame(&flow, (0, 0, 0), b"x");
     frame[40..42].fill(0);
     decide(&table, slot * 2 + 1, frame.len() as u32);
-    let (verdict, sent) = bpf::run_packet(redirect.as_fd(), &frame).expect("it runs");
+    let TestRun { verdict, frame: sent, .. } =
+        test_run(redirect.as_fd(), &frame, 1).expect("it runs");
     assert_eq!((verdict, &sent[40..42]), (7, &[0, 0][..]));
     table.remove(&flow);
     table.release(slot);

@@ -99,8 +99,8 @@ fn servers_come_and_go() {
             ("remove", INSIDE[1], &[0, 2]),
             ("add", INSIDE[1], &[0, 1, 2]),
         ] {
-            let (code, sent) = control.ask(&format!("WRITE balancer.{handler} {server}"));
-            assert_eq!(code, 200, "{handler}: {sent}");
+            let (code, answer) = control.ask(&format!("WRITE balancer.{handler} {server}"));
+            assert_eq!(code, 200, "{handler}: {answer}");
             assert_served_by(&lab, serving);
             talks.iter_mut().for_each(Talk::echo);
         }

@@ -61,8 +61,8 @@ pub fn uplink_mtu(lab: &Lab) {
     let ping = |length: u32| format!("ping -n -c 1 -W 2 -M do -s {length} {server}");
     lab.middle.ip(&format!("link set wan0 mtu {UPLINK_MTU}"));
     wait_for("the error about a packet that is longer than the uplink's MTU", || {
-        let sent = client.run(&ping(1450)).stdout;
-        sent.contains(&format!("mtu = {UPLINK_MTU}")).then_some(())
+        let printed = client.run(&ping(1450)).stdout;
+        printed.contains(&format!("mtu = {UPLINK_MTU}")).then_some(())
     });
     client.succeed(&ping(UPLINK_MTU - 28));
     lab.middle.ip("link set wan0 mtu 1500");

@@ -75,15 +75,15 @@ impl Flood {
 /// The Ethernet address of a host's router.
 fn router(host: &Namespace, far: &str) -> String {
     host.run(&format!("ping -n -c 1 -W 1 {far}"));
-    let sent = host.succeed("ip neighbour show dev eth0");
-    let mut words = sent.split_whitespace().skip_while(|word| *word != "lladdr");
-    words.nth(1).unwrap_or_else(|| panic!("no router: {sent}")).to_owned()
+    let printed = host.succeed("ip neighbour show dev eth0");
+    let mut words = printed.split_whitespace().skip_while(|word| *word != "lladdr");
+    words.nth(1).unwrap_or_else(|| panic!("no router: {printed}")).to_owned()
 }
 
 /// The Ethernet address of a host.
 fn station(host: &Namespace) -> String {
-    let sent = host.succeed("ip -brief link show eth0");
-    let mut words = sent.split_whitespace().rev();
+    let printed = host.succeed("ip -brief link show eth0");
+    let mut words = printed.split_whitespace().rev();
     words.find(|word| word.matches(':').count() == 5).expect("an address").to_owned()
 }
 

@@ -186,8 +186,8 @@ pub fn refused(client: &Namespace, server: SocketAddrV4) -> bool {
     socket.connect(server).expect("a way");
     socket.set_read_timeout(Some(Duration::from_secs(1))).expect("a time limit");
     (0..5).any(|_| {
-        let sent = socket.send(b"?").err();
-        let error = sent.or_else(|| socket.recv(&mut [0; 64]).err());
+        let failure = socket.send(b"?").err();
+        let error = failure.or_else(|| socket.recv(&mut [0; 64]).err());
         error.is_some_and(|error| error.kind() == ErrorKind::ConnectionRefused)
     })
 }

@@ -240,7 +240,7 @@ mod tests {
     #[test]
     fn all_errors_at_once() {
         let wrong = program(&["set x", "frob", "goto nowhere", "pause x", "label a b", "end 1"]);
-        let client_limits: Vec<usize> = wrong.unwrap_err().iter().map(|wrong| wrong.0).collect();
-        assert_eq!(client_limits, [0, 1, 3, 4, 5, 2]);
+        let indexes: Vec<usize> = wrong.unwrap_err().iter().map(|wrong| wrong.0).collect();
+        assert_eq!(indexes, [0, 1, 3, 4, 5, 2]);
     }
 }

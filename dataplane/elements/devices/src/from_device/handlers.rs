@@ -32,7 +32,7 @@ impl Handlers for FromDevice {
                 Source::Live(live) => live.drops().preferred.to_string(),
                 _ => "0".to_owned(),
             }),
-            "short_cuts" => Ok(self.tell_short_cuts()),
+            "short_cuts" => Ok(self.describe_short_cuts()),
             "method" => Ok(match &self.source {
                 Source::Live(live) => live.mode().to_owned(),
                 _ => "-".to_owned(),

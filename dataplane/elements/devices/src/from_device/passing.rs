@@ -39,7 +39,7 @@ impl FromDevice {
         self.bytes += bytes;
     }
 
-    pub(super) fn tell_short_cuts(&self) -> String {
+    pub(super) fn describe_short_cuts(&self) -> String {
         self.short_cuts.as_ref().map_or_else(|| "none\n".to_owned(), PortShortCuts::text)
     }
 }

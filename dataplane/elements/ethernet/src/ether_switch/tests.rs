@@ -58,14 +58,13 @@ impl Bridge {
         };
         let Some(vlan) = vlan.filter(|vlan| has.contains(vlan)) else { return vec![None; 4] };
         self.0.push((vlan, frame.src, from, now));
-        let port_of =
+        let known =
             self.0.iter().rev().find(|(other, src, ..)| (*other, *src) == (vlan, frame.dst));
-        let port_of = port_of.filter(|(.., at)| now < at + 50).map(|(_, _, port, _)| *port);
+        let known = known.filter(|(.., at)| now < at + 50).map(|(_, _, port, _)| *port);
         (0..4)
             .map(|port| {
                 let (untagged, has) = VLANS[port];
-                let goes =
-                    port != from && has.contains(&vlan) && port_of.is_none_or(|at| at == port);
+                let goes = port != from && has.contains(&vlan) && known.is_none_or(|at| at == port);
                 let tci = frame.tci.unwrap_or(0) & 0xf000 | vlan;
                 goes.then(|| frame.bytes((untagged != Some(vlan)).then_some(tci)))
             })
@@ -110,11 +109,11 @@ proptest! {
             now += wait;
             seen.push((src, port, now));
             let last = seen.iter().rev().find(|(mac, ..)| *mac == dst);
-            let port_of = last.filter(|(.., at)| now < at + 50).map(|(_, port, _)| *port);
+            let known = last.filter(|(.., at)| now < at + 50).map(|(_, port, _)| *port);
             let bytes = Frame { dst, src, tci: None }.bytes(Some(7));
             let out = switch.push_at(port, [Packet::new(&bytes).unwrap()]);
             for (at, out) in out.iter().enumerate() {
-                let goes = at != port && port_of.is_none_or(|port_of| port_of == at);
+                let goes = at != port && known.is_none_or(|known| known == at);
                 prop_assert_eq!(out.len(), usize::from(goes));
                 prop_assert!(out.iter().all(|packet| packet.data() == bytes));
             }

@@ -25,12 +25,12 @@ impl Gateway {
     ) -> Result<u16, Reason> {
         let (key, at, inside) = self.decap(tables, packet.data())?;
         let inner = inner(inside)?;
-        let locate = tables.locate(key, inner.dst, now).ok_or(Bad::UnknownPlace)?;
+        let location = tables.locate(key, inner.dst, now).ok_or(Bad::UnknownPlace)?;
         if inner.ttl <= 1 {
             return Err(Bad::Expired.into());
         }
-        self.tag(packet, at, &inner, &locate)?;
-        Ok(locate.port)
+        self.tag(packet, at, &inner, &location)?;
+        Ok(location.port)
     }
 
     /// The key of a tunnel's packet that is for this gateway, where the packet inside begins, and
@@ -85,9 +85,9 @@ impl Gateway {
         packet: &mut Packet,
         at: usize,
         inner: &Inner,
-        locate: &Location,
+        location: &Location,
     ) -> Result<(), Reason> {
-        if !strip_to(packet, at, inner) || !self.settings.put_front(packet, locate) {
+        if !strip_to(packet, at, inner) || !self.settings.put_front(packet, location) {
             return Err(Reason::NO_MEMORY);
         }
         packet.set_network(FRONT, inner.header_len);

@@ -37,11 +37,11 @@ impl Location {
     }
 
     #[inline]
-    fn unpack([line, locate]: [u64; 2]) -> Location {
+    fn unpack([line, location]: [u64; 2]) -> Location {
         Location {
             line: Line(line as u32),
-            mac: MacAddr::from_u64(locate >> 16),
-            port: locate as u16,
+            mac: MacAddr::from_u64(location >> 16),
+            port: location as u16,
         }
     }
 }
@@ -148,17 +148,17 @@ impl Tables {
 
     /// Notes where an address of a subscriber is.
     #[inline]
-    pub(super) fn learn(&self, key: u32, addr: u32, locate: Location, now: i64) {
+    pub(super) fn learn(&self, key: u32, addr: u32, location: Location, now: i64) {
         // Where there is no room packets to the address are dropped, and counted, there.
-        let _ = self.locations.learn(location_key(key, addr), locate.pack(), now);
+        let _ = self.locations.learn(location_key(key, addr), location.pack(), now);
     }
 
     /// Where an address is whose packets have this key, if it still belongs to who has it.
     #[inline]
     pub(super) fn locate(&self, key: u32, addr: u32, now: i64) -> Option<Location> {
-        let locate = Location::unpack(self.locations.find(location_key(key, addr), now)?);
+        let location = Location::unpack(self.locations.find(location_key(key, addr), now)?);
         // Handlers may have changed the subscriber since it was noted.
-        (self.subscriber(locate.line, addr)? == (key, true)).then_some(locate)
+        (self.subscriber(location.line, addr)? == (key, true)).then_some(location)
     }
 
     fn changing(&self) -> MutexGuard<'_, HashMap<u32, Line>> {
@@ -185,8 +185,8 @@ impl Tables {
             return Err(format!("there is an entry {} already", item.name()));
         }
         match item {
-            Item::Subscriber(line, who, locate) => {
-                self.put_subscriber(&mut keys, line, who, locate)
+            Item::Subscriber(line, who, location) => {
+                self.put_subscriber(&mut keys, line, who, location)
             }
             Item::Tunnel(number, tunnel) => {
                 let done = self.tunnels.set(number, tunnel.pack());
@@ -208,7 +208,7 @@ impl Tables {
         keys: &mut HashMap<u32, Line>,
         line: Line,
         who: Subscriber,
-        locate: Option<(MacAddr, u16)>,
+        location: Option<(MacAddr, u16)>,
     ) -> Result<(), String> {
         let key = who.key;
         if let Some(other) = keys.get(&key).filter(|other| **other != line) {
@@ -220,9 +220,9 @@ impl Tables {
             self.forget(keys, before);
         }
         keys.insert(key, line);
-        let Some((mac, port)) = locate else { return Ok(()) };
-        let locate = Location { line, mac, port }.pack();
-        let fixed = self.locations.fix(location_key(key, who.prefix.first()), locate, 0);
+        let Some((mac, port)) = location else { return Ok(()) };
+        let location = Location { line, mac, port }.pack();
+        let fixed = self.locations.fix(location_key(key, who.prefix.first()), location, 0);
         fixed.map_err(|why| format!("{why}; the subscriber was added, his place will be learnt"))
     }
 
@@ -330,8 +330,8 @@ impl Tables {
             "places" => {
                 for Found { key, fixed, .. } in self.locations.entries(now) {
                     let (key, addr) = ((key >> 32) as u32, key as u32);
-                    let Some(locate) = self.locate(key, addr, now) else { continue };
-                    let Location { line, mac, port } = locate;
+                    let Some(location) = self.locate(key, addr, now) else { continue };
+                    let Location { line, mac, port } = location;
                     let (addr, mac) = (Ipv4Addr::from(addr), mac.dashed());
                     let note = if fixed { " static" } else { "" };
                     let _ = writeln!(text, "{line} {key} {addr} {mac} {port}{note}");

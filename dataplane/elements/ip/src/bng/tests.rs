@@ -176,8 +176,8 @@ proptest! {
             }
         };
         for (at, byte) in at {
-            if let Some(locate) = frame.get_mut(at) {
-                *locate = byte;
+            if let Some(slot) = frame.get_mut(at) {
+                *slot = byte;
             }
         }
         frame.truncate(cut);

@@ -48,12 +48,12 @@ impl Settings {
     /// Puts Ethernet header and tags in front of a packet to a subscriber; false, and nothing
     /// changed, when packet memory is used up.
     #[inline]
-    pub(super) fn put_front(&self, packet: &mut Packet, locate: &Location) -> bool {
+    pub(super) fn put_front(&self, packet: &mut Packet, location: &Location) -> bool {
         if !packet.push(FRONT) {
             return false;
         }
-        let (outer, line) = locate.line.vlans();
-        let ether = EthernetHeader::new(locate.mac, self.access_mac, self.outer_type);
+        let (outer, line) = location.line.vlans();
+        let ether = EthernetHeader::new(location.mac, self.access_mac, self.outer_type);
         let tags = [VlanTag::new(outer, ethertype::VLAN), VlanTag::new(line, ethertype::IPV4)];
         // There is room for all: it was just pushed.
         let rest = ether.emit(packet.data_mut());
@@ -80,8 +80,8 @@ impl Settings {
         if !own || query.sender_mac() != front.src || front.src.is_multicast() {
             return Err(Bad::Spoofed);
         }
-        let locate = Location { line: front.line, mac: front.src, port: port as u16 };
-        tables.learn(key, query.sender_ip(), locate, now);
+        let location = Location { line: front.line, mac: front.src, port: port as u16 };
+        tables.learn(key, query.sender_ip(), location, now);
         let ours = self.gateway == Some(target) || !tables.is_own(front.line, target);
         if query.operation() != arp::REQUEST || !ours {
             return Err(Bad::NotIp);
@@ -111,26 +111,31 @@ impl Gateway {
         {
             return Ok(self.settings.arp(tables, packet, &front, (port, now))?);
         }
-        let locate = Location { line: front.line, mac: front.src, port: port as u16 };
+        let location = Location { line: front.line, mac: front.src, port: port as u16 };
         match self.judge(tables, packet.data(), &front) {
             Ok((inner, key, tunnel)) => {
-                tables.learn(key, inner.src, locate, now);
+                tables.learn(key, inner.src, location, now);
                 self.encap(packet, &inner, key, &tunnel)?;
                 Ok(tunnel.port)
             }
-            Err(bad) => self.answer(packet, &locate, bad),
+            Err(bad) => self.answer(packet, &location, bad),
         }
     }
 
     /// Answers a packet that goes no further, or says why not.
     #[cold]
-    fn answer(&mut self, packet: &mut Packet, locate: &Location, bad: Bad) -> Result<u16, Failed> {
+    fn answer(
+        &mut self,
+        packet: &mut Packet,
+        location: &Location,
+        bad: Bad,
+    ) -> Result<u16, Failed> {
         let Some(voice) = &mut self.voice else { return Err(bad.into()) };
-        if bad == Bad::ForGateway && voice.reply(&self.settings, packet, locate) {
-            return Ok(locate.port);
+        if bad == Bad::ForGateway && voice.reply(&self.settings, packet, location) {
+            return Ok(location.port);
         }
-        let reported = voice.announce(&self.settings, packet, locate, bad);
-        Err(Failed { reason: bad.into(), reported: reported.then_some(locate.port) })
+        let reported = voice.announce(&self.settings, packet, location, bad);
+        Err(Failed { reason: bad.into(), reported: reported.then_some(location.port) })
     }
 
     /// Whether an IP packet may go on, with which key and by which tunnel.

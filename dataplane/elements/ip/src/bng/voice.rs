@@ -41,14 +41,14 @@ impl Voice {
         &self,
         settings: &Settings,
         packet: &mut Packet,
-        locate: &Location,
+        location: &Location,
     ) -> bool {
         let Ok(inner) = inner(packet.data().get(FRONT..).unwrap_or(&[])) else { return false };
         packet.set_network(FRONT, inner.header_len);
         if icmp_ping_responder::reply(packet).is_err() {
             return false;
         }
-        let ether = EthernetHeader::new(locate.mac, settings.access_mac, settings.outer_type);
+        let ether = EthernetHeader::new(location.mac, settings.access_mac, settings.outer_type);
         // It came with one of these.
         let _ = ether.emit(packet.data_mut());
         true
@@ -60,7 +60,7 @@ impl Voice {
         &mut self,
         settings: &Settings,
         packet: &mut Packet,
-        locate: &Location,
+        location: &Location,
         bad: Bad,
     ) -> bool {
         let Ok(inner) = inner(packet.data().get(FRONT..).unwrap_or(&[])) else { return false };
@@ -78,7 +78,7 @@ impl Voice {
             return false;
         }
         let Some(mut answer) = self.template.answer(packet, self.id) else { return false };
-        if !settings.put_front(&mut answer, locate) {
+        if !settings.put_front(&mut answer, location) {
             return false;
         }
         self.id = self.id.wrapping_add(1);

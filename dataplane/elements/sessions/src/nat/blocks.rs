@@ -99,14 +99,14 @@ impl Blocks {
     /// that are in use. Each time others are looked at.
     pub(super) fn victim(
         &mut self,
-        slots: AddressRange,
+        range: AddressRange,
         mut may_go: impl FnMut(u32, u32) -> bool,
     ) -> Option<u32> {
         let total = self.total() as u32;
         for _ in 0..total.min(VICTIMS_TRIED) {
             let block = *self.slab.get(self.hand);
             self.hand = (self.hand + 1) % total;
-            if block.used == 0 || !slots.has(block.address_index) {
+            if block.used == 0 || !range.has(block.address_index) {
                 continue;
             }
             let list = self.before[block.address_index as usize] + block.number;
@@ -122,7 +122,7 @@ impl Blocks {
     pub(super) fn take(
         &mut self,
         addresses: &mut [Address],
-        slots: AddressRange,
+        range: AddressRange,
         asker: &Asker,
         random: &mut Secret,
     ) -> Result<(u32, u16), NoPort> {
@@ -130,7 +130,7 @@ impl Blocks {
         let (mut blocks, mut home, mut port) = (0, None, None);
         let found = self.by_host.find(u64::from(asker.host), |at| {
             let block = slab.get(at);
-            if block.host != asker.host || !slots.has(block.address_index) {
+            if block.host != asker.host || !range.has(block.address_index) {
                 return false;
             }
             blocks += 1;
@@ -148,7 +148,7 @@ impl Blocks {
         if blocks >= self.per_host {
             return Err(NoPort::HostLimit);
         }
-        let fresh = home.into_iter().chain(slots.tried()).find_map(|address_index| {
+        let fresh = home.into_iter().chain(range.tried()).find_map(|address_index| {
             let number = self.open(address_index, asker, random, addresses)?;
             let lane = &mut addresses[address_index as usize].lanes[kind][1];
             let start = random.below(u64::from(size)) as u32;

@@ -123,7 +123,7 @@ impl Translator {
     /// Ends all sessions of a block, if they are embryonic; says whether any ended. Of a block
     /// only its host gets ports, so it would not help another host to end some of them.
     fn evict_block(&mut self, pool: usize, asker: &Asker, answers: &mut dyn Answers) -> bool {
-        let addresses_for = self.ports.addresses_for(pool, asker.host);
+        let addresses = self.ports.addresses_for(pool, asker.host);
         let Translator { ports, embryonic, mappings, .. } = self;
         let mut looks = BLOCK_SESSIONS;
         let may_go = |list, used| {
@@ -135,7 +135,7 @@ impl Translator {
             looks -= len;
             embryonic_ports(embryonic, mappings.as_ref(), list) == used
         };
-        let Some(list) = ports.blocks_mut().and_then(|blocks| blocks.victim(addresses_for, may_go))
+        let Some(list) = ports.blocks_mut().and_then(|blocks| blocks.victim(addresses, may_go))
         else {
             return false;
         };

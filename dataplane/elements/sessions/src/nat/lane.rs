@@ -144,8 +144,8 @@ mod tests {
             let all: Vec<u16> = (0..len).map(|offset| base + offset as u16).collect();
             for step in steps {
                 // The oracle walks the places in the order that is promised.
-                let first = |addresses_for: &mut dyn Iterator<Item = u32>| {
-                    addresses_for.map(|at| all[at as usize]).find(|port| !used.contains(port))
+                let first = |offsets: &mut dyn Iterator<Item = u32>| {
+                    offsets.map(|at| all[at as usize]).find(|port| !used.contains(port))
                 };
                 match step {
                     Step::Take(start) => {

@@ -87,8 +87,8 @@ impl Ports {
     pub(super) fn reserve(&mut self, addr: u32, kind: Kind, (first, last): (u16, u16)) {
         for address in self.addresses.iter_mut().filter(|address| address.addr == addr) {
             for lane in &mut address.lanes[kind as usize] {
-                for address_index in 0..lane.len() {
-                    let port = lane.port(address_index);
+                for offset in 0..lane.len() {
+                    let port = lane.port(offset);
                     if (first..=last).contains(&port) {
                         lane.claim(port);
                     }
@@ -139,16 +139,16 @@ impl Ports {
     /// Takes a port of a pool. A host gets the same address as long as that has any (RFC 4787
     /// REQ-2).
     pub(super) fn take(&mut self, pool: usize, asker: &Asker) -> Result<Outside, NoPort> {
-        let addresses_for = self.addresses_for(pool, asker.host);
+        let range = self.addresses_for(pool, asker.host);
         let Ports { addresses, blocks, random, .. } = self;
         let taken = match blocks {
-            Some(blocks) => blocks.take(addresses, addresses_for, asker, random)?,
+            Some(blocks) => blocks.take(addresses, range, asker, random)?,
             None => {
                 let take = |address_index: u32| {
                     let address = &mut addresses[address_index as usize];
                     Some((address_index, address.take(asker.kind, asker.port, random)?))
                 };
-                addresses_for.tried().find_map(take).ok_or(NoPort::None)?
+                range.tried().find_map(take).ok_or(NoPort::None)?
             }
         };
         let (address_index, port) = taken;

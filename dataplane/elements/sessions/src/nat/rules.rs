@@ -87,8 +87,8 @@ impl Rules {
 
     /// Where packets for an outside address and port go: inside address and port.
     pub(super) fn forward(&self, kind: Kind, addr: u32, port: u16) -> Option<(u32, u16)> {
-        let sort_key = (kind as u8, addr, port);
-        let before = self.forwards.partition_point(|forward| forward.sort_key() <= sort_key);
+        let key = (kind as u8, addr, port);
+        let before = self.forwards.partition_point(|forward| forward.sort_key() <= key);
         let found = self.forwards.get(before.checked_sub(1)?)?;
         let is_it = (found.kind, found.addr) == (kind, addr) && port <= found.ports.1;
         // Within the range, so it does not overflow.

@@ -233,9 +233,9 @@ impl Class {
     /// What a packet tells of its mapping, from what was told before. Of a TCP segment those
     /// `flags` count; it tells nothing if there are none.
     #[inline]
-    pub(super) fn track(self, words_of: Option<(&Segment, u8)>, state: u8, is_reply: bool) -> u8 {
+    pub(super) fn track(self, believed: Option<(&Segment, u8)>, state: u8, is_reply: bool) -> u8 {
         match self {
-            Class::Ip | Class::Tcp => match words_of {
+            Class::Ip | Class::Tcp => match believed {
                 Some((segment, flags)) => track_tcp(segment, flags, state, is_reply),
                 None => track_packets(state, is_reply),
             },
@@ -282,24 +282,24 @@ pub(crate) struct Quoted {
 }
 
 #[inline]
-fn track_tcp(segment: &Segment, words_of: u8, mut state: u8, is_reply: bool) -> u8 {
-    if words_of == 0 {
+fn track_tcp(segment: &Segment, believed: u8, mut state: u8, is_reply: bool) -> u8 {
+    if believed == 0 {
         return state;
     }
     let has_payload = segment.len > 0;
     let shift = u8::from(is_reply);
-    if words_of & flags::RST != 0 {
+    if believed & flags::RST != 0 {
         state |= BOTH_DONE;
-    } else if words_of & flags::FIN != 0 {
+    } else if believed & flags::FIN != 0 {
         state |= FORWARD_DONE << shift;
-    } else if words_of & flags::SYN != 0 || has_payload {
+    } else if believed & flags::SYN != 0 || has_payload {
         state &= !(FORWARD_DONE << shift);
     }
-    if words_of == flags::SYN && !is_reply {
+    if believed == flags::SYN && !is_reply {
         state &= !(ANSWERED | ESTABLISHED);
     } else if is_reply {
         state |= ANSWERED;
-    } else if state & ANSWERED != 0 && words_of & flags::SYN == 0 {
+    } else if state & ANSWERED != 0 && believed & flags::SYN == 0 {
         state |= ESTABLISHED;
     }
     if has_payload { state | FORWARD_DATA << shift } else { state }

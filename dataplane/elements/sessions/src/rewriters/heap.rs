@@ -41,9 +41,9 @@ impl Heap {
         &self.0[..count.min(self.0.len())]
     }
 
-    pub(super) fn push(&mut self, entry: Entry, places: &mut impl HeapOwner) {
+    pub(super) fn push(&mut self, entry: Entry, owner: &mut impl HeapOwner) {
         self.0.push(entry);
-        self.rise(self.0.len() - 1, places);
+        self.rise(self.0.len() - 1, owner);
     }
 
     /// The time of the entry at a place.
@@ -52,40 +52,40 @@ impl Heap {
     }
 
     /// Gives the entry at a place another time.
-    pub(super) fn set(&mut self, heap_index: u32, at: u32, places: &mut impl HeapOwner) {
+    pub(super) fn set(&mut self, heap_index: u32, at: u32, owner: &mut impl HeapOwner) {
         let heap_index = heap_index as usize;
         let earlier = is_before(at, self.0[heap_index].at);
         self.0[heap_index].at = at;
-        if earlier { self.rise(heap_index, places) } else { self.sink(heap_index, places) }
+        if earlier { self.rise(heap_index, owner) } else { self.sink(heap_index, owner) }
     }
 
     /// Takes the entry at a place out.
-    pub(super) fn remove(&mut self, heap_index: u32, places: &mut impl HeapOwner) {
+    pub(super) fn remove(&mut self, heap_index: u32, owner: &mut impl HeapOwner) {
         let heap_index = heap_index as usize;
         let Some(last) = self.0.pop() else { return };
         let Some(gone) = self.0.get(heap_index).copied() else { return };
         self.0[heap_index] = last;
         if is_before(last.at, gone.at) {
-            self.rise(heap_index, places);
+            self.rise(heap_index, owner);
         } else {
-            self.sink(heap_index, places);
+            self.sink(heap_index, owner);
         }
     }
 
-    fn rise(&mut self, mut heap_index: usize, places: &mut impl HeapOwner) {
+    fn rise(&mut self, mut heap_index: usize, owner: &mut impl HeapOwner) {
         let entry = self.0[heap_index];
         while heap_index > 0 {
             let above = (heap_index - 1) / 2;
             if !is_before(entry.at, self.0[above].at) {
                 break;
             }
-            self.put(heap_index, self.0[above], places);
+            self.put(heap_index, self.0[above], owner);
             heap_index = above;
         }
-        self.put(heap_index, entry, places);
+        self.put(heap_index, entry, owner);
     }
 
-    fn sink(&mut self, mut heap_index: usize, places: &mut impl HeapOwner) {
+    fn sink(&mut self, mut heap_index: usize, owner: &mut impl HeapOwner) {
         let entry = self.0[heap_index];
         loop {
             let mut below = heap_index * 2 + 1;
@@ -96,15 +96,15 @@ impl Heap {
             if !is_before(self.0[below].at, entry.at) {
                 break;
             }
-            self.put(heap_index, self.0[below], places);
+            self.put(heap_index, self.0[below], owner);
             heap_index = below;
         }
-        self.put(heap_index, entry, places);
+        self.put(heap_index, entry, owner);
     }
 
-    fn put(&mut self, heap_index: usize, entry: Entry, places: &mut impl HeapOwner) {
+    fn put(&mut self, heap_index: usize, entry: Entry, owner: &mut impl HeapOwner) {
         self.0[heap_index] = entry;
-        places.set_heap_index(entry.index, heap_index as u32);
+        owner.set_heap_index(entry.index, heap_index as u32);
     }
 }
 
@@ -130,7 +130,7 @@ mod tests {
             begin in any::<u32>(),
             steps in prop::collection::vec((0u8..4, 0u32..1000, any::<prop::sample::Index>()), 1..120),
         ) {
-            let (mut heap, mut places) = (Heap::default(), HashMap::new());
+            let (mut heap, mut owner) = (Heap::default(), HashMap::new());
             let mut plain: Vec<Entry> = Vec::new();
             for (number, (what, at, which)) in steps.into_iter().enumerate() {
                 let at = begin.wrapping_add(at);
@@ -139,23 +139,23 @@ mod tests {
                     (0 | 1, _) | (_, None) => {
                         let entry = Entry { at, index: number as u32 };
                         plain.push(entry);
-                        heap.push(entry, &mut places);
+                        heap.push(entry, &mut owner);
                     }
                     (2, Some(chosen)) => {
                         plain[chosen].at = at;
-                        heap.set(places[&plain[chosen].index], at, &mut places);
+                        heap.set(owner[&plain[chosen].index], at, &mut owner);
                     }
                     (_, Some(chosen)) => {
                         let gone = plain.swap_remove(chosen);
-                        heap.remove(places[&gone.index], &mut places);
-                        places.remove(&gone.index);
+                        heap.remove(owner[&gone.index], &mut owner);
+                        owner.remove(&gone.index);
                     }
                 }
                 prop_assert_eq!(heap.len(), plain.len());
                 let first = plain.iter().map(|entry| entry.at.wrapping_sub(begin)).min();
                 prop_assert_eq!(heap.first().map(|entry| entry.at.wrapping_sub(begin)), first);
                 for entry in &plain {
-                    prop_assert_eq!(heap.0[places[&entry.index] as usize], *entry);
+                    prop_assert_eq!(heap.0[owner[&entry.index] as usize], *entry);
                 }
             }
         }

@@ -50,8 +50,8 @@ impl Ring {
 
     /// The server of a source address, as counted in the list of servers.
     pub(super) fn server_of(&self, addr: u32) -> usize {
-        let slot_of = slot_of(addr);
-        let at = self.points.partition_point(|(point, _)| *point < slot_of);
+        let slot = slot_of(addr);
+        let at = self.points.partition_point(|(point, _)| *point < slot);
         self.points[if at == self.points.len() { 0 } else { at }].1 as usize
     }
 }
@@ -70,8 +70,8 @@ mod tests {
             let server = all.server_of(addr);
             counts[server] += 1;
             // The plain definition: the smallest point not below, or the smallest of all.
-            let slot_of = slot_of(addr);
-            let next = all.points.iter().find(|(point, _)| *point >= slot_of);
+            let slot = slot_of(addr);
+            let next = all.points.iter().find(|(point, _)| *point >= slot);
             assert_eq!(next.unwrap_or(&all.points[0]).1 as usize, server);
             if server < 3 {
                 assert_eq!(fewer.server_of(addr), server);

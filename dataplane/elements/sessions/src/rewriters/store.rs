@@ -255,13 +255,13 @@ impl Store {
         let before = head.state;
         let after = match mapping.shared_flows {
             0 => {
-                let words_of = |segment| believed(&mut mapping.sides, before, is_reply, segment);
-                track(before, is_reply, segment.map_or(0, words_of))
+                let flags_of = |segment| believed(&mut mapping.sides, before, is_reply, segment);
+                track(before, is_reply, segment.map_or(0, flags_of))
             }
             record => {
-                let words_of = |state, flags| track(state, is_reply, flags);
+                let advance = |state, flags| track(state, is_reply, flags);
                 let packet = (segment, is_reply, now);
-                sharing::publish(self.shared_flows.as_ref(), record, packet, words_of)
+                sharing::publish(self.shared_flows.as_ref(), record, packet, advance)
             }
         };
         if before != after {

@@ -57,8 +57,8 @@ fn mistakes_are_told() {
     let few = refused(&["SNAT 10.0.0.0/8 -> 192.0.2.1:2000-2001"], 3);
     assert!(few.contains("3 threads share these ports"), "{few}");
     let errors = nat_of(&[SNAT, "KEEP x", "DNAT sctp 1.1.1.1 -> 10.0.0.1"], 2, (0, 1));
-    let addresses_for: Vec<_> = errors.err().unwrap().0.iter().map(|error| error.index).collect();
-    assert_eq!(addresses_for, [Some(1), Some(2)]);
+    let indexes: Vec<_> = errors.err().unwrap().0.iter().map(|error| error.index).collect();
+    assert_eq!(indexes, [Some(1), Some(2)]);
 }
 
 #[test]

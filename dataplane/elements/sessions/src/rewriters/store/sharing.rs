@@ -158,8 +158,8 @@ pub(super) fn publish(
     };
     let record = RecordId::from_index(record);
     shared_flows.touch(record, now);
-    let words_of = |segment| believed_by_all(shared_flows, record, is_reply, segment);
-    let flags = segment.map_or(0, words_of);
+    let flags_of = |segment| believed_by_all(shared_flows, record, is_reply, segment);
+    let flags = segment.map_or(0, flags_of);
     let was = shared_flows.update_state(record, |state| u32::from(track(state as u8, flags)));
     track(was as u8, flags)
 }
