@@ -56,7 +56,7 @@ fn classifier(chain: &Chain, wanted: Option<&str>) -> anyhow::Result<usize> {
     let names = all.iter().map(|(_, name)| *name).collect::<Vec<_>>().join(", ");
     match (&all[..], wanted) {
         ([], _) => {
-            bail!("the configuration has no FlowClassifier, and a switch takes over nothing else")
+            bail!("the configuration has no FlowClassifier, and nothing else can be offloaded")
         }
         (all, Some(wanted)) => match all.iter().find(|(_, name)| *name == wanted) {
             Some((at, _)) => Ok(*at),

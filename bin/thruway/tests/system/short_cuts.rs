@@ -17,13 +17,16 @@ const LAN: HostConfig = HostConfig { addresses: &["192.168.1.2/24"], routers: &[
 const WAN: HostConfig = HostConfig { addresses: &["192.0.2.1/24"], routers: &[] };
 const SERVER: &str = "192.0.2.1";
 
-/// A firewall and a translator between two networks: rules of the firewall, and what stands behind
-/// it.
-fn chain(socket: &Path, rules: &str, behind: &str, stats: &Path) -> String {
+/// Lets UDP take short cuts, too: it has none at the defaults.
+const ALL: &str = ", SHORT_CUTS ALL";
+
+/// A firewall and a translator between two networks: rules of the firewall, what stands behind it,
+/// and more arguments of the ports.
+fn chain([socket, stats]: [&Path; 2], rules: &str, behind: &str, more: &str) -> String {
     format!(
         "ControlSocket(UNIX, {});
         elementclass Side {{ $port, $ip, $mac |
-            in :: FromDevice($port, PROMISC true, METHOD LINUX, SHORT_CUTS ALL)
+            in :: FromDevice($port, PROMISC true, METHOD LINUX{more})
                 -> kind :: Classifier(12/0806 20/0001, 12/0806 20/0002, 12/0800, -);
             arp :: ARPQuerier($ip, $mac);
             queue :: Queue -> out :: ToDevice($port);
@@ -64,12 +67,12 @@ struct Lab {
 }
 
 impl Lab {
-    fn new(rules: &str, behind: &str) -> Lab {
+    fn new(rules: &str, behind: &str, more: &str) -> Lab {
         let dir = tempfile::tempdir().expect("a directory");
         let (socket, stats) = (dir.path().join("control"), dir.path().join("sessions.csv"));
         let mut network = Network::new(&LAN, &WAN);
         let mut command = network.middle.thruway();
-        command.args(["run", "-e", &chain(&socket, rules, behind, &stats)]);
+        command.args(["run", "-e", &chain([&socket, &stats], rules, behind, more)]);
         let pid = network.route(&mut command, SERVER);
         let client = Client::unix(&socket);
         Lab { network, client, pid, dir }
@@ -170,7 +173,7 @@ fn bytes_arrive_and_counters_add_up() {
     if !privileged("bytes_arrive_and_counters_add_up") {
         return;
     }
-    let mut lab = Lab::new("OUT allow all", "");
+    let mut lab = Lab::new("OUT allow all", "", "");
     let mut ends = lab.connect();
     let port = ends.0.peer_addr().expect("connected").port();
     until_short(&mut lab, &mut ends);
@@ -218,7 +221,7 @@ fn a_datagram_neither_gets_lost_nor_comes_twice_as_short_cuts_come_and_go() {
     if !privileged("a_datagram_neither_gets_lost_nor_comes_twice_as_short_cuts_come_and_go") {
         return;
     }
-    let mut lab = Lab::new("OUT allow all", "");
+    let mut lab = Lab::new("OUT allow all", "", ALL);
     let (client, server) = lab.datagrams();
     let count = 6_000_u32;
     let mut came = vec![0_u8; count as usize];
@@ -249,7 +252,7 @@ fn rules_that_change_stop_a_session_at_once_and_its_timeout_lives_on() {
     if !privileged("rules_that_change_stop_a_session_at_once_and_its_timeout_lives_on") {
         return;
     }
-    let mut lab = Lab::new("OUT allow all, RECHECK true", "");
+    let mut lab = Lab::new("OUT allow all, RECHECK true", "", ALL);
     let (client, server) = lab.datagrams();
     let port = server.local_addr().expect("it is bound").port();
     let mut bytes = [0; 64];
@@ -292,7 +295,7 @@ fn nothing_is_left_of_a_process_that_is_killed() {
         return;
     }
     need("bpftool", "bpftool");
-    let mut lab = Lab::new("OUT allow all", "");
+    let mut lab = Lab::new("OUT allow all", "", "");
     let mut ends = lab.connect();
     until_short(&mut lab, &mut ends);
     let links = links_of(lab.pid);
@@ -322,6 +325,7 @@ fn a_session_that_an_element_must_see_takes_none() {
     let mut lab = Lab::new(
         "OUT allow all",
         "-> seen :: IPClassifier(ip ttl > 1, -); seen[1] -> Discard; seen",
+        "",
     );
     let mut ends = lab.connect();
     let bytes = crate::traffic::random_bytes(1_000_000);
