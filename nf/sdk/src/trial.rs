@@ -2,7 +2,7 @@
 //! them. The function is a value in a thread of the test, or a program, here without a sandbox.
 //!
 //! ```
-//! use thruway_nf::trial::{Setup, Way};
+//! use thruway_nf::trial::{Arrival, Setup};
 //! use thruway_nf::{Batch, Config, Verdict};
 //!
 //! let mut trial = Setup::DEFAULT.thread(Config::DEFAULT, |_start| {
@@ -13,7 +13,7 @@
 //! })?;
 //! let given = trial.exchange(&[&[1; 64], &[0; 64]])?;
 //! assert_eq!(given[0].bytes, [1; 64]);
-//! assert_eq!(given[1].way, Way::Dropped);
+//! assert_eq!(given[1].arrival, Arrival::Dropped);
 //! trial.finish()?;
 //! # Ok::<(), thruway_nf::trial::TrialError>(())
 //! ```

@@ -38,7 +38,7 @@ fn main() -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use thruway_nf::trial::{Setup, Way};
+    use thruway_nf::trial::{Arrival, Setup};
 
     #[test]
     fn long_packets_are_dropped_and_counted() {
@@ -47,7 +47,7 @@ mod tests {
             Setup::DEFAULT.thread(Config::DEFAULT, move |start| function(start, &args)).unwrap();
         let given = trial.exchange(&[&[1; 100], &[2; 101]]).unwrap();
         assert_eq!(given[0].bytes, [1; 100]);
-        assert_eq!(given[1].way, Way::Dropped);
+        assert_eq!(given[1].arrival, Arrival::Dropped);
         assert_eq!(trial.counter("dropped"), Some(1));
         trial.finish().unwrap();
     }
