@@ -1,6 +1,7 @@
 //! By which ways threads reach elements, told to an element while it is built.
 
 use crate::args::{ArgErrors, Args, Env};
+use crate::spec::Spec;
 
 /// The ways by which threads reach the element that is built, and others.
 pub trait Paths {
@@ -10,6 +11,12 @@ pub trait Paths {
     /// Those to the element that it calls `name`; `None` where there is none, or nobody knows.
     fn of(&self, name: &str) -> Option<Reach> {
         let _ = name;
+        None
+    }
+
+    /// The classes of all elements that packets can come to from the one that is built; `None`
+    /// where nobody knows.
+    fn downstream(&self) -> Option<Vec<&'static Spec>> {
         None
     }
 }

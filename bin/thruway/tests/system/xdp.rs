@@ -51,6 +51,12 @@ fn the_best_way_is_taken_and_told() {
         return;
     }
     let network = Network::new(&LAN, &WAN);
+    // Nothing stands against packets of up to 64 kB, at first.
+    let text =
+        "from :: FromDevice(lan0) -> Queue -> to :: ToDevice(lan0); Script(wait 100ms, stop)";
+    let words = "AF_PACKET (TCP packets of up to 64 kB pass whole";
+    run(&mut thruway(&network, text)).expect(0).says(&["from: interface 'lan0'", words]);
+    let network = network.for_af_xdp();
     // The host's stack uses one of the two.
     network.middle.ip("address add 10.4.0.1/24 dev wan0");
     network.middle.ip("tuntap add tap0 mode tap");
@@ -168,7 +174,7 @@ fn an_interface_with_another_program_is_refused_or_used_otherwise() {
     if !privileged("an_interface_with_another_program_is_refused_or_used_otherwise") {
         return;
     }
-    let network = wired(&wire("", ""));
+    let network = wired(&wire(", METHOD XDP", ""));
     let words = ["interface 'lan0'", "another XDP program is attached", "xdp off"];
     refused(&network, "FromDevice(lan0, METHOD XDP) -> Discard").says(&words);
     // The other one goes on, and packet sockets remain.
@@ -210,7 +216,7 @@ fn jumbo_frames_go_by_packet_sockets() {
     if !privileged("jumbo_frames_go_by_packet_sockets") {
         return;
     }
-    let mut network = Network::new(&LAN, &WAN);
+    let mut network = Network::new(&LAN, &WAN).for_af_xdp();
     for (host, port) in [(&network.lan, "lan0"), (&network.wan, "wan0")] {
         network.middle.ip(&format!("link set {port} mtu 9000"));
         host.ip("link set eth0 mtu 9000");

@@ -144,6 +144,7 @@ pub static ENTRY: Entry = Entry::new(
              ports",
         ),
         short_cut: ShortCut::Passes,
+        large_packets: true,
         ..Spec::DEFAULT
     },
     build,

@@ -86,6 +86,7 @@ pub static ENTRY: Entry = Entry::new(
             "the compiled rules; directions of a session that come in by two threads meet",
         ),
         short_cut: ShortCut::Passes,
+        large_packets: true,
         ..Spec::DEFAULT
     },
     build,

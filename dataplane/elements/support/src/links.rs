@@ -4,6 +4,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use thruway_element::{ArgErrors, Args, Cx};
+use thruway_packet::Packet;
 use thruway_sync::atomic::{AtomicUsize, Ordering};
 
 /// Called when a link was lost.
@@ -64,6 +65,26 @@ impl Mtu {
     pub fn refresh(&self, interface: &str) {
         let mtu = thruway_port::interface::mtu(interface).unwrap_or(usize::MAX);
         self.0.store(mtu, Ordering::Relaxed);
+    }
+}
+
+/// Bytes that the longest packet has, of those that are sent in place of this one, where `len` bytes
+/// of this one count: the same but for one that stands for several (FromDevice, LARGE).
+#[inline]
+pub fn sent_len(packet: &Packet, len: usize) -> usize {
+    match packet.segments() {
+        1 => len,
+        segments => segment_len(packet, len, segments),
+    }
+}
+
+#[cold]
+fn segment_len(packet: &Packet, len: usize, segments: usize) -> usize {
+    let tcp = packet.transport();
+    let header_len = tcp.get(12).map_or(usize::MAX, |byte| usize::from(byte >> 4) * 4);
+    match tcp.len().checked_sub(header_len) {
+        Some(payload_len) => len.saturating_sub(payload_len) + payload_len.div_ceil(segments),
+        None => len,
     }
 }
 
