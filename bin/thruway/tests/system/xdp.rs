@@ -3,6 +3,7 @@
 
 use std::process::Command;
 
+use crate::control::Client;
 use crate::network::{HostConfig, Network};
 use crate::process::{Done, LIMIT, Running, need, privileged, run, skip, wait_for};
 use crate::traffic::{fetch, listening};
@@ -73,6 +74,46 @@ fn the_best_way_is_taken_and_told() {
     ]);
     done.prints(&["AF_XDP, native mode, the kernel copies, 1 queue\n", "sends by queue 0\n"]);
     assert!(!link(&network, "lan0").contains("xdp"));
+}
+
+/// Bytes of a packet that `lan0` receives, on average, while a file goes by, where `work` is behind
+/// it, and the method that it says it takes.
+fn average_of(input: &str, work: &str) -> (u64, String) {
+    let mut network = Network::new(&LAN, &WAN);
+    let dir = tempfile::tempdir().expect("a directory");
+    let socket = dir.path().join("control");
+    let text = format!(
+        "ControlSocket(UNIX, {});
+         from :: FromDevice(lan0{input}) {work} -> Queue -> ToDevice(wan0);
+         FromDevice(wan0{input}) -> Queue -> ToDevice(lan0)",
+        socket.display()
+    );
+    let mut command = thruway(&network, &text);
+    network.route(&mut command, "10.3.0.2");
+    fetch(&network.wan, &network.lan, "10.3.0.1", 20 << 20);
+    let mut client = Client::unix(&socket);
+    let average = client.number("from.byte_count") / client.number("from.count");
+    let method = client.read("from.method");
+    drop(client);
+    network.stop().expect(0);
+    (average, method)
+}
+
+#[test]
+fn tcp_packets_of_virtual_links_pass_whole_where_all_behind_takes_them() {
+    if !privileged("tcp_packets_of_virtual_links_pass_whole_where_all_behind_takes_them") {
+        return;
+    }
+    need("ping", "iputils-ping");
+    let (average, method) = average_of("", "-> Counter");
+    assert!(average > 4000 && method.starts_with("AF_PACKET"), "{average} bytes, {method}");
+    // An element that takes none, and a user who wants none.
+    for (input, work) in [("", "-> Truncate(2000)"), (", METHOD XDP", "")] {
+        let (average, method) = average_of(input, work);
+        assert!(average <= 1514 && method.starts_with("AF_XDP"), "{average} bytes, {method}");
+    }
+    let (average, _) = average_of(", LARGE false", "");
+    assert!(average <= 1514, "{average} bytes");
 }
 
 #[test]

@@ -144,6 +144,24 @@ mod tests {
     use super::*;
 
     #[test]
+    fn of_what_a_packet_stands_for_the_longest_counts() {
+        let lens = |segments: usize, header_len: u8| {
+            let mut packet = Packet::zeroed(14 + 20 + 20 + 3000).expect("memory");
+            packet.set_network(14, 20);
+            packet.data_mut()[34 + 12] = header_len << 2;
+            assert!(packet.set_segments(segments));
+            sent_len(&packet, packet.len())
+        };
+        assert_eq!(lens(1, 20), 3054);
+        assert_eq!(lens(3, 20), 1054);
+        assert_eq!(lens(7, 20), 54 + 429);
+        // A header that is longer than the packet's own bytes is none.
+        let mut short = Packet::zeroed(30).expect("memory");
+        assert!(short.set_segments(4));
+        assert_eq!(sent_len(&short, 30), 30);
+    }
+
+    #[test]
     fn a_loss_is_heard_and_an_mtu_is_that_of_the_interface() {
         let (links, heard) = (Links::default(), Arc::new(AtomicUsize::new(0)));
         let counter = Arc::clone(&heard);
