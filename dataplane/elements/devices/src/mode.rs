@@ -165,6 +165,15 @@ impl PortRequest {
         Ok(request)
     }
 
+    /// Whether AF_XDP may be taken where packets of up to 64 kB pass.
+    pub(super) fn may_be_xdp(&self) -> bool {
+        match self.method {
+            Method::Packet(_) => false,
+            Method::Xdp => true,
+            Method::Best => self.large == Large::No,
+        }
+    }
+
     /// How many threads can read the interface at most, as far as that can be told without opening
     /// it: by AF_XDP one for each of its queues, by packet sockets (`None`) any number. Of one that
     /// is not there nothing is known.

@@ -118,11 +118,17 @@ impl Ports {
 
     /// Whether large packets may leave, by whichever output.
     fn outputs_take_large(&self) -> bool {
-        let all = self.outputs.lock().unwrap_or_else(|poison| poison.into_inner());
-        let takes = |(name, method): &(String, Method)| {
-            *method != Method::Xdp && interface::is_for_large_packets(name)
+        let outputs = self.outputs.lock().unwrap_or_else(|poison| poison.into_inner());
+        let inputs = self.interfaces.lock().unwrap_or_else(|poison| poison.into_inner());
+        // What its input takes an interface by its output does, too.
+        let is_by_xdp = |name: &str| {
+            let mut readers = inputs.iter().filter(|reader| reader.interface == name);
+            readers.any(|reader| reader.request.may_be_xdp())
         };
-        !all.is_empty() && all.iter().all(takes)
+        let takes = |(name, method): &(String, Method)| {
+            *method != Method::Xdp && !is_by_xdp(name) && interface::is_for_large_packets(name)
+        };
+        !outputs.is_empty() && outputs.iter().all(takes)
     }
 
     /// Whether some output writes this interface.
@@ -150,11 +156,14 @@ impl Ports {
     /// How an input uses an interface: where several read all of it each is to see every packet,
     /// which packet sockets do; and so are packets that AF_XDP has no room for.
     pub(super) fn apply(&self, interface: &str, own: &PortRequest) -> PortRequest {
-        let all = self.interfaces.lock().unwrap_or_else(|poison| poison.into_inner());
-        let whole =
-            |reader: &&Reader| reader.interface == interface && reader.request.queue.is_none();
+        let readers_of_all = {
+            let all = self.interfaces.lock().unwrap_or_else(|poison| poison.into_inner());
+            let whole =
+                |reader: &&Reader| reader.interface == interface && reader.request.queue.is_none();
+            all.iter().filter(whole).count()
+        };
         let mut request = own.clone();
-        if request.method == Method::Best && all.iter().filter(whole).count() > 1 {
+        if request.method == Method::Best && readers_of_all > 1 {
             request.method = Method::Packet("more than one FromDevice reads it");
         }
         if request.large == Large::IfPossible {
