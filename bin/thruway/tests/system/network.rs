@@ -116,8 +116,8 @@ impl Network {
         network
     }
 
-    /// Has the router's interfaces take no packets of up to 64 kB: then AF_XDP is the best that they
-    /// have, where nothing else stands against it.
+    /// Has the router's interfaces take no packets of up to 64 kB: then AF_XDP is the best that
+    /// there is, where nothing else stands against it.
     pub fn for_af_xdp(self) -> Network {
         self.middle.without_large_packets(&["lan0", "wan0"]);
         self

@@ -68,8 +68,8 @@ impl Mtu {
     }
 }
 
-/// Bytes that the longest packet has, of those that are sent in place of this one, where `len` bytes
-/// of this one count: the same but for one that stands for several (FromDevice, LARGE).
+/// Bytes that the longest packet has, of those that are sent in place of this one, where `len`
+/// bytes of this one count: the same but for one that stands for several (FromDevice, LARGE).
 #[inline]
 pub fn sent_len(packet: &Packet, len: usize) -> usize {
     match packet.segments() {
