@@ -34,6 +34,13 @@ pub fn states(mut bytes: &[u8]) -> impl Iterator<Item = Option<(usize, &[u8])>> 
 pub type Transfer<'a> = dyn FnMut(&mut dyn SessionTransfer) + 'a;
 
 impl Cx<'_> {
+    /// Whether sessions of the function `node` of this thread can go on at another host.
+    pub fn can_transfer(&mut self, node: u32) -> bool {
+        let mut can = false;
+        self.host.transfer(self.wires, node, &mut |_| can = true);
+        can
+    }
+
     /// Exports the session in a record into `states`, which is overwritten; `None` where there is no
     /// session that can be replicated: one whose functions can be replicated, all of them.
     pub fn export_session(

@@ -6,15 +6,15 @@
 
 use std::collections::VecDeque;
 
-use crate::life::{Ended, Life};
+use crate::life::{Ended, Life, Phase};
 use crate::manager::flow_manager::Manager;
 use crate::manager::level::{ENDING, FORWARD_EXCHANGED};
 use crate::manager::ownership::HERE;
-use crate::manager::reader::{Key, Narrow, is_narrow};
+use crate::manager::reader::{Key, Narrow, Reader, is_narrow};
 use crate::manager::settings::ticks;
 use crate::manager::state::At;
 use crate::plan::{Family, LeafId, LevelId};
-use crate::table::Refused;
+use crate::table::{Head, Refused};
 
 /// What happened to a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +69,11 @@ pub struct Installed {
     pub index: u32,
 }
 
+/// Whether a session is replicated: it is not embryonic.
+fn is_replicated(head: &Head) -> bool {
+    Life(head.state).phase() != Phase::New
+}
+
 impl Manager {
     /// From now on keeps up to so many changes of sessions until they are asked for.
     pub fn log_changes(&mut self, capacity: usize) {
@@ -94,10 +99,12 @@ impl Manager {
         self.changes.as_ref().is_some_and(|log| log.is_lost)
     }
 
-    /// A session has begun, or its life has gone on.
+    /// Something new is known of a session. Embryonic ones are not replicated: a flood of them
+    /// would be.
     #[cold]
     pub(super) fn note_change(&mut self, level: LevelId, index: u32) {
-        if let Some(log) = &mut self.changes {
+        let Some(log) = &mut self.changes else { return };
+        if is_replicated(self.levels[usize::from(level)].pool.head(index)) {
             log.add(Change::Changed(level, index));
         }
     }
@@ -105,8 +112,11 @@ impl Manager {
     /// A session ends; its key is still in its record.
     pub(super) fn note_removal(&mut self, level: LevelId, index: u32) {
         let Some(log) = &mut self.changes else { return };
-        let key = self.levels[usize::from(level)].pool.key(index);
-        if let Ok(key) = Narrow::try_from(key) {
+        let pool = &self.levels[usize::from(level)].pool;
+        if !is_replicated(pool.head(index)) {
+            return;
+        }
+        if let Ok(key) = Narrow::try_from(pool.key(index)) {
             log.add(Change::Ended(level, key));
         }
     }
@@ -136,7 +146,7 @@ impl Manager {
             return None;
         }
         let head = *pool.head(index);
-        if head.flags & ENDING != 0 || head.opened == 0 {
+        if head.flags & ENDING != 0 || head.opened == 0 || !is_replicated(&head) {
             return None;
         }
         Some(SessionImage {
@@ -173,11 +183,8 @@ impl Manager {
     /// # Errors
     /// There is no room for it, or no such level or class here.
     pub fn install(&mut self, image: &SessionImage, now: i64) -> Result<Installed, Refused> {
-        let SessionImage { level, leaf, life, .. } = *image;
-        let reader = self.readers.get(usize::from(leaf)).and_then(|of| of[Family::V4 as usize].as_ref());
-        if !self.is_replicable(level) || reader.is_none_or(|reader| reader.level != level) {
-            return Err(Refused::NoRoom);
-        }
+        let SessionImage { level, life, .. } = *image;
+        let leaf = self.leaf_of(level, image.leaf).ok_or(Refused::NoRoom)?;
         self.now = ticks(now);
         let key = Key::Narrow(image.key);
         let found = self.levels[usize::from(level)].find(&key);
@@ -201,6 +208,19 @@ impl Manager {
         let exchanged = if image.exchanged { FORWARD_EXCHANGED } else { 0 };
         head.flags = head.flags & !FORWARD_EXCHANGED | exchanged;
         Ok(Installed { level, index })
+    }
+
+    /// The class of packets of a level, if a session may be installed there. After a hot swap the
+    /// other host does not know it until the next packet: any that finds its sessions there does.
+    fn leaf_of(&self, level: LevelId, leaf: LeafId) -> Option<LeafId> {
+        let finds = |of: &[Option<Reader>; 3]| {
+            of[Family::V4 as usize].as_ref().is_some_and(|reader| reader.level == level)
+        };
+        if !self.is_replicable(level) {
+            return None;
+        }
+        let known = self.readers.get(usize::from(leaf)).filter(|of| finds(of)).map(|_| leaf);
+        known.or_else(|| self.readers.iter().position(finds).map(|leaf| leaf as LeafId))
     }
 
     /// Ends the session of this key, if there is one.
