@@ -12,6 +12,7 @@ use thruway_element::{
     Arg, ArgError, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers,
     NOTHING_MORE, Nanos, Replicas, Spec, Topic, Ty, reasons,
 };
+use thruway_flow::plan::Family;
 use thruway_packet::Batch;
 use thruway_replication::{Active, Backup, Key, Link};
 use thruway_sync::atomic::Ordering;
@@ -44,7 +45,8 @@ pub static ENTRY: Entry = Entry::new(
                version, repeated or malformed are refused, logged and counted. The stream never \
                holds packets up: what finds no room in its queues is made good by a transfer of all \
                sessions, as when a stream begins.\n\n\
-               Sessions are those of IPv4 with ports, of a FlowClassifier in the same thread: one \
+               Sessions are those of IPv4 with ports, of a FlowClassifier in the same thread (those of IPv6 \
+               begin anew at the backup): one \
                thread only is supported. All functions with sessions must be NAT or \
                StatefulFirewall. Sessions that begin within about 10 ms of the active host's end \
                are lost. See docs/replication.md.",
@@ -191,10 +193,13 @@ fn chain(cx: &mut Cx<'_>) -> Result<String, String> {
     let mut nodes: Vec<u32> = Vec::new();
     for level in levels {
         let table = &flows.plan().levels[usize::from(level)];
+        if table.family == Family::V6 {
+            continue;
+        }
         if !flows.is_replicable(level) {
             return Err(format!(
-                "sessions '{}' of {:?} cannot be replicated: only 'connection' of IPv4 can, in one \
-                 thread",
+                "sessions '{}' of {} cannot be replicated: only 'connection' of IPv4 can, in one \
+                 thread and without coarser sessions (pair, source)",
                 table.session, table.family
             ));
         }
