@@ -12,7 +12,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::Signal;
+use rustix::process::Signal;
 
 use crate::network::Namespace;
 use crate::process::{Done, Running, privileged, root, run, wait_for};
@@ -295,7 +295,7 @@ fn sessions_survive_the_loss_of_a_host() {
         assert_eq!(pair.count(1, "pair.unusable"), 0);
         let a = pair.a.take().expect("the active host runs");
         let killed = Instant::now();
-        a.signal(Signal::SIGKILL);
+        a.signal(Signal::KILL);
         a.wait(Duration::from_secs(5));
         wait_for("the takeover", || {
             pair.log(1).contains("serves the traffic now").then_some(())
@@ -354,7 +354,7 @@ fn strangers_are_refused() {
         let mut rest = Vec::new();
         // Closed with or without a reset: nothing comes.
         let _ = stream.read_to_end(&mut rest);
-        assert_eq!(rest, [], "nothing for strangers");
+        assert!(rest.is_empty(), "nothing for strangers");
     };
     let before = pair.count(1, "pair.refused");
     send(b"GET / HTTP/1.1\r\nHost: example.org\r\nAccept: everything\r\n\r\n");
