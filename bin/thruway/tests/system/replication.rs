@@ -91,7 +91,9 @@ impl Pair {
         let after = if which == 1 { "AFTER=150ms" } else { "AFTER=0" };
         let mut command = self.middles[which].thruway();
         command.args(["run", &config, "LAN=lan0", "WAN=wan0", after]);
-        command.arg(format!("PEER={peer}")).arg(format!("KEY={}", self.path(&format!("{name}.key"))));
+        command
+            .arg(format!("PEER={peer}"))
+            .arg(format!("KEY={}", self.path(&format!("{name}.key"))));
         let mut running = Running::start(command.stdin(std::process::Stdio::null()));
         wait_for("the control socket", || {
             assert!(!running.ended(), "{}{}", running.stdout(), running.stderr());
@@ -297,9 +299,7 @@ fn sessions_survive_the_loss_of_a_host() {
         let killed = Instant::now();
         a.signal(Signal::KILL);
         a.wait(Duration::from_secs(5));
-        wait_for("the takeover", || {
-            pair.log(1).contains("serves the traffic now").then_some(())
-        });
+        wait_for("the takeover", || pair.log(1).contains("serves the traffic now").then_some(()));
         println!("taken over at most {:.0?} after the end of the active host", killed.elapsed());
         assert_eq!(pair.read(1, "pair.role"), "active");
     });

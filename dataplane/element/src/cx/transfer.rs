@@ -51,7 +51,8 @@ impl Cx<'_> {
         states.clear();
         let flows = self.take_flows()?;
         let image = flows.image(level, index, self.now());
-        let exported = image.filter(|_| self.export_states(&flows, Installed { level, index }, states));
+        let exported =
+            image.filter(|_| self.export_states(&flows, Installed { level, index }, states));
         self.put_flows(flows);
         exported
     }

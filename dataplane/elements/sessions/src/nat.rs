@@ -22,8 +22,9 @@ use std::io::Write as _;
 use std::net::Ipv4Addr;
 
 use thruway_element::{
-    Answers, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers, HotSwap,
-    Merge, Operation, PerSession, Replicas, SessionFunction, SessionTransfer, ShortCut, Spec, Topic, Ty, Wants,
+    Answers, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers,
+    HotSwap, Merge, Operation, PerSession, Replicas, SessionFunction, SessionTransfer, ShortCut,
+    Spec, Topic, Ty, Wants,
 };
 use thruway_flow::Ended;
 use thruway_packet::Batch;

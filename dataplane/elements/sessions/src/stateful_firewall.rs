@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use thruway_element::text::{join, split_args};
 use thruway_element::{
-    Answers, Arg, ArgError, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers,
-    HotSwap, Names, Operation, Replicas, SessionFunction, SessionTransfer, ShortCut, Spec, Topic, Ty, Wants,
+    Answers, Arg, ArgError, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError,
+    Handlers, HotSwap, Names, Operation, Replicas, SessionFunction, SessionTransfer, ShortCut,
+    Spec, Topic, Ty, Wants,
 };
 use thruway_flow::Ended;
 use thruway_packet::Batch;

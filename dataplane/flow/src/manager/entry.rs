@@ -398,12 +398,7 @@ impl Manager {
     }
 
     /// A new record, for which an embryonic session may have to go.
-    pub(super) fn insert(
-        &mut self,
-        level: LevelId,
-        key: &Key,
-        life: Life,
-    ) -> Result<u32, Refused> {
+    pub(super) fn insert(&mut self, level: LevelId, key: &Key, life: Life) -> Result<u32, Refused> {
         if let Some(victim) = self.levels[usize::from(level)].victim(life)? {
             self.end(level, victim, Ended::Evicted);
         }

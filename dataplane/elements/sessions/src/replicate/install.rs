@@ -38,9 +38,11 @@ impl Installer {
 
     /// Installs some of what has come.
     pub(super) fn tick(&mut self, cx: &mut Cx<'_>) {
-        (0..BATCHES).map_while(|_| self.link.take()).collect::<Vec<Batch>>().into_iter().for_each(
-            |batch| self.install(cx, batch),
-        );
+        (0..BATCHES)
+            .map_while(|_| self.link.take())
+            .collect::<Vec<Batch>>()
+            .into_iter()
+            .for_each(|batch| self.install(cx, batch));
     }
 
     /// Installs all that has come.
