@@ -105,8 +105,7 @@ impl Sender {
     /// Connects, and has the backup agree.
     fn open(&self) -> Result<Stream, String> {
         let unreachable = |error| format!("no stream to the backup: {error}");
-        let mut socket =
-            TcpStream::connect_timeout(&self.backup, PATIENCE).map_err(unreachable)?;
+        let mut socket = TcpStream::connect_timeout(&self.backup, PATIENCE).map_err(unreachable)?;
         prepare(&socket, PATIENCE)?;
         let mut theirs = [0; Greeting::LEN];
         socket.read_exact(&mut theirs).map_err(unreachable)?;

@@ -38,6 +38,8 @@ struct Stream {
     peer: SocketAddr,
     reader: FrameReader,
     writer: FrameWriter,
+    /// It sent what no honest host sends.
+    is_violated: bool,
 }
 
 /// The stream that was let in last, until it is taken.
@@ -117,7 +119,7 @@ impl Gate {
         let theirs = Greeting::parse(&theirs)?;
         let [from, to] = keys(&self.key, &own, &theirs);
         let (reader, writer) = (FrameReader::new(from), FrameWriter::new(to));
-        let mut stream = Stream { socket, peer, reader, writer };
+        let mut stream = Stream { socket, peer, reader, writer, is_violated: false };
         let hello = loop {
             match stream.receive()? {
                 Some(frame) => break frame,
@@ -197,7 +199,7 @@ fn read_stream(link: &Link, mut stream: Stream, admitted: &Admitted) -> Result<(
         if lock(admitted).is_some() {
             return Err("another stream of the active host takes its place".into());
         }
-        while let Some(frame) = stream.receive()? {
+        while let Some(frame) = stream.receive_counted(link)? {
             link.hear();
             if frame.kind != Kind::Batch {
                 link.counts.refused.fetch_add(1, Ordering::Relaxed);
@@ -253,9 +255,25 @@ impl Stream {
         sent.map_err(|error| format!("the active host takes nothing: {error}"))
     }
 
+    /// The same of a stream that was let in: a violation is counted.
+    fn receive_counted(&mut self, link: &Link) -> Result<Option<Frame>, String> {
+        let received = self.receive();
+        if received.is_err() {
+            link.counts.refused.fetch_add(u64::from(self.is_violated), Ordering::Relaxed);
+        }
+        received
+    }
+
+    /// The next frame of what has come.
+    fn next(&mut self) -> Result<Option<Frame>, String> {
+        let next = self.reader.read();
+        self.is_violated |= next.is_err();
+        next.map_err(|error| error.to_string())
+    }
+
     /// The next frame, if one comes in time.
     fn receive(&mut self) -> Result<Option<Frame>, String> {
-        if let Some(frame) = self.reader.read().map_err(|error| error.to_string())? {
+        if let Some(frame) = self.next()? {
             return Ok(Some(frame));
         }
         let mut bytes = [0; 16384];
@@ -263,7 +281,7 @@ impl Stream {
             Ok(0) => Err("the active host closed the stream".into()),
             Ok(len) => {
                 self.reader.add(&bytes[..len]);
-                self.reader.read().map_err(|error| error.to_string())
+                self.next()
             }
             Err(error) if is_late(&error) => Ok(None),
             Err(error) => Err(format!("the stream of the active host broke: {error}")),

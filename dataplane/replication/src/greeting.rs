@@ -69,8 +69,7 @@ impl Greeting {
 
 /// The keys of a stream, of the active host's and of the backup's frames.
 pub(crate) fn keys(key: &Key, backup: &Greeting, active: &Greeting) -> [hmac::Key; 2] {
-    ["active", "backup"]
-        .map(|direction| key.of_stream(direction, [&backup.random, &active.random]))
+    ["active", "backup"].map(|direction| key.of_stream(direction, [&backup.random, &active.random]))
 }
 
 #[cfg(test)]

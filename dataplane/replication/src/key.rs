@@ -66,7 +66,7 @@ impl Key {
 
     /// The key of one direction of one stream: others for each pair of random numbers, so that no
     /// frame of another stream is taken.
-    pub(crate) fn of_stream(&self, direction: &str, randoms: [&[u8]; 2]) -> hmac::Key {
+    pub fn of_stream(&self, direction: &str, randoms: [&[u8]; 2]) -> hmac::Key {
         let mut context = hmac::Context::with_key(&self.0);
         context.update(direction.as_bytes());
         randoms.iter().for_each(|random| context.update(random));
