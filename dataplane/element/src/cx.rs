@@ -4,6 +4,7 @@ mod flows;
 mod handoff;
 mod probe;
 mod stores;
+mod transfer;
 mod verdict;
 mod wake;
 
@@ -21,6 +22,7 @@ use crate::spec::Spec;
 use crate::storage::{Backlog, Storage};
 use crate::wires::{PullFrom, Target, Wires};
 
+pub use transfer::{ExportedSession, Transfer, states};
 pub use verdict::Verdict;
 
 /// What one element does at another; see [`Cx::visit`].
@@ -147,6 +149,12 @@ pub trait Host {
     /// records again.
     fn notify_ended(&mut self, wires: &mut Wires) {
         let _ = wires;
+    }
+
+    /// Runs `transfer` on the function `node`, if this thread has it, it is not running, and it
+    /// takes part in the transfer of sessions to another host.
+    fn transfer(&mut self, wires: &mut Wires, node: u32, transfer: &mut Transfer<'_>) {
+        let _ = (wires, node, transfer);
     }
 
     /// A line for the user (standard error).

@@ -39,10 +39,10 @@ mod wires;
 pub use args::{ArgError, ArgErrors, Args, Env, Names, Shared, handler_value};
 pub use capability::{
     Buffer, CostModel, FlowDispatch, FlowEntry, HandoffQueue, HotSwap, SessionFunction,
-    StreamMember,
+    SessionTransfer, StreamMember,
 };
 pub use cost::{Cost, Load, Made, NOTHING_MORE, Operation};
-pub use cx::{Cx, Host, LogSink, Verdict, Visit};
+pub use cx::{Cx, ExportedSession, Host, LogSink, Transfer, Verdict, Visit, states};
 pub use declared::{Arguments, Handlers};
 pub use entry::{Build, Catalog, Entry, Registry, Share};
 pub use exception::{Exception, Fails};

@@ -119,9 +119,9 @@ pub trait Answers {
 }
 
 /// The flow manager's side of an opening.
-struct Asked<'a> {
-    flows: &'a mut Manager,
-    at: At,
+pub(crate) struct Asked<'a> {
+    pub(crate) flows: &'a mut Manager,
+    pub(crate) at: At,
 }
 
 impl Answers for Asked<'_> {

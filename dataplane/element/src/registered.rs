@@ -5,7 +5,7 @@ use std::any::Any;
 use crate::Element;
 use crate::capability::{
     Buffer, CostModel, FlowDispatch, FlowEntry, HandoffQueue, HotSwap, SessionFunction,
-    StreamMember,
+    SessionTransfer, StreamMember,
 };
 
 /// From an element of a known type to its capability `C`.
@@ -81,6 +81,8 @@ macro_rules! with_capabilities {
                 "it begins, ends or stands in a context of streams";
             SessionFunction session_function session_function_mut with_session_function:
                 "what it wants of sessions depends on its arguments, or it is to know of their end";
+            SessionTransfer session_transfer session_transfer_mut with_session_transfer:
+                "another host can go on with its sessions";
             Buffer buffer buffer_mut with_buffer: "it keeps packets for later";
             CostModel cost_model cost_model_mut with_cost_model:
                 "its cost depends on arguments, tables or traffic";

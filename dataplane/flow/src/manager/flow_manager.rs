@@ -6,6 +6,7 @@ use crate::fcb::Fcb;
 use crate::life::Ended;
 use crate::manager::counts::{ClassCounts, Counts};
 use crate::manager::headers::Kind;
+use crate::manager::images::ChangeLog;
 use crate::manager::level::{Extra, LevelState};
 use crate::manager::reader::Reader;
 use crate::manager::settings::{Limits, Settings, limits_of};
@@ -68,6 +69,8 @@ pub struct Manager {
     /// The packet under way is a probe, and whether the decision about it is only its own.
     pub(super) is_probing: bool,
     pub(super) is_spoiled: bool,
+    /// What happened to sessions, where they are replicated.
+    pub(super) changes: Option<Box<ChangeLog>>,
 }
 
 impl Manager {
@@ -151,6 +154,7 @@ impl Manager {
             short_cuts: None,
             is_probing: false,
             is_spoiled: false,
+            changes: None,
         })
     }
 
