@@ -17,7 +17,7 @@ use crate::machine::Machine;
 ///
 /// # Errors
 /// A figure that there is none of, a directory that cannot be written, and what
-/// [`Cell::measure`] says.
+/// [`Cell::measure`](super::cell::Cell::measure) says.
 pub fn run(options: &Options) -> anyhow::Result<bool> {
     check(options)?;
     let figures = figures::named_figures(&options.figure)?;
