@@ -33,8 +33,8 @@ pub trait Answers {
 
     /// Ends another session that this function has opened, if it is an embryonic TCP session and
     /// `take` says that it is the one. `take` gets the state of this function, which
-    /// [`crate::PerSession::close`] is called with later: what `take` frees it removes from there. Says
-    /// whether the session has ended.
+    /// [`crate::PerSession::close`] is called with later: what `take` frees it removes from there.
+    /// Says whether the session has ended.
     fn evict(&mut self, session: u32, take: &mut dyn FnMut(&mut [u8]) -> bool) -> bool;
 }
 
