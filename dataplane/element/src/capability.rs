@@ -18,7 +18,6 @@ use crate::cost::{Cost, Load, Made};
 use crate::cx::Cx;
 use crate::exception::Exception;
 use crate::handoff::Handoff;
-use crate::per_session::Answers;
 use crate::per_stream::StreamPlan;
 use crate::storage::Storage;
 
@@ -134,27 +133,6 @@ pub trait CostModel: Element {
     fn makes(&self) -> Option<Made> {
         None
     }
-}
-
-/// A function of sessions whose state of one session another host can go on with.
-///
-/// State refers to what the host has (ports, mappings, rules): so it is exported as what it means,
-/// in a form of the function's own, and found again on the other host.
-pub trait SessionTransfer: SessionFunction {
-    /// Appends what its state of a session means; false where that says nothing elsewhere.
-    fn export(&self, state: &[u8], out: &mut Vec<u8>) -> bool;
-
-    /// Takes what such a function of another host exported of a session: its state here, into
-    /// `state`, which is zeros. Bytes may be anything.
-    ///
-    /// # Errors
-    /// Why it cannot go on with that session.
-    fn import(
-        &mut self,
-        bytes: &[u8],
-        answers: &mut dyn Answers,
-        state: &mut [u8],
-    ) -> Result<(), &'static str>;
 }
 
 /// An element with state that its successor goes on with: the element of the same name and class in

@@ -18,11 +18,11 @@ use crate::later::HandlerError;
 use crate::outside::{Origin, Remote};
 use crate::probe::Probed;
 use crate::reason::Reason;
+use crate::session_transfer::Transfer;
 use crate::spec::Spec;
 use crate::storage::{Backlog, Storage};
 use crate::wires::{PullFrom, Target, Wires};
 
-pub use transfer::{ExportedSession, Transfer, states};
 pub use verdict::Verdict;
 
 /// What one element does at another; see [`Cx::visit`].

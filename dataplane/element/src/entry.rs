@@ -5,7 +5,7 @@ use thruway_packet::{Batch, MAX_BATCH};
 use crate::args::{ArgErrors, Args};
 use crate::capability::{
     Buffer, CostModel, FlowDispatch, FlowEntry, HandoffQueue, HotSwap, SessionFunction,
-    SessionTransfer, StreamMember,
+    StreamMember,
 };
 use crate::cx::Cx;
 use crate::declared::{Arguments, Handlers};
@@ -13,6 +13,7 @@ use crate::handoff::Handoff;
 use crate::later::HandlerError;
 use crate::purpose::Purpose;
 use crate::registered::{Capabilities, Cast, of_type, of_type_mut, with_capabilities};
+use crate::session_transfer::SessionTransfer;
 use crate::spec::Spec;
 use crate::{Element, values::Addresses};
 

@@ -7,6 +7,7 @@
 //! *Absent here:* any I/O, any thread, any global. `Cx` is the only way out of an element.
 #![forbid(unsafe_code)]
 
+mod answers;
 pub mod args;
 mod capability;
 pub mod cost;
@@ -27,6 +28,7 @@ mod purpose;
 mod reason;
 mod registered;
 mod replicas;
+mod session_transfer;
 pub mod spec;
 mod stats;
 mod storage;
@@ -36,13 +38,14 @@ mod values;
 mod wants;
 mod wires;
 
+pub use answers::Answers;
 pub use args::{ArgError, ArgErrors, Args, Env, Names, Shared, handler_value};
 pub use capability::{
     Buffer, CostModel, FlowDispatch, FlowEntry, HandoffQueue, HotSwap, SessionFunction,
-    SessionTransfer, StreamMember,
+    StreamMember,
 };
 pub use cost::{Cost, Load, Made, NOTHING_MORE, Operation};
-pub use cx::{Cx, ExportedSession, Host, LogSink, Transfer, Verdict, Visit, states};
+pub use cx::{Cx, Host, LogSink, Verdict, Visit};
 pub use declared::{Arguments, Handlers};
 pub use entry::{Build, Catalog, Entry, Registry, Share};
 pub use exception::{Exception, Fails};
@@ -51,13 +54,14 @@ pub use later::{Answer, HandlerError, Later, Promise};
 pub use nearest::nearest;
 pub use outside::{Origin, Outside, Pending, Progress, Ready, Remote, RemoteCall};
 pub use paths::{Paths, Reach};
-pub use per_session::{Answers, Known, NoAnswer, Opening, PerSession, Session};
+pub use per_session::{Known, NoAnswer, Opening, PerSession, Session};
 pub use per_stream::{STAGE_TIMER, StreamPlan, stream_ended};
 pub use pressing::Pressing;
 pub use probe::{Egress, PROBE_TAG, Probe, Probed, SHORT_CUT_TIMER, ShortCut};
 pub use purpose::{Purpose, ThreadNumber};
 pub use reason::Reason;
 pub use registered::{Capabilities, Cast};
+pub use session_transfer::{SessionTransfer, Transfer, states};
 pub use spec::{
     Access, Alias, Arg, ArgRule, Changes, Drop, Handler, Merge, Replicas, Scratch, Spec, Topic, Ty,
     Wants,

@@ -5,8 +5,9 @@ use std::any::Any;
 use crate::Element;
 use crate::capability::{
     Buffer, CostModel, FlowDispatch, FlowEntry, HandoffQueue, HotSwap, SessionFunction,
-    SessionTransfer, StreamMember,
+    StreamMember,
 };
+use crate::session_transfer::SessionTransfer;
 
 /// From an element of a known type to its capability `C`.
 pub struct Cast<C: ?Sized + 'static> {
@@ -23,12 +24,12 @@ impl<C: ?Sized> Clone for Cast<C> {
 impl<C: ?Sized> Copy for Cast<C> {}
 
 /// An element as what it is.
-pub(crate) fn of_type<T: Element>(element: &dyn Element) -> Option<&T> {
+pub(crate) fn of_type<T: Any>(element: &dyn Element) -> Option<&T> {
     (element as &dyn Any).downcast_ref()
 }
 
 /// The same, to be changed.
-pub(crate) fn of_type_mut<T: Element>(element: &mut dyn Element) -> Option<&mut T> {
+pub(crate) fn of_type_mut<T: Any>(element: &mut dyn Element) -> Option<&mut T> {
     (element as &mut dyn Any).downcast_mut()
 }
 

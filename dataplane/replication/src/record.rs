@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! length of what follows (2) | version (1) | kind (1) | body | CRC-32 of all before it (4)
-//! body of a session: level (1) flags (1) life (1) 0 | leaf (2) | idle ticks (4) | key (16) | states
+//! body of a session: level (1) flags (1) life (1) 0 | leaf (2) | idle (4) | key (16) | states
 //! body of an end:    level (1) key (16)
 //! ```
 //!

@@ -1,5 +1,5 @@
-//! What an active host, or a stranger, sends to a backup: what was understood is, written again, the
-//! same bytes.
+//! What an active host, or a stranger, sends to a backup: what was understood is, written again,
+//! the same bytes.
 
 use thruway_replication::{Frame, FrameReader, Greeting, Key, Record, Records};
 

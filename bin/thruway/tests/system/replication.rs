@@ -9,10 +9,11 @@
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
+
+use thruway_sync::atomic::{AtomicBool, Ordering};
 
 use crate::network::Namespace;
 use crate::process::{Done, Running, privileged, root, run, wait_for};

@@ -3,35 +3,8 @@
 use thruway_flow::manager::{Installed, Manager, SessionImage};
 
 use crate::Cx;
-use crate::capability::SessionTransfer;
-use crate::per_session::Asked;
-
-/// A session as it is exported.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ExportedSession {
-    /// What the flow manager knows of it.
-    pub image: SessionImage,
-    /// What functions exported: for each its slot, the number of bytes, and these.
-    pub states: Vec<u8>,
-}
-
-/// The functions' states of [`ExportedSession::states`], with their slots; `None` in the place of
-/// what is cut short.
-pub fn states(mut bytes: &[u8]) -> impl Iterator<Item = Option<(usize, &[u8])>> {
-    std::iter::from_fn(move || {
-        let (head, rest) = match bytes {
-            [] => return None,
-            [slot, len, rest @ ..] => ((usize::from(*slot), usize::from(*len)), rest),
-            _ => (Default::default(), &[][..]),
-        };
-        let state = rest.split_at_checked(head.1).filter(|_| bytes.len() >= 2);
-        bytes = state.map_or(&[], |(_, rest)| rest);
-        Some(state.map(|(state, _)| (head.0, state)))
-    })
-}
-
-/// The same from one to the other: runs on the function of a session.
-pub type Transfer<'a> = dyn FnMut(&mut dyn SessionTransfer) + 'a;
+use crate::answers::Asked;
+use crate::session_transfer::states;
 
 impl Cx<'_> {
     /// Whether sessions of the function `node` of this thread can go on at another host.
@@ -41,8 +14,8 @@ impl Cx<'_> {
         can
     }
 
-    /// Exports the session in a record into `states`, which is overwritten; `None` where there is no
-    /// session that can be replicated: one whose functions can be replicated, all of them.
+    /// Exports the session in a record into `states`, which is overwritten; `None` where there is
+    /// no session whose functions can all be replicated.
     pub fn export_session(
         &mut self,
         (level, index): (u8, u32),
@@ -128,21 +101,5 @@ impl Cx<'_> {
             end(flows);
         }
         self.host.notify_ended(self.wires);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn states_are_read_to_the_byte() {
-        let read = |bytes: &[u8]| -> Vec<Option<(usize, Vec<u8>)>> {
-            states(bytes).map(|state| state.map(|(slot, bytes)| (slot, bytes.to_vec()))).collect()
-        };
-        assert_eq!(read(&[]), []);
-        assert_eq!(read(&[3, 2, 7, 8, 0, 0]), [Some((3, vec![7, 8])), Some((0, vec![]))]);
-        assert_eq!(read(&[3, 2, 7]), [None]);
-        assert_eq!(read(&[0, 0, 1]), [Some((0, vec![])), None]);
     }
 }

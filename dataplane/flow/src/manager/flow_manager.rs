@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use crate::fcb::Fcb;
 use crate::life::Ended;
+use crate::manager::change_log::ChangeLog;
 use crate::manager::counts::{ClassCounts, Counts};
 use crate::manager::headers::Kind;
-use crate::manager::images::ChangeLog;
 use crate::manager::level::{Extra, LevelState};
 use crate::manager::reader::Reader;
 use crate::manager::settings::{Limits, Settings, limits_of};
@@ -129,16 +129,15 @@ impl Manager {
             }) as u16);
         }
         let limit_min = limits.iter().flat_map(|limits| limits.iter().copied()).min().unwrap_or(0);
-        let work = levels.iter().map(|_| Work::default()).collect();
         let classes = vec![ClassCounts::default(); plan.leaves.len()];
         Ok(Manager {
             plan,
+            work: levels.iter().map(|_| Work::default()).collect(),
             levels,
             readers,
             leaf_limits,
             limits,
             limit_min,
-            work,
             classes,
             ended: Vec::with_capacity(1024),
             sessionless: [0; 6],

@@ -4,9 +4,8 @@
 //! What is replicated are sessions of IPv4 five-tuples without links to coarser ones, of a manager
 //! that no other thread shares sessions with.
 
-use std::collections::VecDeque;
-
 use crate::life::{Ended, Life, Phase};
+use crate::manager::change_log::{Change, ChangeLog};
 use crate::manager::flow_manager::Manager;
 use crate::manager::level::{ENDING, FORWARD_EXCHANGED};
 use crate::manager::ownership::HERE;
@@ -15,33 +14,6 @@ use crate::manager::settings::ticks;
 use crate::manager::state::At;
 use crate::plan::{Family, LeafId, LevelId};
 use crate::table::{Head, Refused};
-
-/// What happened to a session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
-    /// It began, or its packets told something new.
-    Changed(LevelId, u32),
-    /// It ended; its record may be another's by now.
-    Ended(LevelId, Narrow),
-}
-
-/// Changes since they were last asked for; bounded.
-#[derive(Debug)]
-pub struct ChangeLog {
-    changes: VecDeque<Change>,
-    capacity: usize,
-    is_lost: bool,
-}
-
-impl ChangeLog {
-    fn add(&mut self, change: Change) {
-        if self.changes.len() < self.capacity {
-            self.changes.push_back(change);
-        } else {
-            self.is_lost = true;
-        }
-    }
-}
 
 /// What is known of a session besides the state of functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,26 +49,24 @@ fn is_replicated(head: &Head) -> bool {
 impl Manager {
     /// From now on keeps up to so many changes of sessions until they are asked for.
     pub fn log_changes(&mut self, capacity: usize) {
-        let changes = VecDeque::with_capacity(capacity);
-        self.changes = Some(Box::new(ChangeLog { changes, capacity, is_lost: false }));
+        self.changes = Some(Box::new(ChangeLog::new(capacity)));
     }
 
     /// The oldest change that was not asked for yet.
     pub fn next_change(&mut self) -> Option<Change> {
-        self.changes.as_mut()?.changes.pop_front()
+        self.changes.as_mut()?.take()
     }
 
     /// Forgets all changes, and that some were lost.
     pub fn forget_changes(&mut self) {
         if let Some(log) = &mut self.changes {
-            log.changes.clear();
-            log.is_lost = false;
+            log.clear();
         }
     }
 
     /// Whether changes were lost for lack of room.
     pub fn has_lost_changes(&self) -> bool {
-        self.changes.as_ref().is_some_and(|log| log.is_lost)
+        self.changes.as_ref().is_some_and(|log| log.is_lost())
     }
 
     /// Something new is known of a session. Embryonic ones are not replicated: a flood of them
