@@ -1,6 +1,6 @@
 //! The active host's end: connects to the backup, sends batches, and takes acknowledgements.
 
-use std::io::{Read as _, Write as _};
+use std::io::Read as _;
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -8,17 +8,14 @@ use std::time::{Duration, Instant};
 
 use thruway_sync::atomic::Ordering;
 
-use crate::frame::{Frame, FrameReader, FrameWriter, Kind};
+use crate::frame::{Frame, Kind};
 use crate::greeting::{Greeting, keys};
 use crate::key::Key;
-use crate::link::{Batch, Link, about, is_late, prepare};
+use crate::link::{Batch, Link};
+use crate::stream::{PATIENCE, Stream, about, prepare};
 
-/// How long a connection, a greeting or a write may take.
-const PATIENCE: Duration = Duration::from_secs(1);
 /// Time between two tries to connect.
 const RETRY: Duration = Duration::from_millis(200);
-/// How long a read waits: so often batches are looked for.
-const LOOK: Duration = Duration::from_millis(2);
 /// Longest silence of an active host that lives.
 const HEARTBEAT: Duration = Duration::from_millis(20);
 
@@ -38,12 +35,9 @@ struct Sender {
     logged: String,
 }
 
-/// An open stream.
-struct Stream {
-    socket: TcpStream,
-    reader: FrameReader,
-    writer: FrameWriter,
-    bytes: Vec<u8>,
+/// A stream that the backup agreed to, and what went over it.
+struct Open {
+    stream: Stream,
     sent_at: Instant,
     /// Records sent, and acknowledged.
     sent: u64,
@@ -81,10 +75,10 @@ impl Sender {
     fn run(&mut self) {
         while !self.link.stops() {
             let error = match self.open() {
-                Ok(stream) => {
+                Ok(open) => {
                     self.log("sessions are replicated to it".into());
                     self.link.set_connected(true);
-                    let error = self.serve(stream);
+                    let error = self.serve(open);
                     self.link.set_connected(false);
                     error
                 }
@@ -103,7 +97,7 @@ impl Sender {
     }
 
     /// Connects, and has the backup agree.
-    fn open(&self) -> Result<Stream, String> {
+    fn open(&self) -> Result<Open, String> {
         let unreachable = |error| format!("no stream to the backup: {error}");
         let mut socket = TcpStream::connect_timeout(&self.backup, PATIENCE).map_err(unreachable)?;
         prepare(&socket, PATIENCE)?;
@@ -111,15 +105,8 @@ impl Sender {
         socket.read_exact(&mut theirs).map_err(unreachable)?;
         let (theirs, own) = (Greeting::parse(&theirs)?, Greeting::new()?);
         let [to, from] = keys(&self.key, &theirs, &own);
-        let mut stream = Stream {
-            socket,
-            reader: FrameReader::new(from),
-            writer: FrameWriter::new(to),
-            bytes: own.bytes().to_vec(),
-            sent_at: Instant::now(),
-            sent: 0,
-            acknowledged: 0,
-        };
+        let stream = Stream::new(socket, "the backup", [from, to]);
+        let mut stream = stream.begin_with(&own.bytes());
         stream.send(Kind::Hello, self.chain.as_bytes())?;
         let end = Instant::now() + PATIENCE;
         loop {
@@ -130,9 +117,8 @@ impl Sender {
                 None => {}
             }
         }
-        prepare(&stream.socket, LOOK)?;
-        stream.socket.set_write_timeout(Some(PATIENCE)).map_err(|error| error.to_string())?;
-        Ok(stream)
+        stream.hasten()?;
+        Ok(Open { stream, sent_at: Instant::now(), sent: 0, acknowledged: 0 })
     }
 
     /// What a frame says that ends the stream.
@@ -152,16 +138,16 @@ impl Sender {
     }
 
     /// Sends and listens until the stream ends; why it did.
-    fn serve(&mut self, mut stream: Stream) -> String {
+    fn serve(&mut self, mut open: Open) -> String {
         let own = self.link.stream();
         loop {
             if self.link.stops() {
                 return String::new();
             }
-            let result = self.send_batches(&mut stream, own).and_then(|()| {
-                let Some(frame) = stream.receive()? else { return Ok(()) };
+            let result = self.send_batches(&mut open, own).and_then(|()| {
+                let Some(frame) = open.stream.receive()? else { return Ok(()) };
                 match frame.kind {
-                    Kind::Acknowledged => self.acknowledge(&mut stream, &frame.payload),
+                    Kind::Acknowledged => self.acknowledge(&mut open, &frame.payload),
                     _ => Err(self.refusal(&frame)),
                 }
             });
@@ -171,61 +157,41 @@ impl Sender {
         }
     }
 
-    fn send_batches(&self, stream: &mut Stream, own: Option<u64>) -> Result<(), String> {
+    fn send_batches(&self, open: &mut Open, own: Option<u64>) -> Result<(), String> {
         while let Some(Batch { stream: number, records, bytes }) = self.link.take() {
             let sent = if Some(number) == own {
-                stream.sent += records;
+                open.sent += records;
                 self.link.counts.sent.fetch_add(records, Ordering::Relaxed);
-                stream.send(Kind::Batch, &bytes)
+                open.send(&bytes)
             } else {
                 Ok(())
             };
             self.link.recycle(bytes);
             sent?;
         }
-        if stream.sent_at.elapsed() >= HEARTBEAT {
-            stream.send(Kind::Batch, &[])?;
+        if open.sent_at.elapsed() >= HEARTBEAT {
+            open.send(&[])?;
         }
-        self.link.counts.lag.store(stream.sent - stream.acknowledged, Ordering::Relaxed);
+        self.link.counts.lag.store(open.sent - open.acknowledged, Ordering::Relaxed);
         Ok(())
     }
 
-    fn acknowledge(&self, stream: &mut Stream, payload: &[u8]) -> Result<(), String> {
+    fn acknowledge(&self, open: &mut Open, payload: &[u8]) -> Result<(), String> {
         let number = payload.try_into().map(u64::from_be_bytes).unwrap_or(u64::MAX);
-        if !(stream.acknowledged..=stream.sent).contains(&number) {
+        if !(open.acknowledged..=open.sent).contains(&number) {
             return Err("the backup acknowledged what was not sent".into());
         }
-        let more = number - stream.acknowledged;
+        let more = number - open.acknowledged;
         self.link.counts.acknowledged.fetch_add(more, Ordering::Relaxed);
-        stream.acknowledged = number;
+        open.acknowledged = number;
         Ok(())
     }
 }
 
-impl Stream {
-    /// Sends a frame, and what waits in front of it.
-    fn send(&mut self, kind: Kind, payload: &[u8]) -> Result<(), String> {
-        self.writer.write(kind, payload, &mut self.bytes);
-        let sent = self.socket.write_all(&self.bytes);
-        self.bytes.clear();
+impl Open {
+    /// Sends records, or a sign of life.
+    fn send(&mut self, records: &[u8]) -> Result<(), String> {
         self.sent_at = Instant::now();
-        sent.map_err(|error| format!("the backup takes nothing: {error}"))
-    }
-
-    /// The next frame, if one comes in time.
-    fn receive(&mut self) -> Result<Option<Frame>, String> {
-        if let Some(frame) = self.reader.read().map_err(|error| error.to_string())? {
-            return Ok(Some(frame));
-        }
-        let mut bytes = [0; 4096];
-        match self.socket.read(&mut bytes) {
-            Ok(0) => Err("the backup closed the stream".into()),
-            Ok(len) => {
-                self.reader.add(&bytes[..len]);
-                self.reader.read().map_err(|error| error.to_string())
-            }
-            Err(error) if is_late(&error) => Ok(None),
-            Err(error) => Err(format!("the stream to the backup broke: {error}")),
-        }
+        self.stream.send(Kind::Batch, records)
     }
 }

@@ -11,18 +11,15 @@ use std::time::{Duration, Instant};
 
 use thruway_sync::atomic::Ordering;
 
-use crate::frame::{Frame, FrameReader, FrameWriter, Kind};
+use crate::frame::{Frame, Kind};
 use crate::greeting::{Greeting, keys};
 use crate::key::Key;
-use crate::link::{Batch, Link, about, is_late, prepare};
+use crate::link::{Batch, Link};
 use crate::record::Records;
+use crate::stream::{LOOK, PATIENCE, Stream, about, is_late, prepare};
 
-/// How long showing the key may take, or a write.
-const PATIENCE: Duration = Duration::from_secs(1);
 /// How often somebody is looked for who wants to be let in.
 const LISTEN: Duration = Duration::from_millis(20);
-/// How long a read waits.
-const LOOK: Duration = Duration::from_millis(2);
 /// A stream that was silent for so long is no more.
 const SILENT: Duration = Duration::from_secs(2);
 
@@ -32,18 +29,11 @@ pub struct Backup {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// A stream that showed the key.
-struct Stream {
-    socket: TcpStream,
-    peer: SocketAddr,
-    reader: FrameReader,
-    writer: FrameWriter,
-    /// It sent what no honest host sends.
-    is_violated: bool,
-}
+/// A stream that showed the key, and of whom it is.
+type Shown = (SocketAddr, Stream);
 
 /// The stream that was let in last, until it is taken.
-type Admitted = Arc<Mutex<Option<Stream>>>;
+type Admitted = Arc<Mutex<Option<Shown>>>;
 
 struct Gate {
     link: Arc<Link>,
@@ -94,8 +84,8 @@ impl Gate {
     fn run(&self) {
         while !self.link.stops() {
             match self.listener.accept() {
-                Ok((socket, peer)) => match self.admit(socket, peer) {
-                    Ok(stream) => *lock(&self.admitted) = Some(stream),
+                Ok((socket, peer)) => match self.admit(socket) {
+                    Ok(stream) => *lock(&self.admitted) = Some((peer, stream)),
                     Err(error) => {
                         self.link.counts.refused.fetch_add(1, Ordering::Relaxed);
                         self.link.log(about(peer, format_args!("refused: {error}")));
@@ -107,7 +97,7 @@ impl Gate {
     }
 
     /// Has who connected show that it has the key, and the same chain.
-    fn admit(&self, mut socket: TcpStream, peer: SocketAddr) -> Result<Stream, String> {
+    fn admit(&self, mut socket: TcpStream) -> Result<Stream, String> {
         let broke = |error: std::io::Error| format!("it did not show the key: {error}");
         let end = Instant::now() + PATIENCE;
         socket.set_nonblocking(false).map_err(broke)?;
@@ -117,9 +107,8 @@ impl Gate {
         let mut theirs = [0; Greeting::LEN];
         read_until(&mut socket, &mut theirs, end)?;
         let theirs = Greeting::parse(&theirs)?;
-        let [from, to] = keys(&self.key, &own, &theirs);
-        let (reader, writer) = (FrameReader::new(from), FrameWriter::new(to));
-        let mut stream = Stream { socket, peer, reader, writer, is_violated: false };
+        let keys = keys(&self.key, &own, &theirs);
+        let mut stream = Stream::new(socket, "the active host", keys);
         let hello = loop {
             match stream.receive()? {
                 Some(frame) => break frame,
@@ -141,8 +130,7 @@ impl Gate {
             return Err(why.into());
         }
         stream.send(Kind::Welcome, &[])?;
-        prepare(&stream.socket, LOOK)?;
-        stream.socket.set_write_timeout(Some(PATIENCE)).map_err(broke)?;
+        stream.hasten()?;
         Ok(stream)
     }
 }
@@ -167,14 +155,13 @@ fn read_until(socket: &mut TcpStream, bytes: &mut [u8], end: Instant) -> Result<
 /// Reads one stream after the other.
 fn read_streams(link: &Link, admitted: &Admitted) {
     while !link.stops() {
-        let Some(stream) = lock(admitted).take() else {
+        let Some((peer, stream)) = lock(admitted).take() else {
             link.pause(LOOK);
             continue;
         };
-        link.log(about(stream.peer, "sessions are replicated from it"));
+        link.log(about(peer, "sessions are replicated from it"));
         link.hear();
         link.set_connected(true);
-        let peer = stream.peer;
         let ended = read_stream(link, stream, admitted);
         link.set_connected(false);
         if let Err(error) = ended {
@@ -199,7 +186,7 @@ fn read_stream(link: &Link, mut stream: Stream, admitted: &Admitted) -> Result<(
         if lock(admitted).is_some() {
             return Err("another stream of the active host takes its place".into());
         }
-        while let Some(frame) = stream.receive_counted(link)? {
+        while let Some(frame) = receive(link, &mut stream)? {
             link.hear();
             if frame.kind != Kind::Batch {
                 link.counts.refused.fetch_add(1, Ordering::Relaxed);
@@ -247,49 +234,16 @@ fn take_batch(link: &Link, stream: u64, payload: &[u8]) -> Result<u64, String> {
     Ok(records)
 }
 
-impl Stream {
-    fn send(&mut self, kind: Kind, payload: &[u8]) -> Result<(), String> {
-        let mut bytes = Vec::new();
-        self.writer.write(kind, payload, &mut bytes);
-        let sent = self.socket.write_all(&bytes);
-        sent.map_err(|error| format!("the active host takes nothing: {error}"))
+/// The next frame of a stream that was let in, if one comes in time: a violation is counted.
+fn receive(link: &Link, stream: &mut Stream) -> Result<Option<Frame>, String> {
+    let received = stream.receive();
+    if received.is_err() {
+        link.counts.refused.fetch_add(u64::from(stream.is_violated), Ordering::Relaxed);
     }
-
-    /// The same of a stream that was let in: a violation is counted.
-    fn receive_counted(&mut self, link: &Link) -> Result<Option<Frame>, String> {
-        let received = self.receive();
-        if received.is_err() {
-            link.counts.refused.fetch_add(u64::from(self.is_violated), Ordering::Relaxed);
-        }
-        received
-    }
-
-    /// The next frame of what has come.
-    fn next(&mut self) -> Result<Option<Frame>, String> {
-        let next = self.reader.read();
-        self.is_violated |= next.is_err();
-        next.map_err(|error| error.to_string())
-    }
-
-    /// The next frame, if one comes in time.
-    fn receive(&mut self) -> Result<Option<Frame>, String> {
-        if let Some(frame) = self.next()? {
-            return Ok(Some(frame));
-        }
-        let mut bytes = [0; 16384];
-        match self.socket.read(&mut bytes) {
-            Ok(0) => Err("the active host closed the stream".into()),
-            Ok(len) => {
-                self.reader.add(&bytes[..len]);
-                self.next()
-            }
-            Err(error) if is_late(&error) => Ok(None),
-            Err(error) => Err(format!("the stream of the active host broke: {error}")),
-        }
-    }
+    received
 }
 
 /// What another thread may have left behind in a panic is whole.
-fn lock(admitted: &Admitted) -> std::sync::MutexGuard<'_, Option<Stream>> {
+fn lock(admitted: &Admitted) -> std::sync::MutexGuard<'_, Option<Shown>> {
     admitted.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! Sessions on their way from the host that serves them to a backup host.
+//! Sessions, sent from the host that serves them to a backup host.
 //!
 //! An element of the active host puts [`Record`]s into batches, and one of the backup host takes
 //! batches out ([`Batch`]). Between them stand a thread each, which alone do I/O ([`Active`],
@@ -15,6 +15,7 @@ mod greeting;
 mod key;
 mod link;
 mod record;
+mod stream;
 
 pub use active::Active;
 pub use backup::Backup;

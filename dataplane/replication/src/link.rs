@@ -1,6 +1,5 @@
 //! What an element and the threads of a stream share. Neither waits for the other.
 
-use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use crossbeam_queue::ArrayQueue;
@@ -8,7 +7,7 @@ use thruway_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::frame::PAYLOAD_MAX;
 
-/// Batches on their way, at most.
+/// Batches in the queue, at most.
 const BATCHES: usize = 256;
 /// Lines for the user that wait, at most.
 const LINES: usize = 16;
@@ -35,7 +34,7 @@ pub struct Counts {
     pub lag: AtomicU64,
     /// Transfers of all sessions.
     pub resyncs: AtomicU64,
-    /// Times that records found no room on their way.
+    /// Times that records found no room in a queue.
     pub overflows: AtomicU64,
     /// Streams that were refused or ended for what they sent.
     pub refused: AtomicU64,
@@ -84,15 +83,15 @@ impl Default for Link {
 }
 
 impl Link {
-    /// An empty buffer for a batch; `None` while all are on their way.
+    /// An empty buffer for a batch; `None` while all are in use.
     pub fn buffer(&self) -> Option<Vec<u8>> {
         self.free.pop()
     }
 
-    /// Puts a batch on its way; gives it back where there is no room.
+    /// Queues a batch; gives it back where there is no room.
     ///
     /// # Errors
-    /// As many are on their way as may be.
+    /// The queue is full.
     pub fn put(&self, batch: Batch) -> Result<(), Batch> {
         self.full.push(batch)
     }
@@ -179,25 +178,4 @@ impl Link {
             std::thread::sleep(time.min(Duration::from_millis(10)));
         }
     }
-}
-
-/// Sets what all streams want.
-pub(crate) fn prepare(stream: &TcpStream, patience: Duration) -> Result<(), String> {
-    let set = || {
-        stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(patience))?;
-        stream.set_write_timeout(Some(patience))
-    };
-    set().map_err(|error| format!("the stream cannot be used: {error}"))
-}
-
-/// Whether an error of a read only says that nothing came in time.
-pub(crate) fn is_late(error: &std::io::Error) -> bool {
-    use std::io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
-    matches!(error.kind(), WouldBlock | TimedOut | Interrupted)
-}
-
-/// A line about a peer.
-pub(crate) fn about(peer: SocketAddr, what: impl std::fmt::Display) -> String {
-    format!("{peer}: {what}")
 }

@@ -117,14 +117,13 @@ impl PortRequest {
         let mode: Option<String> = args.opt("XDP_MODE")?;
         let sniffer: Option<bool> = args.opt("SNIFFER")?;
         let outbound: bool = args.get("OUTBOUND")?;
-        let large = args.opt::<bool>("LARGE")?;
         let is_plain = sniffer.is_none() && !outbound && request.queue.is_none();
-        request.large = match large {
+        request.large = match args.opt::<bool>("LARGE")? {
             Some(true) => Large::Yes,
             None if is_plain && behind_takes_large(args) => Large::IfPossible,
             None | Some(false) => Large::No,
         };
-        let large = large == Some(true);
+        let large = request.large == Large::Yes;
         let is_asked = matches!(request.method, Method::Xdp) || mode.is_some();
         request.method = match (request.method, sniffer) {
             (Method::Packet(why), _) => Method::Packet(why),

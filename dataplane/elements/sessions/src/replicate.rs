@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use thruway_element::{
-    Arg, ArgError, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers,
+    Arg, ArgError, ArgErrors, Args, Changes, Cx, Element, Entry, HandlerError, Handlers,
     NOTHING_MORE, Nanos, Replicas, Spec, Topic, Ty, reasons,
 };
 use thruway_flow::plan::Family;
@@ -22,7 +22,7 @@ use install::Installer;
 use send::{CHANGES, Sender};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<Replicate>(
     Spec {
         name: "Replicate",
         topic: Topic::Sessions,
@@ -72,27 +72,13 @@ pub static ENTRY: Entry = Entry::new(
             .or("1s"),
         ],
         drops: Idle::DROPS,
-        handlers: &[
-            Handler::read("role", "active, backup, or retired: the other host has taken over"),
-            Handler::read("connected", "whether there is a stream to or from the other host"),
-            Handler::read("synchronized", "of the backup: whether it has had all sessions"),
-            Handler::read("sent", "records sent; of the backup: received"),
-            Handler::read("acknowledged", "records that the backup acknowledged"),
-            Handler::read("lag", "records of this stream that are not acknowledged yet"),
-            Handler::read("resyncs", "transfers of all sessions"),
-            Handler::read("overflows", "times that changes of sessions found no room"),
-            Handler::read("refused", "streams that were refused, or ended for what they sent"),
-            Handler::read("unusable", "sessions that this host could not go on with"),
-            Handler::write("takeover", "has the backup serve the traffic; the value is not read"),
-        ],
         changes: Changes::Nothing,
         cost: NOTHING_MORE,
         replicas: Replicas::OneThread("sessions of one thread are replicated"),
         ..Spec::DEFAULT
     },
     build,
-)
-.with_handlers::<Replicate>();
+);
 
 reasons! {
     /// Why a packet goes no further.
@@ -123,6 +109,16 @@ enum Role {
     Retired,
 }
 
+impl Role {
+    fn name(&self) -> &'static str {
+        match self {
+            Role::Active(_) | Role::Successor => "active",
+            Role::Backup(_) => "backup",
+            Role::Retired => "retired",
+        }
+    }
+}
+
 /// The threads of the stream.
 enum Threads {
     None,
@@ -130,6 +126,51 @@ enum Threads {
     Backup(#[expect(dead_code, reason = "it ends when it is dropped")] Backup),
 }
 
+#[derive(Handlers)]
+#[handler(
+    read, name = "role", "active, backup, or retired: the other host has taken over",
+    get = self.role.name()
+)]
+#[handler(
+    read, name = "connected", "whether there is a stream to or from the other host",
+    get = self.link.stream().is_some()
+)]
+#[handler(
+    read, name = "synchronized", "of the backup: whether it has had all sessions",
+    get = matches!(&self.role, Role::Backup(backup) if backup.is_synchronized())
+)]
+#[handler(
+    read, name = "sent", "records sent; of the backup: received",
+    get = self.link.counts.sent.load(Ordering::Relaxed)
+)]
+#[handler(
+    read, name = "acknowledged", "records that the backup acknowledged",
+    get = self.link.counts.acknowledged.load(Ordering::Relaxed)
+)]
+#[handler(
+    read, name = "lag", "records of this stream that are not acknowledged yet",
+    get = self.link.counts.lag.load(Ordering::Relaxed)
+)]
+#[handler(
+    read, name = "resyncs", "transfers of all sessions",
+    get = self.link.counts.resyncs.load(Ordering::Relaxed)
+)]
+#[handler(
+    read, name = "overflows", "times that changes of sessions found no room",
+    get = self.link.counts.overflows.load(Ordering::Relaxed)
+)]
+#[handler(
+    read, name = "refused", "streams that were refused, or ended for what they sent",
+    get = self.link.counts.refused.load(Ordering::Relaxed)
+)]
+#[handler(
+    read, name = "unusable", "sessions that this host could not go on with",
+    get = self.link.counts.unusable.load(Ordering::Relaxed)
+)]
+#[handler(
+    write, name = "takeover", "has the backup serve the traffic; the value is not read",
+    write = self.write_takeover(cx)
+)]
 struct Replicate {
     role: Role,
     link: Arc<Link>,
@@ -269,6 +310,14 @@ impl Replicate {
         }
     }
 
+    fn write_takeover(&mut self, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
+        if !matches!(self.role, Role::Backup(_)) {
+            return Err(HandlerError::refused("only a backup takes over: see the handler role"));
+        }
+        self.take_over(cx, "by its handler takeover");
+        Ok(())
+    }
+
     fn announce(&mut self, cx: &mut Cx<'_>) {
         if let Some(pause) = self.announcement.send(cx) {
             cx.set_timer(ANNOUNCE, cx.now().saturating_add(pause));
@@ -334,59 +383,5 @@ impl Element for Replicate {
     fn finish(&mut self, _cx: &mut Cx<'_>) -> Result<(), String> {
         self.threads = Threads::None;
         Ok(())
-    }
-}
-
-impl Handlers for Replicate {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        let counts = &self.link.counts;
-        let count = match name {
-            "role" => {
-                let role = match self.role {
-                    Role::Active(_) | Role::Successor => "active",
-                    Role::Backup(_) => "backup",
-                    Role::Retired => "retired",
-                };
-                return Ok(role.into());
-            }
-            "connected" => return Ok(self.link.stream().is_some().to_string()),
-            "synchronized" => {
-                let is = matches!(&self.role, Role::Backup(backup) if backup.is_synchronized());
-                return Ok(is.to_string());
-            }
-            "sent" => &counts.sent,
-            "acknowledged" => &counts.acknowledged,
-            "lag" => &counts.lag,
-            "resyncs" => &counts.resyncs,
-            "overflows" => &counts.overflows,
-            "refused" => &counts.refused,
-            "unusable" => &counts.unusable,
-            _ => return Err(HandlerError::no_read(name)),
-        };
-        Ok(count.load(Ordering::Relaxed).to_string())
-    }
-
-    fn write_handler(
-        &mut self,
-        cx: &mut Cx<'_>,
-        name: &str,
-        _value: &str,
-    ) -> Result<(), HandlerError> {
-        match (name, &self.role) {
-            ("takeover", Role::Backup(_)) => {
-                self.take_over(cx, "by its handler takeover");
-                Ok(())
-            }
-            ("takeover", _) => {
-                let why = "only a backup takes over: see the handler role";
-                Err(HandlerError::refused(why))
-            }
-            _ => Err(HandlerError::no_write(name)),
-        }
     }
 }

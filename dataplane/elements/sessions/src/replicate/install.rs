@@ -38,16 +38,17 @@ impl Installer {
 
     /// Installs some of what has come.
     pub(super) fn tick(&mut self, cx: &mut Cx<'_>) {
-        (0..BATCHES)
-            .map_while(|_| self.link.take())
-            .collect::<Vec<Batch>>()
-            .into_iter()
-            .for_each(|batch| self.install(cx, batch));
+        self.install_batches(cx, BATCHES);
     }
 
     /// Installs all that has come.
     pub(super) fn finish(&mut self, cx: &mut Cx<'_>) {
-        while let Some(batch) = self.link.take() {
+        self.install_batches(cx, usize::MAX);
+    }
+
+    fn install_batches(&mut self, cx: &mut Cx<'_>, count_max: usize) {
+        for _ in 0..count_max {
+            let Some(batch) = self.link.take() else { return };
             self.install(cx, batch);
         }
     }

@@ -4,18 +4,16 @@ use std::sync::Arc;
 
 use thruway_element::Cx;
 use thruway_flow::manager::{Change, SessionImage, TICK_NS};
-use thruway_replication::{Batch, Link, PAYLOAD_MAX, Record, Session};
+use thruway_replication::{Batch, Link, PAYLOAD_MAX, RECORD_LEN_MAX, Record, Session};
 use thruway_sync::atomic::Ordering;
 
 /// Changes that wait at most: more are made good by a transfer of all sessions.
 pub(super) const CHANGES: usize = 1 << 16;
 /// Changes, and records that are looked at, in one tick at most.
 const BUDGET: usize = 1024;
-/// How often a session whose packets tell nothing new is sent again, so that the backup does not
+/// How often a session whose record does not change is sent again, so that the backup does not
 /// time it out, nanoseconds.
 const REFRESH_NS: i64 = 10_000_000_000;
-/// Most bytes of a record of a session that is sent: what is longer stays here.
-const RECORD_MAX: usize = thruway_replication::RECORD_LEN_MAX;
 
 /// A walk through all records.
 #[derive(Clone, Copy)]
@@ -40,7 +38,7 @@ pub(super) struct Sender {
 impl Sender {
     pub(super) fn new(link: Arc<Link>) -> Sender {
         let walk = Walk { level: 0, index: 0, is_full: true };
-        let states = Vec::with_capacity(RECORD_MAX);
+        let states = Vec::with_capacity(RECORD_LEN_MAX);
         Sender { link, stream: None, walk, has_begun: false, batch: None, states, last_ns: 0 }
     }
 
@@ -74,7 +72,7 @@ impl Sender {
 
     /// Whether there is a batch that one more record fits into.
     fn has_room(&mut self) -> bool {
-        let is_full = |batch: &Batch| batch.bytes.len() + RECORD_MAX > PAYLOAD_MAX;
+        let is_full = |batch: &Batch| batch.bytes.len() + RECORD_LEN_MAX > PAYLOAD_MAX;
         if self.batch.as_ref().is_some_and(is_full) {
             self.put_batch();
         }
