@@ -18,7 +18,7 @@ define(
     $WAN_GW 203.0.113.1,             // the provider's router
 
     $PEER LISTEN 127.0.0.1:7070,     // TO IP:PORT on the host that serves, LISTEN IP:PORT on its backup
-    $AFTER 0,                        // silence after which the backup takes over; 0: only when told
+    $AFTER 0,                        // silence after which the backup takes over; 0: only on command
     $KEY /etc/thruway/pair.key       // the secret of both hosts
 );
 

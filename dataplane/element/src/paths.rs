@@ -1,9 +1,10 @@
-//! By which ways threads reach elements, told to an element while it is built.
+//! What an element may ask about the graph while it is built: by which paths threads reach it and
+//! others, and what stands behind it.
 
 use crate::args::{ArgErrors, Args, Env};
 use crate::spec::Spec;
 
-/// The ways by which threads reach the element that is built, and others.
+/// The graph as the element that is built may ask about it.
 pub trait Paths {
     /// Tells those to the element itself.
     fn describe(&self) -> String;

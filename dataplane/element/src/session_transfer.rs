@@ -25,9 +25,8 @@ pub trait SessionTransfer: Any + Send {
     ) -> Result<(), &'static str>;
 }
 
-/// The functions' states of an exported session, with their slots: for each its slot, the number of
-/// bytes, and these; `None` in the place of
-/// what is cut short.
+/// The functions' states of an exported session: for each its slot, the number of bytes, and these;
+/// `None` in the place of what is cut short.
 pub fn states(mut bytes: &[u8]) -> impl Iterator<Item = Option<(usize, &[u8])>> {
     std::iter::from_fn(move || {
         let (head, rest) = match bytes {
@@ -41,7 +40,7 @@ pub fn states(mut bytes: &[u8]) -> impl Iterator<Item = Option<(usize, &[u8])>> 
     })
 }
 
-/// The same from one to the other: runs on the function of a session.
+/// What runs on the function of a session, to export or to import.
 pub type Transfer<'a> = dyn FnMut(&mut dyn SessionTransfer) + 'a;
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ const HEAD: usize = 4;
 const SUM: usize = 4;
 /// Bytes of a session's body in front of the states.
 const SESSION_LEN: usize = 26;
-/// Flag: source and destination stand in the key the other way round.
+/// Flag: source and destination are exchanged in the key.
 const EXCHANGED: u8 = 1;
 
 /// What is known of a session.
@@ -26,9 +26,9 @@ const EXCHANGED: u8 = 1;
 pub struct Session<'a> {
     /// Its level in the flow manager.
     pub level: u8,
-    /// Whether its key stands the other way round.
+    /// Whether source and destination are exchanged in its key.
     pub exchanged: bool,
-    /// What its packets have told.
+    /// Its life so far.
     pub life: u8,
     /// The class of its packets.
     pub leaf: u16,

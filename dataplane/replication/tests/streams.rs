@@ -36,7 +36,7 @@ fn wait_line(link: &Link, words: &str) {
     wait_for(words, || link.line().filter(|line| line.contains(words)));
 }
 
-/// Puts a batch with the end of one session on its way; false if there is no room.
+/// Queues a batch with the end of one session; false if there is no room.
 fn put(link: &Link, stream: u64, number: u32) -> bool {
     let Some(mut bytes) = link.buffer() else { return false };
     assert!(Record::Ended(0, [number; 4]).write(&mut bytes));

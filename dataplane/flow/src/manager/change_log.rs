@@ -8,7 +8,7 @@ use crate::plan::LevelId;
 /// What happened to a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// It began, or its packets told something new.
+    /// It began, or its life went on.
     Changed(LevelId, u32),
     /// It ended; its record may be another's by now.
     Ended(LevelId, Narrow),

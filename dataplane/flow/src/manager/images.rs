@@ -22,9 +22,9 @@ pub struct SessionImage {
     pub level: LevelId,
     /// Its key.
     pub key: Narrow,
-    /// Whether source and destination of its first packet stand in the key the other way round.
+    /// Whether source and destination of its first packet are exchanged in the key.
     pub exchanged: bool,
-    /// What its packets have told.
+    /// Its life so far.
     pub life: Life,
     /// The class of its packets.
     pub leaf: LeafId,

@@ -48,7 +48,7 @@ pub fn route(lab: &Lab) {
 /// How many packets the queues between virtual links dropped, which all namespaces share: the
 /// second column of /proc/net/softnet_stat, of all processors.
 fn backlog_drops() -> u64 {
-    let text = std::fs::read_to_string("/proc/net/softnet_stat").expect("the kernel tells");
+    let text = std::fs::read_to_string("/proc/net/softnet_stat").expect("the kernel counts them");
     let columns = text.lines().filter_map(|line| line.split_whitespace().nth(1));
     columns.filter_map(|drops| u64::from_str_radix(drops, 16).ok()).sum()
 }
