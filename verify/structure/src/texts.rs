@@ -47,6 +47,23 @@ fn hosts_in(path: &str, text: &str) -> Vec<Problem> {
     problems
 }
 
+/// Lines at which a merge left both sides of a conflict.
+pub fn conflicts(tree: &Tree) -> Vec<Problem> {
+    let begins = |line: &str| {
+        let mark = line.get(..7).filter(|_| line.as_bytes().get(7) == Some(&b' '));
+        mark.is_some_and(|mark| ["<", ">"].iter().any(|sign| mark == sign.repeat(7)))
+    };
+    let in_file = |(path, text): &(String, String)| -> Vec<Problem> {
+        let lines = text.lines().enumerate().filter(|(_, line)| begins(line));
+        let problem = |at: usize| {
+            let remedy = "decide for one side, or write what both meant";
+            Problem::new(format!("{path}:{}", at + 1), "is a conflict of a merge", remedy)
+        };
+        lines.map(|(at, _)| problem(at)).collect()
+    };
+    tree.files.iter().flat_map(in_file).collect()
+}
+
 /// Crates that the code map leaves out.
 pub fn unmapped(tree: &Tree) -> Vec<Problem> {
     let map = tree.text("ARCHITECTURE.md").unwrap_or_default();

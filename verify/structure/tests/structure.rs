@@ -168,6 +168,11 @@ fn nothing_names_a_network_host() {
 }
 
 #[test]
+fn merges_left_no_conflicts() {
+    none(texts::conflicts(&TREE));
+}
+
+#[test]
 fn every_crate_is_on_the_code_map() {
     none(texts::unmapped(&TREE));
 }

@@ -10,6 +10,7 @@ mod attacks;
 mod branch;
 mod broadband;
 mod clients;
+mod collectors;
 mod control;
 mod distress;
 mod doctor;

@@ -1,4 +1,4 @@
-//! Counters, printing, numbers and timestamps of packets.
+//! Counters, samples, printing, numbers and timestamps of packets.
 #![forbid(unsafe_code)]
 
 mod adjust_timestamp;
@@ -14,6 +14,7 @@ mod print;
 mod record_timestamp;
 mod set_timestamp;
 mod set_timestamp_delta;
+mod sflow;
 mod sums;
 mod time_filter;
 mod time_range;
@@ -35,6 +36,7 @@ pub static ELEMENTS: &[&Entry] = &[
     &record_timestamp::ENTRY,
     &set_timestamp::ENTRY,
     &set_timestamp_delta::ENTRY,
+    &sflow::ENTRY,
     &time_filter::ENTRY,
     &time_range::ENTRY,
     &timestamp_accum::ENTRY,

@@ -1,7 +1,6 @@
 //! SessionStats: what every session had, written to a file or told to a collector.
 
 use std::any::Any;
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use thruway_element::{
@@ -9,6 +8,7 @@ use thruway_element::{
     Handlers, HotSwap, Nanos, Operation, PerSession, Replicas, SessionFunction, ShortCut, Spec,
     Topic, Ty, Wants,
 };
+use thruway_elements_support::collector::Collector;
 use thruway_flow::{Ended, SessionDef};
 use thruway_packet::Batch;
 use zerocopy::FromBytes;
@@ -132,14 +132,6 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         let message = format!("must be 0 or from 1 to {ACTIVE_MAX_S} s");
         return Err(args.error("ACTIVE", message).into());
     }
-    let collector = args.opt::<String>("COLLECTOR")?.map(|text| {
-        text.parse::<SocketAddr>().map_err(|_| {
-            args.error(
-                "COLLECTOR",
-                format!("'{text}' is no address with a port, as 192.0.2.1:4739"),
-            )
-        })
-    });
     let wanted = Wanted {
         path: args.opt("FILE")?,
         format: match args.get::<String>("FORMAT")?.as_str() {
@@ -150,7 +142,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
                 return Err(args.error("FORMAT", message).into());
             }
         },
-        collector: collector.transpose()?,
+        collector: Collector::address(args, "COLLECTOR")?,
         domain: args.get("DOMAIN")?,
     };
     let room = |name| -> Result<usize, ArgErrors> {

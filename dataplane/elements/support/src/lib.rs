@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod call;
+pub mod collector;
 pub mod dialect;
 pub mod ewma;
 pub mod links;

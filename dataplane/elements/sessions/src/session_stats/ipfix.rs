@@ -1,13 +1,14 @@
 //! IPFIX messages (RFC 7011), with both directions of a session in one record (RFC 5103).
 //!
 //! Libraries for IPFIX read it; this is the part that writes, for the records here and nothing
-//! more: one template for IPv4, one for IPv6.
+//! more. A session of which only one direction had packets has a record without the fields of the
+//! other: collectors take a reverse time of 0 for the time of the session (nfdump 1.7 does).
 
 use std::net::IpAddr;
 
 use thruway_flow::Ended;
 
-use super::record::{DirectionCounts, Record};
+use super::record::{DirectionCounts, Endpoints, Record};
 
 /// Largest message: with UDP and IPv6 headers it fits the usual MTU of 1,500 bytes (RFC 7011
 /// section 10.3.3: a message that is fragmented may be lost whole).
@@ -21,8 +22,12 @@ const VERSION: u16 = 10;
 /// Set of templates (RFC 7011 section 3.3.2).
 const TEMPLATE_SET: u16 = 2;
 /// Ids from 256 on are templates' own (RFC 7011 section 3.4.1).
-const TEMPLATE_V4: u16 = 256;
-const TEMPLATE_V6: u16 = 257;
+const TEMPLATES: [Template; 4] = [
+    Template { id: 256, is_ipv6: false, has_reply: true },
+    Template { id: 257, is_ipv6: true, has_reply: true },
+    Template { id: 258, is_ipv6: false, has_reply: false },
+    Template { id: 259, is_ipv6: true, has_reply: false },
+];
 const HEADER_LEN: usize = 16;
 const SET_HEADER_LEN: usize = 4;
 /// "This information element is of an enterprise" (RFC 7011 section 3.2).
@@ -48,9 +53,46 @@ const OF_DIRECTION: [(u16, u16); 5] = [
     (6, 1),   // tcpControlBits, in reduced size (RFC 7011 section 6.2)
 ];
 
-fn record_len(addresses: &[(u16, u16); 2]) -> usize {
-    let fields = addresses.iter().chain(&OF_BOTH).chain(&OF_DIRECTION).chain(&OF_DIRECTION);
-    fields.map(|(_, len)| usize::from(*len)).sum()
+/// Which fields a record has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Template {
+    id: u16,
+    is_ipv6: bool,
+    has_reply: bool,
+}
+
+impl Template {
+    /// That of a record with these addresses, with or without the fields of replies.
+    fn of(endpoints: &Endpoints, has_reply: bool) -> Template {
+        let is_ipv6 = endpoints.src.is_ipv6();
+        TEMPLATES[usize::from(is_ipv6) + 2 * usize::from(!has_reply)]
+    }
+
+    /// Fields without an enterprise number: element and length.
+    fn fields(self) -> impl Iterator<Item = (u16, u16)> {
+        let addresses = if self.is_ipv6 { ADDRESSES_V6 } else { ADDRESSES_V4 };
+        addresses.into_iter().chain(OF_BOTH).chain(OF_DIRECTION)
+    }
+
+    /// Reverse fields (RFC 5103).
+    fn reverse_fields(self) -> impl Iterator<Item = (u16, u16)> {
+        OF_DIRECTION.into_iter().filter(move |_| self.has_reply)
+    }
+
+    fn record_len(self) -> usize {
+        self.fields().chain(self.reverse_fields()).map(|(_, len)| usize::from(len)).sum()
+    }
+}
+
+/// The endpoints and directions of a record as they are sent: a direction without packets is left
+/// out, and a record of replies alone is one from their source (RFC 5103 section 4).
+fn sent(record: &Record) -> (Endpoints, DirectionCounts, Option<DirectionCounts>) {
+    let Record { endpoints, paths: [forward, reply], .. } = *record;
+    match (forward.packets, reply.packets) {
+        (0, 1..) => (endpoints.reversed(), reply, None),
+        (_, 0) => (endpoints, forward, None),
+        _ => (endpoints, forward, Some(reply)),
+    }
 }
 
 /// Takes a message with so many records.
@@ -64,7 +106,7 @@ pub(super) struct Exporter {
     /// Data records in this one.
     count: u32,
     message: Vec<u8>,
-    /// Where the open set begins, and its template.
+    /// Where the open set begins, and its id.
     set: Option<(usize, u16)>,
     /// When templates were last in a message.
     sent_templates: Option<i64>,
@@ -79,22 +121,21 @@ impl Exporter {
 
     /// Adds a record; hands finished messages, and how many records they have, to `send`.
     pub(super) fn add(&mut self, record: &Record, now: i64, send: &mut Send<'_>) {
-        let (template, addresses) = match record.endpoints.src {
-            IpAddr::V4(_) => (TEMPLATE_V4, &ADDRESSES_V4),
-            IpAddr::V6(_) => (TEMPLATE_V6, &ADDRESSES_V6),
-        };
-        let needed = record_len(addresses) + SET_HEADER_LEN;
+        let (endpoints, forward, reply) = sent(record);
+        let template = Template::of(&endpoints, reply.is_some());
+        let needed = template.record_len() + SET_HEADER_LEN;
         if self.message.len() + needed > MESSAGE_MAX {
             self.finish(now, send);
         }
         if self.message.is_empty() {
             self.begin(now);
         }
-        if self.set.is_none_or(|(_, open)| open != template) {
+        if self.set.is_none_or(|(_, open)| open != template.id) {
             self.close_set();
-            self.open_set(template);
+            self.open_set(template.id);
         }
-        self.put(record);
+        self.put(&endpoints, record.ended);
+        [Some(forward), reply].iter().flatten().for_each(|counts| self.put_direction(counts));
         self.count += 1;
     }
 
@@ -129,8 +170,7 @@ impl Exporter {
         if due {
             self.sent_templates = Some(now);
             self.open_set(TEMPLATE_SET);
-            self.put_template(TEMPLATE_V4, &ADDRESSES_V4);
-            self.put_template(TEMPLATE_V6, &ADDRESSES_V6);
+            TEMPLATES.iter().for_each(|template| self.put_template(*template));
             self.close_set();
         }
     }
@@ -148,23 +188,22 @@ impl Exporter {
     }
 
     /// Template record (RFC 7011 section 3.4.1).
-    fn put_template(&mut self, id: u16, addresses: &[(u16, u16); 2]) {
-        self.put_u16(id);
-        self.put_u16((addresses.len() + OF_BOTH.len() + 2 * OF_DIRECTION.len()) as u16);
-        for (element, len) in addresses.iter().chain(&OF_BOTH).chain(&OF_DIRECTION) {
-            self.put_u16(*element);
-            self.put_u16(*len);
+    fn put_template(&mut self, template: Template) {
+        self.put_u16(template.id);
+        self.put_u16((template.fields().count() + template.reverse_fields().count()) as u16);
+        for (element, len) in template.fields() {
+            self.put_u16(element);
+            self.put_u16(len);
         }
-        for (element, len) in &OF_DIRECTION {
-            self.put_u16(*element | ENTERPRISE);
-            self.put_u16(*len);
+        for (element, len) in template.reverse_fields() {
+            self.put_u16(element | ENTERPRISE);
+            self.put_u16(len);
             self.message.extend(REVERSE_PEN.to_be_bytes());
         }
     }
 
-    /// Data record, in the template's order.
-    fn put(&mut self, record: &Record) {
-        let endpoints = &record.endpoints;
+    /// What stands in a data record before the counts of its directions, in the template's order.
+    fn put(&mut self, endpoints: &Endpoints, ended: Option<Ended>) {
         for addr in [endpoints.src, endpoints.dst] {
             match addr {
                 IpAddr::V4(addr) => self.message.extend(addr.octets()),
@@ -174,8 +213,7 @@ impl Exporter {
         self.message.push(endpoints.protocol);
         self.put_u16(endpoints.src_port);
         self.put_u16(endpoints.dst_port);
-        self.message.push(end_reason(record.ended));
-        record.paths.iter().for_each(|direction| self.put_direction(direction));
+        self.message.push(end_reason(ended));
     }
 
     fn put_direction(&mut self, direction: &DirectionCounts) {

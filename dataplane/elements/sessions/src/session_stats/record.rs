@@ -70,7 +70,8 @@ impl Endpoints {
         Some(endpoints.limited(session))
     }
 
-    fn reversed(self) -> Endpoints {
+    /// The same as replies have them.
+    pub(super) fn reversed(self) -> Endpoints {
         let Endpoints { src, dst, src_port, dst_port, protocol } = self;
         Endpoints { src: dst, dst: src, src_port: dst_port, dst_port: src_port, protocol }
     }

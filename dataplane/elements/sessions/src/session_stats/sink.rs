@@ -2,7 +2,9 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::SocketAddr;
+
+use thruway_elements_support::collector::Collector;
 
 use super::ipfix::Exporter;
 use super::record::{CSV_HEADER, Record};
@@ -108,35 +110,22 @@ impl ToFile {
 }
 
 struct ToCollector {
-    to: SocketAddr,
-    socket: UdpSocket,
+    collector: Collector,
     exporter: Exporter,
-    reported: bool,
 }
 
 impl ToCollector {
     fn open(to: SocketAddr, domain: u32) -> Result<ToCollector, String> {
-        let any: SocketAddr = match to {
-            SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
-            SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
-        };
-        let open = || -> io::Result<UdpSocket> {
-            let socket = UdpSocket::bind(any)?;
-            socket.connect(to)?;
-            socket.set_nonblocking(true)?;
-            Ok(socket)
-        };
-        let socket = open().map_err(|error| format!("cannot send to collector {to}: {error}"))?;
-        Ok(ToCollector { to, socket, exporter: Exporter::new(domain), reported: false })
+        Ok(ToCollector { collector: Collector::open(to)?, exporter: Exporter::new(domain) })
     }
 
     /// Adds a record to the message, or sends what is there.
     fn write(&mut self, record: Option<&Record>, now: i64, outcome: &mut Outcome) {
-        let ToCollector { to, socket, exporter, reported } = self;
+        let ToCollector { collector, exporter } = self;
         let mut send = |message: &[u8], count: u32| {
-            if let Err(error) = socket.send(message) {
-                let why = || format!("cannot send to collector {to}: {error}");
-                outcome.fail(count.into(), reported, why);
+            if let Err(unsent) = collector.send(message) {
+                outcome.lost += u64::from(count);
+                outcome.error = unsent.why.or(outcome.error.take());
             }
         };
         match record {
