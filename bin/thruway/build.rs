@@ -26,6 +26,9 @@ const FILES: &[&str] = &[
     "examples/captures/NOTICE.md",
 ];
 
+/// Set for a program that is given to others: its bytes do not depend on where it was built.
+const FOR_OTHERS: &str = "THRUWAY_FOR_OTHERS";
+
 const CAPTURE: &str = "examples/captures/lan.pcap";
 /// Packets of the capture that come along.
 const PACKETS: usize = 500;
@@ -33,6 +36,11 @@ const PACKETS: usize = 500;
 fn main() -> io::Result<()> {
     let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize()?;
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
+    // Without it `thruway nf new` builds against the library that the program has in it.
+    println!("cargo::rerun-if-env-changed={FOR_OTHERS}");
+    if env::var_os(FOR_OTHERS).is_none() {
+        println!("cargo::rustc-env=THRUWAY_CHECKOUT={}", checkout.display());
+    }
     let mut list = String::from("const FILES: &[(&str, &[u8])] = &[\n");
     let mut add = |name: &str, path: &Path| {
         println!("cargo::rerun-if-changed={}", path.display());

@@ -10,8 +10,8 @@ use clap::{Args, Subcommand, ValueEnum};
 
 mod library;
 
-/// The checkout that this program was built from.
-const CHECKOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+/// The checkout that this program was built from, but for a program that is given to others.
+const CHECKOUT: Option<&str> = option_env!("THRUWAY_CHECKOUT");
 
 /// What `thruway nf` does.
 #[derive(Subcommand)]
@@ -92,7 +92,7 @@ pub fn main(command: &Command) -> anyhow::Result<ExitCode> {
 impl New {
     fn write(&self, into: &Path) -> anyhow::Result<PathBuf> {
         check_name(&self.name)?;
-        let library = self.library(Path::new(CHECKOUT))?;
+        let library = self.library(CHECKOUT.map(Path::new))?;
         let folder = into.join(&self.name);
         // Fails when there is anything of this name: nothing is overwritten.
         fs::create_dir(&folder).with_context(|| {
@@ -120,14 +120,14 @@ impl New {
 
     /// What the project is built against; `built_from` is the checkout of this program, if it is
     /// still there.
-    fn library(&self, built_from: &Path) -> anyhow::Result<Library> {
-        match &self.sdk {
-            Some(path) if !is_checkout(path) => {
+    fn library(&self, built_from: Option<&Path>) -> anyhow::Result<Library> {
+        let built_from = built_from.filter(|path| is_checkout(path) && !self.own_library);
+        match (self.sdk.as_deref(), built_from) {
+            (Some(path), _) if !is_checkout(path) => {
                 bail!("'{}' is not a checkout of Thruway; name one: --sdk CHECKOUT", path.display())
             }
-            Some(path) => checkout(path),
-            None if self.own_library || !is_checkout(built_from) => Ok(Library::Own),
-            None => checkout(built_from),
+            (Some(path), _) | (None, Some(path)) => checkout(path),
+            (None, None) => Ok(Library::Own),
         }
     }
 
@@ -151,7 +151,7 @@ impl New {
 
     fn farewell(&self, folder: &Path) -> String {
         let name = &self.name;
-        let library = match self.library(Path::new(CHECKOUT)) {
+        let library = match self.library(CHECKOUT.map(Path::new)) {
             Ok(Library::Checkout(path)) => format!("the library in {}", path.display()),
             _ => format!("its own copy of the library, in {OWN}"),
         };
@@ -266,9 +266,9 @@ mod tests {
     #[test]
     fn without_a_checkout_a_project_has_its_own_library() {
         let gone = Path::new("/nowhere");
-        assert_eq!(new("a", Lang::C).library(gone).unwrap(), Library::Own);
+        assert_eq!(new("a", Lang::C).library(Some(gone)).unwrap(), Library::Own);
         assert!(matches!(
-            new("a", Lang::C).library(Path::new(CHECKOUT)).unwrap(),
+            new("a", Lang::C).library(CHECKOUT.map(Path::new)).unwrap(),
             Library::Checkout(_)
         ));
         let into = tempfile::tempdir().unwrap();

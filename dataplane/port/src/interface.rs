@@ -4,7 +4,7 @@ use crate::error::PortError;
 pub(crate) use crate::interface_driver::exists;
 pub use crate::interface_driver::{is_for_large_packets, is_tap, rx_queues, strips_tags};
 pub use crate::interface_use::used_by_host;
-use crate::system::{self, IfRequest};
+use crate::system::{self, IfCommand, IfRequest};
 use std::ffi::CStr;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -122,7 +122,7 @@ pub fn state(interface: &Interface) -> InterfaceState {
     }
     let flags = || -> Result<i16, PortError> {
         let (mut request, socket) = (IfRequest::new(name)?, system::control_socket(name)?);
-        let asked = request.call(&socket, libc::SIOCGIFFLAGS);
+        let asked = request.call(&socket, IfCommand::GET_FLAGS);
         asked.map_err(|e| PortError::system(name, "SIOCGIFFLAGS", e))?;
         Ok(request.flags())
     };
@@ -150,7 +150,7 @@ pub fn link_mark(name: &str) -> Option<LinkMark> {
         return None;
     }
     let (mut request, socket) = (IfRequest::new(name).ok()?, system::control_socket(name).ok()?);
-    request.call(&socket, libc::SIOCGIFFLAGS).ok()?;
+    request.call(&socket, IfCommand::GET_FLAGS).ok()?;
     let is_running = request.flags() & libc::IFF_RUNNING as i16 != 0;
     let changes = std::fs::read_to_string(format!("/sys/class/net/{name}/carrier_changes"));
     let changes = changes.ok().and_then(|text| text.trim().parse().ok());
@@ -219,7 +219,9 @@ pub fn mtu(name: &str) -> Result<usize, PortError> {
 /// As [`mtu`], by a socket of any kind.
 pub(crate) fn mtu_by(socket: &impl AsFd, name: &str) -> Result<usize, PortError> {
     let mut request = IfRequest::new(name)?;
-    request.call(socket, libc::SIOCGIFMTU).map_err(|e| PortError::system(name, "SIOCGIFMTU", e))?;
+    request
+        .call(socket, IfCommand::GET_MTU)
+        .map_err(|e| PortError::system(name, "SIOCGIFMTU", e))?;
     Ok(usize::try_from(request.mtu()).unwrap_or(0))
 }
 

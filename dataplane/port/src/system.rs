@@ -90,6 +90,23 @@ pub(crate) fn peer_groups(fd: &impl AsFd) -> io::Result<Vec<u32>> {
     }
 }
 
+/// A command of an ioctl whose argument is an `ifreq`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct IfCommand(libc::Ioctl);
+
+/// C libraries differ in the types of these numbers.
+impl IfCommand {
+    pub(crate) const GET_FLAGS: IfCommand = IfCommand(libc::SIOCGIFFLAGS as _);
+    pub(crate) const SET_FLAGS: IfCommand = IfCommand(libc::SIOCSIFFLAGS as _);
+    pub(crate) const GET_MTU: IfCommand = IfCommand(libc::SIOCGIFMTU as _);
+    pub(crate) const SET_MTU: IfCommand = IfCommand(libc::SIOCSIFMTU as _);
+    pub(crate) const SET_ADDRESS: IfCommand = IfCommand(libc::SIOCSIFADDR as _);
+    pub(crate) const SET_NETMASK: IfCommand = IfCommand(libc::SIOCSIFNETMASK as _);
+    pub(crate) const SET_TUN: IfCommand = IfCommand(libc::TUNSETIFF as _);
+    /// Private: the request then points to more memory, which [`IfRequest::ethtool_words`] sees to.
+    const ETHTOOL: IfCommand = IfCommand(libc::SIOCETHTOOL as _);
+}
+
 /// Asks the kernel about or changes an interface.
 pub(crate) struct IfRequest(libc::ifreq);
 
@@ -112,13 +129,13 @@ impl IfRequest {
         Ok(IfRequest(request))
     }
 
-    /// Performs `command`, one of those whose argument is an `ifreq`.
-    pub(crate) fn call(&mut self, fd: &impl AsFd, command: libc::Ioctl) -> io::Result<()> {
+    /// Performs `command`.
+    pub(crate) fn call(&mut self, fd: &impl AsFd, command: IfCommand) -> io::Result<()> {
         let fd = fd.as_fd().as_raw_fd();
         // JUSTIFICATION: interfaces are configured by ioctls, which no safe interface covers.
-        // SAFETY: every caller in this crate passes a command that reads and writes one `ifreq`,
-        // and for SIOCETHTOOL `ethtool` sees to the memory that it points to.
-        check(unsafe { libc::ioctl(fd, command, &raw mut self.0) }).map(drop)
+        // SAFETY: each `IfCommand` reads and writes one `ifreq`, and for the one that follows its
+        // pointer `ethtool_words` sees to the memory that it points to.
+        check(unsafe { libc::ioctl(fd, command.0, &raw mut self.0) }).map(drop)
     }
 
     /// An ethtool command with one value: sets `value` and returns the value after the call.
@@ -133,7 +150,7 @@ impl IfRequest {
     /// caller gives all words of that structure.
     pub(crate) fn ethtool_words(&mut self, fd: &impl AsFd, words: &mut [u32]) -> io::Result<()> {
         self.0.ifr_ifru.ifru_data = words.as_mut_ptr().cast();
-        let result = self.call(fd, libc::SIOCETHTOOL);
+        let result = self.call(fd, IfCommand::ETHTOOL);
         self.0.ifr_ifru.ifru_data = std::ptr::null_mut();
         result
     }

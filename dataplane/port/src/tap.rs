@@ -3,7 +3,7 @@
 use crate::bpf;
 use crate::error::PortError;
 use crate::interface;
-use crate::system::{self, IfRequest};
+use crate::system::{self, IfCommand, IfRequest};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 use std::io;
@@ -58,7 +58,7 @@ impl Tap {
         };
         let mut request = IfRequest::new(wanted)?;
         request.set_flags((kind | libc::IFF_NO_PI) as i16);
-        request.call(&device, libc::TUNSETIFF).map_err(|e| refusal(wanted, e))?;
+        request.call(&device, IfCommand::SET_TUN).map_err(|e| refusal(wanted, e))?;
         let tap = Tap { device, name: request.name(), hidden: None };
         tap.configure(options)?;
         Ok(tap)
@@ -72,7 +72,7 @@ impl Tap {
         if let Some(mtu) = options.mtu {
             let mut request = IfRequest::new(&self.name)?;
             request.set_mtu(i32::from(mtu));
-            request.call(&socket, libc::SIOCSIFMTU).map_err(|e| match e.raw_os_error() {
+            request.call(&socket, IfCommand::SET_MTU).map_err(|e| match e.raw_os_error() {
                 Some(libc::EINVAL) => {
                     let what = format!("an MTU of {mtu} is out of range; give one from 68 on");
                     PortError::unfit(&self.name, what)
@@ -83,15 +83,15 @@ impl Tap {
         if let Some((address, bits)) = options.address {
             let mut request = IfRequest::new(&self.name)?;
             request.set_ipv4(address);
-            call(&mut request, libc::SIOCSIFADDR, "SIOCSIFADDR")?;
+            call(&mut request, IfCommand::SET_ADDRESS, "SIOCSIFADDR")?;
             let mask = u32::MAX.checked_shl(32 - u32::from(bits.min(32))).unwrap_or(0);
             request.set_ipv4(Ipv4Addr::from_bits(mask));
-            call(&mut request, libc::SIOCSIFNETMASK, "SIOCSIFNETMASK")?;
+            call(&mut request, IfCommand::SET_NETMASK, "SIOCSIFNETMASK")?;
         }
         let mut request = IfRequest::new(&self.name)?;
-        call(&mut request, libc::SIOCGIFFLAGS, "SIOCGIFFLAGS")?;
+        call(&mut request, IfCommand::GET_FLAGS, "SIOCGIFFLAGS")?;
         request.set_flags(request.flags() | libc::IFF_UP as i16);
-        call(&mut request, libc::SIOCSIFFLAGS, "SIOCSIFFLAGS")
+        call(&mut request, IfCommand::SET_FLAGS, "SIOCSIFFLAGS")
     }
 
     /// Keeps the host's stack from what is written here from now on: packet sockets (sniffers) see

@@ -54,13 +54,15 @@ impl Messages {
         let mut messages: [libc::mmsghdr; SEND_BATCH] = unsafe { std::mem::zeroed() };
         for (message, parts) in messages.iter_mut().zip(&mut parts) {
             message.msg_hdr.msg_iov = parts.as_mut_ptr();
-            message.msg_hdr.msg_iovlen = parts.len();
+            // A C library's own type: `size_t` or `int`.
+            message.msg_hdr.msg_iovlen = parts.len() as _;
         }
         let (fd, count) = (self.socket.as_raw_fd(), frames.len().min(SEND_BATCH) as u32);
         // JUSTIFICATION: a system call for a batch, where the standard library has one for each.
         // SAFETY: the first `count` messages each have two parts, which cover a head (of `self`, or
         // `PLAIN`) and a frame or its end, and all outlive the call.
-        let sent = unsafe { libc::sendmmsg(fd, messages.as_mut_ptr(), count, libc::MSG_DONTWAIT) };
+        let sent =
+            unsafe { libc::sendmmsg(fd, messages.as_mut_ptr(), count, libc::MSG_DONTWAIT as _) };
         system::check(sent).map(|sent| sent as usize)
     }
 }

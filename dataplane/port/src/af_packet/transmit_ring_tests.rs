@@ -1,6 +1,6 @@
 use super::*;
 use crate::af_packet::{PacketOptions, PacketSocket};
-use crate::system::{self, IfRequest};
+use crate::system::{self, IfCommand, IfRequest};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::time::{Duration, Instant};
 
@@ -29,11 +29,11 @@ fn change(command: libc::Ioctl, set: impl FnOnce(&mut IfRequest)) {
 
 fn set_up(up: bool) {
     let flags = if up { libc::IFF_UP as i16 } else { 0 };
-    change(libc::SIOCSIFFLAGS, |request| request.set_flags(flags));
+    change(IfCommand::SET_FLAGS, |request| request.set_flags(flags));
 }
 
 fn set_mtu(mtu: i32) {
-    change(libc::SIOCSIFMTU, |request| request.set_mtu(mtu));
+    change(IfCommand::SET_MTU, |request| request.set_mtu(mtu));
 }
 
 fn frame(number: u16, len: usize) -> Vec<u8> {

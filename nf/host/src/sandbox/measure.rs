@@ -151,7 +151,8 @@ impl Measure {
             | Measure::CgroupNamespace => {
                 "allow user namespaces (sysctl kernel.unprivileged_userns_clone=1 where there is \
                  such a key, user.max_user_namespaces above 0, \
-                 kernel.apparmor_restrict_unprivileged_userns=0 on Ubuntu), or run Thruway as root"
+                 kernel.apparmor_restrict_unprivileged_userns=0 on Ubuntu), or run Thruway as root \
+                 (in a container with CAP_SETFCAP)"
             }
             Measure::PrivateRoot => {
                 "allow mounts in user namespaces \
