@@ -45,8 +45,8 @@ impl Lab {
         Lab { host, collector, dir }
     }
 
-    /// Runs elements over a capture to its end, at its pace: the collector has little room. `$to` in
-    /// them is the collector.
+    /// Runs elements over a capture to its end, at its pace: the collector has little room. `$to`
+    /// in them is the collector.
     fn replay(&self, elements: &str) {
         let text = format!(
             "FromDump({}, TIMING true, STOP true) -> {} -> Discard",

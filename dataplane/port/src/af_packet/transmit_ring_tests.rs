@@ -20,7 +20,7 @@ fn apart(test: &'static str, job: impl FnOnce(&Interface) + Send + 'static) {
     std::thread::spawn(inside).join().expect("the test is passed");
 }
 
-fn change(command: libc::Ioctl, set: impl FnOnce(&mut IfRequest)) {
+fn change(command: IfCommand, set: impl FnOnce(&mut IfRequest)) {
     let mut request = IfRequest::new("lo").expect("a short name");
     set(&mut request);
     let socket = system::control_socket("lo").expect("root may");
