@@ -65,8 +65,18 @@ pub fn main(args: &CalibrateArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// A description of this host for all users, such as a service without a home directory.
+const HOST_FILE: &str = "/etc/thruway/hardware.toml";
+
+/// Where the description of this host is: the user's own, or the one for all users. None where it
+/// is not calibrated.
+pub fn known_file() -> Option<PathBuf> {
+    let files = own_file().ok().into_iter().chain([PathBuf::from(HOST_FILE)]);
+    files.into_iter().find(|file| file.exists())
+}
+
 /// Where the description of this host is kept.
-pub fn own_file() -> anyhow::Result<PathBuf> {
+fn own_file() -> anyhow::Result<PathBuf> {
     let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     let config = folder("XDG_CONFIG_HOME").map(PathBuf::from);
     let config = config.or_else(|| Some(Path::new(&folder("HOME")?).join(".config")));

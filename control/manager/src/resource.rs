@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
@@ -246,6 +246,9 @@ pub enum PlaneError {
     /// The data plane refused, or could not be reached.
     #[error("{0}")]
     Refused(String),
+    /// What was asked for cannot be found out here.
+    #[error("{0}")]
+    NoReport(String),
 }
 
 /// A part of a chain's output.
@@ -267,6 +270,11 @@ pub trait DataPlanes: Send + Sync {
 
     /// What is observed of a chain; `None` if none of that name is asked for or runs.
     fn status(&self, chain: &str) -> Option<ChainStatus>;
+
+    /// The program `thruway` that runs chains, where there is one.
+    fn program(&self) -> Option<&Path> {
+        None
+    }
 
     /// Reads a handler of a chain: `threads`, `c0.count`. Waits for the data plane, at most two
     /// seconds.

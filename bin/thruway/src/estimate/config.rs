@@ -29,7 +29,11 @@ pub fn main(args: &EstimateArgs) -> anyhow::Result<ExitCode> {
     let hardware = hardware(args.hardware.as_deref())?;
     if let Some(address) = &args.live {
         let assumed = Assumed { packet_bytes: args.packet_bytes, sessions: args.sessions };
-        out!("{}", live::view(address, args.interval, &assumed, &hardware)?);
+        let comparison = live::compare(address, args.interval, &assumed, &hardware)?;
+        match args.json {
+            true => outln!("{:#}", comparison.json()),
+            false => out!("{}", comparison.text()),
+        }
         return Ok(ExitCode::SUCCESS);
     }
     let (source, variables) = args.config.read()?;
@@ -147,15 +151,12 @@ fn unvisited(rehearsal: &Rehearsal, counts: &Counts) -> Vec<String> {
 
 /// The description of the host.
 pub fn hardware(file: Option<&Path>) -> anyhow::Result<Hardware> {
-    let place = match file {
-        Some(file) => file.to_path_buf(),
-        None => calibrate::own_file()?,
-    };
-    anyhow::ensure!(
-        file.is_some() || place.exists(),
-        "this host is not calibrated; run `thruway calibrate` (one minute), or name the \
-         description of another host with --hardware FILE"
-    );
+    let place = file.map(Path::to_path_buf).or_else(calibrate::known_file).ok_or_else(|| {
+        anyhow::anyhow!(
+            "this host is not calibrated; run `thruway calibrate` (one minute), or name the \
+             description of another host with --hardware FILE"
+        )
+    })?;
     Ok(Hardware::load(&place)?)
 }
 

@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use serde_json::{Value, json};
 use thruway_elements::CATALOG;
 use thruway_engine::Options;
 use thruway_lang::{NoLibraries, Source, Variables};
@@ -23,13 +24,39 @@ const FEW: f64 = 8.0;
 /// Packets of an element from which on its cycles say something: they are samples.
 const ENOUGH: u64 = 2000;
 
-/// The view of `thruway estimate --live`.
-pub fn view(
+/// What `thruway estimate --live` has found.
+pub struct Comparison {
+    lines: Vec<Line>,
+    /// Cycles per packet of the elements together.
+    predicted: f64,
+    observed: f64,
+    packets: u64,
+    /// Which assumption is behind the largest difference.
+    remark: Option<String>,
+    /// Operations that the host's description lacks.
+    unknown: Vec<&'static str>,
+}
+
+/// An element's cycles per packet.
+struct Line {
+    element: String,
+    class: String,
+    /// Part of the packets that come to it.
+    share: f64,
+    /// Packets in a batch.
+    batch: f64,
+    predicted: f64,
+    /// None where too few packets came.
+    observed: Option<f64>,
+}
+
+/// Watches a running configuration for so many seconds and compares.
+pub fn compare(
     address: &str,
     seconds: f64,
     assumed: &Assumed,
     hardware: &Hardware,
-) -> anyhow::Result<String> {
+) -> anyhow::Result<Comparison> {
     anyhow::ensure!(
         (0.05..=3600.0).contains(&seconds),
         "--interval {seconds}: give 0.05 to 3600 seconds"
@@ -49,7 +76,7 @@ pub fn view(
     let sessions = assumed.sessions.or(after.sessions.as_ref().map(|it| it.now as f64));
     let estimate =
         rehearsal.estimate(&counts, hardware, &Assumed { sessions, ..*assumed }, true)?;
-    Ok(compared(&estimate, &counts))
+    Ok(Comparison::of(&estimate, &counts))
 }
 
 /// What elements did between two samples, by their names.
@@ -68,46 +95,95 @@ fn observed(rehearsal: &Rehearsal, before: &Sample, after: &Sample) -> Counts {
     counts
 }
 
-/// Predicted beside observed.
-fn compared(estimate: &Estimate, counts: &Counts) -> String {
-    let mut table =
-        Table::new(&["element", "class", "share", "batch", "predicted", "observed", "off by"]);
-    let mut worst: Option<(f64, String)> = None;
-    for line in &estimate.lines {
-        let packets = counts.packets[line.element];
-        let seen = counts.cycles[line.element] as f64 / packets.max(1) as f64;
-        let off = (seen - line.bill.cycles()) * line.station.visits;
-        let is_known = packets >= ENOUGH && seen > 0.0;
-        if is_known && worst.as_ref().is_none_or(|(most, _)| off.abs() > most.abs()) {
-            worst = Some((off, why(line.station.batch, off, &line.station.name)));
+impl Comparison {
+    /// Predicted beside observed.
+    fn of(estimate: &Estimate, counts: &Counts) -> Comparison {
+        let mut lines = Vec::new();
+        let mut worst: Option<(f64, String)> = None;
+        for line in &estimate.lines {
+            let (packets, predicted) = (counts.packets[line.element], line.bill.cycles());
+            let seen = counts.cycles[line.element] as f64 / packets.max(1) as f64;
+            let observed = (packets >= ENOUGH && seen > 0.0).then_some(seen);
+            let station = &line.station;
+            let off = (seen - predicted) * station.visits;
+            let is_worst = worst.as_ref().is_none_or(|(most, _)| off.abs() > most.abs());
+            if observed.is_some() && is_worst {
+                worst = Some((off, why(station.batch, off, &station.name)));
+            }
+            lines.push(Line {
+                element: station.name.clone(),
+                class: station.class.clone(),
+                share: station.visits,
+                batch: station.batch,
+                predicted,
+                observed,
+            });
         }
-        table.row(vec![
-            line.station.name.clone(),
-            line.station.class.clone(),
-            format!("{:.3}", line.station.visits),
-            format!("{:.1}", line.station.batch),
-            format!("{:.1}", line.bill.cycles()),
-            if is_known { format!("{seen:.1}") } else { "-".to_owned() },
-            if is_known { format!("{off:+.1}") } else { "-".to_owned() },
-        ]);
+        let packets = counts.packets.iter().copied().max().unwrap_or_default();
+        let cycles: u64 = counts.cycles.iter().sum();
+        Comparison {
+            lines,
+            predicted: estimate.cycles(),
+            observed: cycles as f64 / packets.max(1) as f64,
+            packets,
+            remark: worst.map(|(_, why)| why),
+            unknown: estimate.unknown.iter().map(|it| it.name()).collect(),
+        }
     }
-    let sum: u64 = counts.cycles.iter().sum();
-    let made: f64 = counts.packets.iter().map(|it| *it as f64).fold(0.0, f64::max);
-    let mut out = format!("Cycles per packet, predicted and observed\n\n{}", table.render());
-    out += &format!(
-        "\n{:.1} cycles a packet predicted, {:.1} observed in elements ({:.0} packets)\n",
-        estimate.cycles(),
-        sum as f64 / made.max(1.0),
-        made
-    );
-    if let Some((_, why)) = worst {
-        out += &why;
+
+    /// For people.
+    pub fn text(&self) -> String {
+        let mut table =
+            Table::new(&["element", "class", "share", "batch", "predicted", "observed", "off by"]);
+        for line in &self.lines {
+            let off = line.observed.map(|observed| observed - line.predicted);
+            let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+            table.row(vec![
+                line.element.clone(),
+                line.class.clone(),
+                format!("{:.3}", line.share),
+                format!("{:.1}", line.batch),
+                format!("{:.1}", line.predicted),
+                or_dash(line.observed.map(|cycles| format!("{cycles:.1}"))),
+                or_dash(off.map(|cycles| format!("{cycles:+.1}"))),
+            ]);
+        }
+        let mut out = format!("Cycles per packet, predicted and observed\n\n{}", table.render());
+        out += &format!(
+            "\n{:.1} cycles a packet predicted, {:.1} observed in elements ({} packets)\n",
+            self.predicted, self.observed, self.packets
+        );
+        if let Some(remark) = &self.remark {
+            out += &format!("{remark}\n");
+        }
+        if !self.unknown.is_empty() {
+            let unknown = self.unknown.join(", ");
+            out += &format!("Predicted without {unknown}: the description lacks them.\n");
+        }
+        out
     }
-    let unknown: Vec<&str> = estimate.unknown.iter().map(|it| it.name()).collect();
-    if !unknown.is_empty() {
-        out += &format!("Predicted without {}: the description lacks them.\n", unknown.join(", "));
+
+    /// For programs.
+    pub fn json(&self) -> Value {
+        let element = |line: &Line| {
+            json!({
+                "element": line.element,
+                "class": line.class,
+                "share": line.share,
+                "batch": line.batch,
+                "predicted_cycles": line.predicted,
+                "observed_cycles": line.observed,
+            })
+        };
+        json!({
+            "elements": self.lines.iter().map(element).collect::<Vec<Value>>(),
+            "predicted_cycles": self.predicted,
+            "observed_cycles": self.observed,
+            "packets": self.packets,
+            "remark": self.remark,
+            "unknown": self.unknown,
+        })
     }
-    out
 }
 
 /// Which assumption is behind the largest difference.
@@ -125,7 +201,7 @@ fn why(batch: f64, off: f64, name: &str) -> String {
     } else {
         "its packets are more alike than assumed, or its tables smaller".to_owned()
     };
-    format!("Most of the difference is at {name}, {:.1} cycles {way}: {cause}.\n", off.abs())
+    format!("Most of the difference is at {name}, {:.1} cycles {way}: {cause}.", off.abs())
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 // One chain: its state, its graph with live rates, its functions, and what may be done to it.
 import { call, path, reason, Refusal, } from "./api.js";
+import { Costs } from "./costs.js";
 import { Declare } from "./declare.js";
 import { Confirmation } from "./dialog.js";
 import { Drops } from "./drops.js";
@@ -208,6 +209,7 @@ export class ChainPage extends Component {
             h(Queues, { live: live }),
             h(Sessions, { chain: this.props.name, live: live }),
             h(Threads, { live: live }),
+            h(Costs, { chain: this.props.name }),
             h(Elements, { ...shared })));
     }
     render() {

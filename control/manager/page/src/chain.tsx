@@ -11,6 +11,7 @@ import {
   reason,
   Refusal,
 } from "./api.js";
+import { Costs } from "./costs.js";
 import { Declare } from "./declare.js";
 import { Asked, Confirmation } from "./dialog.js";
 import { Drops } from "./drops.js";
@@ -279,6 +280,7 @@ export class ChainPage extends Component<Props, State> {
         <Queues live={live} />
         <Sessions chain={this.props.name} live={live} />
         <Threads live={live} />
+        <Costs chain={this.props.name} />
         <Elements {...shared} />
       </div>
     );

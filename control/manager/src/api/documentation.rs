@@ -13,7 +13,8 @@ use super::problem::{Kind, Problem};
 use super::roles::role_of;
 use super::views::NoParams;
 use super::{
-    examples, graph, handlers, history, hosts, log, metrics, resources, stream, tokens, views,
+    examples, graph, handlers, history, hosts, log, metrics, reports, resources, stream, tokens,
+    views,
 };
 use crate::{FunctionSpec, GroupSpec};
 
@@ -39,8 +40,11 @@ use crate::{FunctionSpec, GroupSpec};
         log::get,
         graph::get,
         examples::find,
+        reports::estimate,
+        reports::explanation,
         hosts::list,
         hosts::get,
+        reports::checkup,
         stream::events,
         tokens::list,
         tokens::create,

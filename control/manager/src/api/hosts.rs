@@ -41,9 +41,14 @@ pub async fn get(
     PathParts(name): PathParts<String>,
     Params(NoParams {}): Params<NoParams>,
 ) -> Result<Json<HostView>, Problem> {
-    let host = observe(&context).await?;
+    named(&context, &name).await.map(Json)
+}
+
+/// The host of that name.
+pub(super) async fn named(context: &Context, name: &str) -> Result<HostView, Problem> {
+    let host = observe(context).await?;
     if host.name == name {
-        return Ok(Json(host));
+        return Ok(host);
     }
     let detail = format!("there is no host '{}'; this one is {}", name.escape_debug(), host.name);
     Err(Problem::new(Kind::NotFound, detail).field("name").known(vec![host.name]))

@@ -21,6 +21,7 @@ mod problem;
 mod rate;
 mod reader;
 mod recent;
+mod reports;
 mod resources;
 mod roles;
 mod server;
@@ -73,11 +74,14 @@ fn answers() -> Vec<Operation> {
         ("GET", "/v1/chains/{name}/log", get(log::get)),
         ("GET", "/v1/chains/{name}/graph", get(graph::get)),
         ("POST", "/v1/chains/{name}/examples", post(examples::find)),
+        ("GET", "/v1/chains/{name}/estimate", get(reports::estimate)),
+        ("GET", "/v1/chains/{name}/explanation", get(reports::explanation)),
         // Names of elements have slashes: `lan/in.count`.
         ("GET", "/v1/chains/{name}/handlers/{*handler}", get(handlers::get)),
         ("PUT", "/v1/chains/{name}/handlers/{*handler}", put(handlers::put)),
         ("GET", "/v1/hosts", get(hosts::list)),
         ("GET", "/v1/hosts/{name}", get(hosts::get)),
+        ("GET", "/v1/hosts/{name}/checkup", get(reports::checkup)),
         ("GET", "/v1/events", get(stream::events)),
         ("GET", "/v1/tokens", get(tokens::list)),
         ("POST", "/v1/tokens", post(tokens::create)),

@@ -36,6 +36,7 @@ const FILES: &[File] = &[
     script!("api"),
     script!("chain"),
     script!("chains"),
+    script!("costs"),
     script!("declare"),
     script!("dialog"),
     script!("drops"),

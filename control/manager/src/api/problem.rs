@@ -219,7 +219,7 @@ impl From<NameError> for Problem {
 impl From<PlaneError> for Problem {
     fn from(error: PlaneError) -> Problem {
         let kind = match error {
-            PlaneError::NotRunning(_) => Kind::Conflict,
+            PlaneError::NotRunning(_) | PlaneError::NoReport(_) => Kind::Conflict,
             PlaneError::Refused(_) => Kind::DataPlane,
         };
         Problem::new(kind, error.to_string())

@@ -279,6 +279,10 @@ impl DataPlanes for Supervisor {
         (goal != Goal::Unknown || status.pid.is_some()).then_some(status)
     }
 
+    fn program(&self) -> Option<&Path> {
+        Some(&self.setup.program)
+    }
+
     fn read(&self, chain: &str, handler: &str) -> std::result::Result<String, PlaneError> {
         let (pid, socket) = self.address(chain)?;
         Remote { socket: &socket, pid }.read(handler)

@@ -4,6 +4,7 @@ mod browser;
 mod functions;
 mod keeper;
 mod page;
+mod reports;
 mod storm;
 mod swap;
 

@@ -25,6 +25,7 @@ use tokio::sync::watch;
 use super::browser::{ARROW_DOWN, Browser, ESCAPE};
 use super::functions::{Trusting, ask};
 use super::keeper::signal;
+use super::reports;
 use super::swap::{LAN, WAN, under_traffic};
 use crate::functions::parts::exec;
 use crate::network::{Namespace, Network};
@@ -37,7 +38,7 @@ const WAIT_MAX: Duration = Duration::from_secs(5);
 const MARKUP: &str = "<img src=x onerror=document.title=1>";
 
 /// A manager that serves on the network, in a namespace.
-struct Server {
+pub(super) struct Server {
     manager: Arc<Manager>,
     planes: Arc<Supervisor>,
     address: SocketAddr,
@@ -48,12 +49,17 @@ struct Server {
 
 impl Server {
     fn start(host: &Namespace) -> Server {
+        Server::start_by(host, Path::new(env!("CARGO_BIN_EXE_thruway")))
+    }
+
+    /// One that runs chains by a program.
+    pub(super) fn start_by(host: &Namespace, program: &Path) -> Server {
         let dir = TempDir::new().expect("a directory");
         let identity = certificate(dir.path());
         host.within(|| {
             let state = dir.path().join("state");
             let store = Store::open(&state).expect("a store");
-            let config = SupervisorConfig::new(state, env!("CARGO_BIN_EXE_thruway"));
+            let config = SupervisorConfig::new(state, program);
             let (sender, received) = channel();
             let planes = Arc::new(Supervisor::start(config, sender).expect("a free state"));
             let events = Arc::<EventLog>::default();
@@ -80,7 +86,7 @@ impl Server {
     }
 
     /// Gives somebody a token.
-    fn token(&self, name: &str, role: Role) -> String {
+    pub(super) fn token(&self, name: &str, role: Role) -> String {
         let grant = Grant {
             name: ChainName::new(name).expect("a name"),
             role,
@@ -91,7 +97,7 @@ impl Server {
         self.manager.grant(grant).expect("room").1.expect("a token").text()
     }
 
-    fn url(&self) -> String {
+    pub(super) fn url(&self) -> String {
         format!("https://{}/", self.address)
     }
 
@@ -186,7 +192,9 @@ fn a_chain_is_declared_watched_and_stopped_by_the_page() {
         return;
     }
     let network = Network::new(&LAN, &WAN);
-    let server = Server::start(&network.middle);
+    let dir = TempDir::new().expect("a directory");
+    reports::calibrate(dir.path());
+    let server = Server::start_by(&network.middle, &reports::program(dir.path()));
     let token = server.token("ann", Role::Operate);
     let browser = Browser::start(&network.middle);
     browser.open(&server.url());
@@ -241,6 +249,7 @@ fn watched(browser: &Browser<'_>) {
     examples(browser);
     browser.click("#list-session");
     browser.wait_text("#session-list", |text| text.contains("src=10.4.0.1"));
+    costs(browser);
     let ring = browser.text(".edge .fill text");
     assert!(ring.ends_with("/1024"), "how full the function's ring is: {ring:?}");
     browser.picture("running-light");
@@ -275,6 +284,15 @@ fn examples(browser: &Browser<'_>) {
     browser.wait_text("#examples-status", |text| text.ends_with("none of them was one."));
     assert_eq!(browser.text("#examples"), "");
     browser.click("#close-examples");
+}
+
+/// What the elements take is shown beside what they should.
+fn costs(browser: &Browser<'_>) {
+    browser.click("#compare");
+    browser.wait_text("#costs-status", |text| text.contains(" cycles a packet predicted, "));
+    browser.wait_text("#costs", |text| text.contains("StatefulFirewall"));
+    assert_eq!(browser.text("#costs-problem"), "");
+    browser.picture("costs");
 }
 
 fn background(browser: &Browser<'_>) -> Value {
