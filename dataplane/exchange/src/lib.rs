@@ -69,7 +69,7 @@ pub use control::{Control, Doorbell, FutexWaiter};
 pub use fault::{PeerFault, Refusal};
 #[cfg(not(any(loom, miri)))]
 pub use mapped::{GroupRegion, LinkError, Mapped};
-pub use master::{FILL_AHEAD, Master, PREFETCH, Put};
+pub use master::{FILL_AHEAD, Master, PREFETCH, Put, Take};
 pub use storage::{Location, Span, Storage};
 /// Pages that a link may ask for.
 #[cfg(not(any(loom, miri)))]

@@ -280,9 +280,24 @@ impl Mapped {
     /// The head of a slot. Offsets come from the private layout and a masked number, so that they
     /// always lie within.
     #[inline(always)]
-    fn head_bytes(&self, ring: Ring, slot: u32) -> SharedBytes<'_> {
+    fn head_bytes(&self, ring: Ring, slot: u32) -> Option<SharedBytes<'_>> {
         let offset = self.ring_plans[ring as usize].head(slot);
-        self.within(self.region.bytes(offset, HEAD_LEN as usize))
+        self.region.bytes(offset, HEAD_LEN as usize).ok()
+    }
+
+    /// Part of a frame; none when it does not lie within.
+    ///
+    /// PERF: one check against the region, of the part that is wanted.
+    #[inline(always)]
+    fn part(&self, location: Location, start: usize, len: usize) -> Option<SharedBytes<'_>> {
+        match location {
+            Location::Slot(ring, slot) => {
+                let plan = &self.ring_plans[ring as usize];
+                let is_within = start.checked_add(len)? <= plan.frame_len;
+                is_within.then(|| self.region.bytes(plan.frame(slot) + start, len).ok())?
+            }
+            Location::Frame(frame) => self.group_frame(frame).slice(start, len),
+        }
     }
 
     #[inline(always)]
@@ -354,28 +369,35 @@ impl Storage for Mapped {
 
     #[inline]
     fn head(&self, ring: Ring, slot: u32) -> SlotHead {
-        let bytes = self.head_bytes(ring, slot);
-        SlotHead::from_words([bytes.read_word(0), bytes.read_word(8)])
+        match self.head_bytes(ring, slot) {
+            Some(bytes) => SlotHead::from_words([bytes.read_word(0), bytes.read_word(8)]),
+            None => SlotHead::default(),
+        }
     }
 
     #[inline]
     fn set_head(&self, ring: Ring, slot: u32, head: SlotHead) {
-        let bytes = self.head_bytes(ring, slot);
-        let [low, high] = head.to_words();
-        bytes.write_word(0, low);
-        bytes.write_word(8, high);
+        self.set_head_words(ring, slot, head.to_words());
+    }
+
+    #[inline]
+    fn set_head_words(&self, ring: Ring, slot: u32, [low, high]: [u64; 2]) {
+        if let Some(bytes) = self.head_bytes(ring, slot) {
+            bytes.write_word(0, low);
+            bytes.write_word(8, high);
+        }
     }
 
     #[inline]
     fn copy_in(&self, location: Location, start: u32, bytes: &[u8]) {
-        if let Some(to) = self.frame(location).slice(start as usize, bytes.len()) {
+        if let Some(to) = self.part(location, start as usize, bytes.len()) {
             to.copy_from(bytes);
         }
     }
 
     #[inline]
     fn set_words(&self, location: Location, start: u32, words: &[u64]) {
-        let Some(to) = self.frame(location).slice(start as usize, 8 * words.len()) else { return };
+        let Some(to) = self.part(location, start as usize, 8 * words.len()) else { return };
         for (nth, word) in words.iter().enumerate() {
             to.copy_word(8 * nth, *word);
         }
@@ -383,7 +405,7 @@ impl Storage for Mapped {
 
     #[inline]
     fn copy_out(&self, location: Location, start: u32, bytes: &mut [u8]) {
-        if let Some(from) = self.frame(location).slice(start as usize, bytes.len()) {
+        if let Some(from) = self.part(location, start as usize, bytes.len()) {
             from.copy_to(bytes);
         }
     }
@@ -391,8 +413,8 @@ impl Storage for Mapped {
     #[inline]
     fn copy_across(&self, from: Location, span: Span, to: &Self, target: Location) {
         let len = span.len as usize;
-        let source = self.frame(from).slice(span.start as usize, len);
-        let target = to.frame(target).slice(to.layout.shape.headroom as usize, len);
+        let source = self.part(from, span.start as usize, len);
+        let target = to.part(target, to.layout.shape.headroom as usize, len);
         if let (Some(source), Some(target)) = (source, target) {
             source.copy_across(target, len);
         }

@@ -5,9 +5,11 @@
 mod filling;
 mod held;
 mod sleep;
+mod taking;
 mod waking;
 
 pub use filling::Put;
+pub use taking::Take;
 
 use thruway_nf_abi::{Ring, SlotHead, Word, flag};
 use thruway_sync::atomic::Ordering;
@@ -253,43 +255,6 @@ impl<S: Storage> Master<S> {
         }
     }
 
-    /// Takes back what the Worker is done with, at most `limit` slots (Algorithms 4 and 7):
-    /// returned and dropped packets in the order in which they were put, each followed by its
-    /// auxiliary packets. Gives the number of slots.
-    ///
-    /// # Errors
-    /// A [`PeerFault`]; tokens given before it were good. From then on every call says the same.
-    #[inline(always)]
-    pub fn poll(
-        &mut self,
-        now: u64,
-        limit: u32,
-        mut take: impl FnMut(Token<'_, S>),
-    ) -> Result<u32, PeerFault> {
-        if self.returned == self.consumed || S::READS_INDEX_EACH_POLL {
-            self.look()?;
-        }
-        let count = self.returned.wrapping_sub(self.consumed).min(limit);
-        if count == 0 {
-            return Ok(0);
-        }
-        // Algorithm 4 line 5: what waits now is not older than this.
-        self.oldest = now;
-        let end = self.consumed.wrapping_add(count);
-        let aux_before = self.aux_consumed;
-        while self.consumed != end {
-            if let Err(fault) = self.take_slot(&mut take) {
-                return Err(self.fail(fault));
-            }
-        }
-        if self.aux_consumed != aux_before {
-            // Release: our copies out of the slots before they are free; pairs with the Acquire
-            // in Worker::emit.
-            self.storage.word(Word::AuxConsumed).store(self.aux_consumed, Ordering::Release);
-        }
-        Ok(count)
-    }
-
     /// Reads W.prod afresh and checks Properties 1 and 2.
     #[inline]
     fn look(&mut self) -> Result<(), PeerFault> {
@@ -324,46 +289,6 @@ impl<S: Storage> Master<S> {
     }
 
     #[inline(always)]
-    fn take_slot(&mut self, take: &mut impl FnMut(Token<'_, S>)) -> Result<(), PeerFault> {
-        let mask = self.mask;
-        let slot = self.consumed & mask;
-        // Not beyond what was given back: the Worker is at those, and would lose the line.
-        if self.returned.wrapping_sub(self.consumed) > PREFETCH {
-            self.prefetch(self.consumed.wrapping_add(PREFETCH) & mask);
-        }
-        let head = self.storage.head(Ring::Primary, slot);
-        let is_dropped = head.flags & flag::DROPPED != 0;
-        if !is_dropped {
-            self.check(&head)?;
-        }
-        if head.flags & !(flag::DROPPED | flag::AUX | flag::FROM_MASTER | flag::LOST | flag::KEPT)
-            != 0
-        {
-            return Err(PeerFault::Flags(head.flags));
-        }
-        take(Token {
-            storage: &self.storage,
-            location: self.location(slot),
-            start: if is_dropped { 0 } else { u32::from(head.start) },
-            len: if is_dropped { 0 } else { u32::from(head.len) },
-            origin: if is_dropped { Origin::Dropped(slot) } else { Origin::Slot(slot) },
-            output: if is_dropped { 0 } else { u32::from(head.output) },
-            is_kept: head.flags & (flag::KEPT | flag::DROPPED) == flag::KEPT,
-        });
-        // From here on the slot is the Master's again, whatever its auxiliary packets are.
-        self.consumed = self.consumed.wrapping_add(1);
-        self.figures.returned += u64::from(!is_dropped);
-        self.figures.dropped += u64::from(is_dropped);
-        if head.flags & flag::LOST != 0 {
-            self.figures.aux_lost = self.figures.aux_lost.saturating_add(head.fcb.into());
-        }
-        if head.flags & flag::AUX != 0 {
-            self.take_chain(slot, take)?;
-        }
-        Ok(())
-    }
-
-    #[inline(always)]
     fn prefetch(&self, slot: u32) {
         match self.location(slot) {
             Location::Slot(..) => self.storage.prefetch_take(slot),
@@ -394,11 +319,7 @@ impl<S: Storage> Master<S> {
     }
 
     /// Algorithm 7: the auxiliary packets of a slot, at most as many as the ring holds.
-    fn take_chain(
-        &mut self,
-        slot: u32,
-        take: &mut impl FnMut(Token<'_, S>),
-    ) -> Result<(), PeerFault> {
+    fn take_chain(&mut self, slot: u32, taker: &mut impl Take<S>) -> Result<(), PeerFault> {
         loop {
             if self.aux_limit == self.aux_consumed {
                 self.look_aux()?;
@@ -406,6 +327,7 @@ impl<S: Storage> Master<S> {
             if self.aux_limit == self.aux_consumed {
                 return Err(PeerFault::Chain);
             }
+            let take = &mut |token: Token<'_, S>| taker.token(token);
             let head = self.take_side(Ring::Aux, self.aux_consumed, Origin::Aux(slot), take)?;
             self.aux_consumed = self.aux_consumed.wrapping_add(1);
             self.figures.aux += 1;

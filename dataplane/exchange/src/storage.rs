@@ -41,6 +41,12 @@ pub trait Storage {
     /// Writes the head of a slot.
     fn set_head(&self, ring: Ring, slot: u32, head: SlotHead);
 
+    /// The same of a head as its two words ([`SlotHead::to_words`]).
+    #[inline]
+    fn set_head_words(&self, ring: Ring, slot: u32, words: [u64; 2]) {
+        self.set_head(ring, slot, SlotHead::from_words(words));
+    }
+
     /// Copies `bytes` into a frame from byte `start` on; what would not fit is left out.
     fn copy_in(&self, location: Location, start: u32, bytes: &[u8]);
 

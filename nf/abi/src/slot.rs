@@ -76,6 +76,12 @@ impl SlotHead {
         ]
     }
 
+    /// The words of a head of length 0, with this length.
+    #[inline]
+    pub const fn words_of_length([low, high]: [u64; 2], len: u16) -> [u64; 2] {
+        [low | (len as u64) << 16, high]
+    }
+
     /// The head that two words hold; any words are some head.
     #[inline]
     pub const fn from_words([low, high]: [u64; 2]) -> SlotHead {

@@ -1,12 +1,13 @@
 //! What comes back by a link: each slot's packet with the bytes that the function left there.
 
 use thruway_element::Cx;
-use thruway_exchange::{Mapped, Origin, PeerFault, Storage, Token};
+use thruway_exchange::{Mapped, Origin, PeerFault, Storage, Take, Token};
 
 use super::framed::Framed;
 use super::link::{Came, Link};
 use super::nf::Lost;
 use super::outlet::Outlet;
+use super::parked::Parked;
 use super::sessions::Entries;
 
 impl Link {
@@ -40,8 +41,6 @@ impl Link {
     }
 
     /// Of a link whose slots stand for packets and their bytes alone.
-    ///
-    /// PERF: nothing is looked up by slot but the packet.
     #[inline]
     fn take_plain(
         &mut self,
@@ -50,18 +49,9 @@ impl Link {
         limit: u32,
     ) -> Result<u32, PeerFault> {
         let entered = self.end.storage.layout().shape.headroom;
+        let now = cx.now() as u64;
         let Link { master, parked, .. } = self;
-        master.poll(cx.now() as u64, limit, |token| match token.origin {
-            Origin::Slot(slot) => {
-                let is_kept = token.is_kept && parked.holds(slot);
-                if let Some(packet) = parked.take(slot) {
-                    let came = Came { token: &token, entered, frames: None, is_kept };
-                    outlet.take_back(cx, packet, &came);
-                }
-            }
-            Origin::Dropped(slot) => outlet.end(parked.take(slot)),
-            Origin::Aux(_) | Origin::Injected => outlet.take_new(cx, &token),
-        })
+        master.poll_by(now, limit, &mut Plain { cx, outlet, parked, entered })
     }
 
     /// Of any link.
@@ -117,6 +107,42 @@ impl Link {
             }
             _ => take_made(cx, outlet, &token, !marks.is_empty()),
         })
+    }
+}
+
+/// Takes what comes back by a link whose slots stand for packets and their bytes alone.
+struct Plain<'a, 'cx> {
+    cx: &'a mut Cx<'cx>,
+    outlet: &'a mut Outlet,
+    parked: &'a mut Parked,
+    /// Where in its frame a packet lay when it was put.
+    entered: u32,
+}
+
+impl Take<Mapped> for Plain<'_, '_> {
+    /// PERF: nothing is looked up by slot but the packet, and nothing is read of the slot.
+    #[inline]
+    fn kept(&mut self, slot: u32, output: u32) -> bool {
+        let is_whole = self.parked.holds(slot);
+        if is_whole && let Some(packet) = self.parked.take(slot) {
+            self.outlet.give(self.cx, output as usize, packet);
+        }
+        is_whole
+    }
+
+    #[inline]
+    fn token(&mut self, token: Token<'_, Mapped>) {
+        match token.origin {
+            Origin::Slot(slot) => {
+                let is_kept = token.is_kept && self.parked.holds(slot);
+                if let Some(packet) = self.parked.take(slot) {
+                    let came = Came { token: &token, entered: self.entered, frames: None, is_kept };
+                    self.outlet.take_back(self.cx, packet, &came);
+                }
+            }
+            Origin::Dropped(slot) => self.outlet.end(self.parked.take(slot)),
+            Origin::Aux(_) | Origin::Injected => self.outlet.take_new(self.cx, &token),
+        }
     }
 }
 

@@ -65,8 +65,11 @@ impl Parked {
     /// Whether the frame of the packet that was parked last under this slot holds what was put.
     #[inline]
     pub fn holds(&self, slot: u32) -> bool {
+        if !self.has_elsewhere {
+            return true;
+        }
         let word = self.elsewhere.get(slot as usize / 64).copied().unwrap_or_default();
-        !self.has_elsewhere || word & (1 << (slot % 64)) == 0
+        word & (1 << (slot % 64)) == 0
     }
 }
 

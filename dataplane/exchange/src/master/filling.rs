@@ -45,7 +45,7 @@ impl<S: Storage> Master<S> {
         let begin = start + 8 * WORDS as u32;
         let len_max = self.frame_len.saturating_sub(begin) as usize;
         let first = self.produced;
-        let head = self.head_of(mark);
+        let head = self.head_of(mark).to_words();
         let mut put = 0;
         let left = packets.find_map(|packet| {
             let bytes = packet.bytes();
@@ -66,7 +66,8 @@ impl<S: Storage> Master<S> {
             }
             self.storage.copy_in(location, begin, bytes);
             let len = (8 * WORDS + bytes.len()) as u16;
-            self.storage.set_head(Ring::Primary, slot, SlotHead { len, ..head });
+            let head = SlotHead::words_of_length(head, len);
+            self.storage.set_head_words(Ring::Primary, slot, head);
             park(slot, packet);
             put += 1;
             None
@@ -76,7 +77,7 @@ impl<S: Storage> Master<S> {
         left
     }
 
-    /// The head of a packet with this mark that begins behind the head room, but for its length.
+    /// The head of a packet with this mark that begins behind the head room, of length 0.
     #[inline]
     fn head_of(&self, mark: SlotTag) -> SlotHead {
         SlotHead {
