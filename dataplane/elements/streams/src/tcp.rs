@@ -12,23 +12,24 @@ use thruway_elements_support::dialect::ignored;
 use thruway_flow::SessionDef;
 use thruway_packet::{Batch, Memory, Packet, PoolStats};
 use thruway_stream::content::{Content, HasContent};
-use thruway_stream::segment::protocol;
 use thruway_stream::tcp::overlap::Overlap;
 use thruway_stream::tcp::{Arrival, AtBound, DropReason, Mode, Out, Settings, Tcp, Urgent};
 use thruway_stream::unseen::{self, unseen};
 use thruway_wire::ip_protocol;
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+use zerocopy::FromBytes;
 
 mod exceptions;
 mod follow;
 mod handlers;
 mod leave;
 mod price;
+mod session_state;
 
 use exceptions::{exceptions, one_of_each};
 use follow::Follow;
-use leave::TcpOut;
+pub use leave::OUT;
 use price::entering;
+use session_state::{FOLLOWED, SessionState, is_tcp};
 
 /// Reasons of the engine, as those of the elements.
 const DROPS: [Drop; DropReason::ALL.len() + 1 + unseen::REASONS.len()] = {
@@ -181,33 +182,6 @@ pub static IN: Entry = Entry::new(
 .with_hot_swap::<TcpIn>()
 .with_handlers::<TcpIn>();
 
-/// See the spec.
-pub static OUT: Entry = Entry::new(
-    Spec {
-        name: "TCPOut",
-        topic: Topic::Streams,
-        summary: "ends the context of TCP: numbers, lengths and checksums are put right",
-        docs: "What functions changed since TCPIn is made up for here: see there. A connection that \
-               a function closed gets a RST at both ends. Bytes must not get lost between TCPIn and \
-               here: where functions guard, a connection of which a packet is missing is reset.",
-        example: "FromDump(examples/captures/lan.pcap, STOP true) -> FlowClassifier ~> TCPIn \
-                  -> TCPOut -> Discard",
-        ports: "1-/=",
-        flow: "#/#",
-        args: &[ignored("CHECKSUM"), ignored("READONLY"), ignored("SEQUENCE")],
-        drops: &DROPS,
-        changes: Changes::Nothing,
-        cost: &[Operation::SessionState.once()],
-        purpose: Purpose::EndContext(Layer::Tcp),
-        replicas: Replicas::Apart(APART),
-        large_packets: true,
-        ..Spec::DEFAULT
-    },
-    |_: &Args<'_>| -> Result<Box<dyn Element>, ArgErrors> { Ok(Box::<TcpOut>::default()) },
-)
-.with_stream_member::<TcpOut>()
-.with_buffer::<TcpOut>();
-
 /// How long a connection is known after both ends have said that they finish, seconds: data before
 /// that may have got lost, and times between retransmissions double (RFC 6298 section 5.5).
 const CLOSED_S: u32 = 60;
@@ -216,16 +190,6 @@ const BUFFER_MAX: u64 = 1 << 30;
 
 /// How long nothing is sent again when a function has no room for it.
 const REST_NS: i64 = 10_000_000;
-
-/// Instead of a connection's number: functions only look at it.
-const FOLLOWED: u32 = u32::MAX;
-
-/// What the session remembers: the connection's number + 1.
-#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Clone, Copy)]
-#[repr(C)]
-struct SessionState {
-    conn: u32,
-}
 
 struct TcpIn {
     tcp: Tcp,
@@ -432,18 +396,6 @@ fn take(
     let at = Arrival { conn: known.state.conn - 1, direction, port, now };
     tcp.arrive(at, packet, out);
     true
-}
-
-/// Whether TCP follows the IP header, or its extensions.
-#[inline]
-fn is_tcp(packet: &Packet) -> bool {
-    match protocol(packet) {
-        Some(ip_protocol::TCP) => true,
-        None | Some(ip_protocol::UDP) => false,
-        // Behind extension headers only the classifier has looked; what is no TCP has no ports
-        // that it could have found.
-        Some(_) => packet.network().first().is_some_and(|first| first >> 4 == 6),
-    }
 }
 
 /// Sends on what the engine gave; packets for output 0 are left in the batch.
