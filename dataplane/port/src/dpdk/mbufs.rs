@@ -1,7 +1,7 @@
 //! DPDK's mbufs, one for each frame of the packet pool for ever; and the pool that DPDK takes them
 //! from, which is the packet pool.
 
-use super::eal::wrong;
+use super::messages::{logged, wrong};
 use super::sys::{self, FrameCalls, MBUF_FIRST, MBUF_STRIDE, Mbuf, Memory, TextBuffer};
 use crate::error::PortError;
 use std::ffi::{c_int, c_uint, c_void};
@@ -103,14 +103,14 @@ impl Mbufs {
         let mut room = TextBuffer::new();
         let calls = FrameCalls { take, give };
         // JUSTIFICATION: a function of the shim.
-        // SAFETY: both memories are as long as said and live as long as the process (the packet
+        // SAFETY: both memories are as long as messages and live as long as the process (the packet
         // memory is never given back, the mbufs' region goes into a static, or no pool was made).
         let pool = unsafe { sys::tw_frames_pool(&memory, calls, room.text()) };
         let pool = NonNull::new(pool).ok_or_else(|| {
             wrong(format!(
                 "DPDK does not take the packet memory: {}{}",
                 room.into_string(),
-                super::eal::logged()
+                logged()
             ))
         })?;
         Ok(Mbufs { table, memory, pool, _region: region })
