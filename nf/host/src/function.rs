@@ -96,8 +96,9 @@ impl Function {
         let _ = self.shared.command(Command::Watch);
     }
 
-    /// A Master saw that the function has had a packet for longer than [`Patience::hang`](crate::Patience::hang): it is
-    /// killed and restarted. A report on a generation that is gone is ignored.
+    /// A Master saw that the function has had a packet for longer than
+    /// [`Patience::hang`](crate::Patience::hang): it is killed and restarted. A report on a
+    /// generation that is gone is ignored.
     pub fn report_hang(&self, generation: u32) {
         // Refused only when as much is waiting already: the next look reports it again.
         let _ = self.shared.command(Command::Hang(generation));

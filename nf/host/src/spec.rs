@@ -15,7 +15,8 @@ const DEFAULT_SHAPE: (LinkShape, Pages) = (LinkShape::DEFAULT, Pages::PreferHuge
 pub struct FunctionSpec {
     /// The name that lines of the log have for it: that of its element.
     pub label: String,
-    /// Program, limits, isolation. The limit to its regions is set by [`Function::start`](crate::Function::start).
+    /// Program, limits, isolation. The limit to its regions is set by
+    /// [`Function::start`](crate::Function::start).
     pub order: Order,
     /// Sizes of each link.
     pub shape: LinkShape,

@@ -1,45 +1,14 @@
 //! TCPOut, which hands what leaves to the TCPIn of its context.
 
-use thruway_element::{
-    ArgErrors, Args, Buffer, Changes, Cx, Element, Entry, Layer, Operation, Purpose, Reason,
-    Replicas, Spec, StreamMember, StreamPlan, Topic,
-};
-use thruway_elements_support::dialect::ignored;
+use thruway_element::{Buffer, Cx, Element, Reason, StreamMember, StreamPlan};
 use thruway_packet::{Batch, Packet};
 use thruway_stream::content::{Content, HasContent, flag};
 use thruway_stream::tcp::{DropReason, Out};
 
-use super::{APART, DROPS, TcpIn, send};
-
-/// See the spec.
-pub static OUT: Entry = Entry::new(
-    Spec {
-        name: "TCPOut",
-        topic: Topic::Streams,
-        summary: "ends the context of TCP: numbers, lengths and checksums are put right",
-        docs: "What functions changed since TCPIn is made up for here: see there. A connection that \
-               a function closed gets a RST at both ends. Bytes must not get lost between TCPIn and \
-               here: where functions guard, a connection of which a packet is missing is reset.",
-        example: "FromDump(examples/captures/lan.pcap, STOP true) -> FlowClassifier ~> TCPIn \
-                  -> TCPOut -> Discard",
-        ports: "1-/=",
-        flow: "#/#",
-        args: &[ignored("CHECKSUM"), ignored("READONLY"), ignored("SEQUENCE")],
-        drops: &DROPS,
-        changes: Changes::Nothing,
-        cost: &[Operation::SessionState.once()],
-        purpose: Purpose::EndContext(Layer::Tcp),
-        replicas: Replicas::Apart(APART),
-        large_packets: true,
-        ..Spec::DEFAULT
-    },
-    |_: &Args<'_>| -> Result<Box<dyn Element>, ArgErrors> { Ok(Box::<TcpOut>::default()) },
-)
-.with_stream_member::<TcpOut>()
-.with_buffer::<TcpOut>();
+use super::enter::{TcpIn, send};
 
 #[derive(Default)]
-struct TcpOut {
+pub(super) struct TcpOut {
     enter: u32,
     out: Out,
     waiting: Batch,

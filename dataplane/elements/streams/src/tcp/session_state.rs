@@ -1,5 +1,6 @@
 //! What a session of TCP remembers, and which packets are of one.
 
+use thruway_element::Wants;
 use thruway_packet::Packet;
 use thruway_stream::segment::protocol;
 use thruway_wire::ip_protocol;
@@ -14,6 +15,13 @@ pub const FOLLOWED: u32 = u32::MAX;
 pub struct SessionState {
     pub conn: u32,
 }
+
+/// What TCPIn wants of the flow manager.
+pub const WANTS: Wants = Wants {
+    classes: &["tcp or tcp6"],
+    whole: true,
+    ..Wants::session::<SessionState>("connection")
+};
 
 /// Whether TCP follows the IP header, or its extensions.
 #[inline]
