@@ -103,7 +103,7 @@ impl Mbufs {
         let mut room = TextBuffer::new();
         let calls = FrameCalls { take, give };
         // JUSTIFICATION: a function of the shim.
-        // SAFETY: both memories are as long as messages and live as long as the process (the packet
+        // SAFETY: both memories are as long as said and live as long as the process (the packet
         // memory is never given back, the mbufs' region goes into a static, or no pool was made).
         let pool = unsafe { sys::tw_frames_pool(&memory, calls, room.text()) };
         let pool = NonNull::new(pool).ok_or_else(|| {
