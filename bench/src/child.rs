@@ -127,6 +127,12 @@ pub fn wait_for(what: &str, mut ready: impl FnMut() -> anyhow::Result<bool>) -> 
     Ok(())
 }
 
+/// Whether there is such a program.
+pub fn has(tool: &str) -> bool {
+    let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
+    path.split(':').any(|dir| Path::new(dir).join(tool).exists())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

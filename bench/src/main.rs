@@ -70,6 +70,7 @@ struct Arguments {
 #[derive(Debug, clap::Subcommand)]
 enum Own {
     /// The data exchange against two baselines: the figures of its paper
+    #[command(after_help = exchange::figure_list())]
     Exchange(exchange::Options),
     /// What threads share, in each structure for it: the figures of the thesis
     Sync(sync::Options),

@@ -6,9 +6,12 @@ use thruway_elements::CATALOG;
 use thruway_engine::{Options, Router};
 use thruway_lang::{Source, Variables};
 
-use super::{flow, kills, stream, threads};
+use super::flow::ELEMENTS as FLOW;
+use super::kills::ELEMENTS as KILLS;
+use super::stream::ELEMENTS as STREAM;
+use super::threads::ELEMENTS as THREADS;
 
-const OWN: [&[&Entry]; 4] = [flow::ELEMENTS, kills::ELEMENTS, stream::ELEMENTS, threads::ELEMENTS];
+const OWN: [&[&Entry]; 4] = [FLOW, KILLS, STREAM, THREADS];
 const LISTS: usize = CATALOG.0.len() + OWN.len();
 
 static ALL: [&[&Entry]; LISTS] = {

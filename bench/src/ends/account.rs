@@ -18,7 +18,7 @@ use super::lab::Lab;
 use super::load::Load;
 use super::samples::{Sampling, Shares};
 use super::systems::System;
-use crate::child::{cpu_ns, ended_children_ns, softirq_thread};
+use crate::child::{cpu_ns, ended_children_ns, has, softirq_thread};
 
 /// One measurement, times in microseconds per request.
 #[derive(Debug, Clone, Copy)]
@@ -69,7 +69,7 @@ impl Account {
     /// For measurements of so many seconds.
     pub fn new(core: usize, seconds: u32, dir: &Path) -> Account {
         let softirq = softirq_thread(core);
-        Account { core, seconds, softirq, dir: dir.to_owned(), samples: super::has("perf") }
+        Account { core, seconds, softirq, dir: dir.to_owned(), samples: has("perf") }
     }
 
     /// Whether reception can be told apart.

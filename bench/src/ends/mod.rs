@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 
+use super::child::has;
 use super::machine::Machine;
 use super::select::wanted;
 use account::Account;
@@ -125,12 +126,6 @@ fn tools() -> anyhow::Result<()> {
         bail!("missing programs; install them: apt install {}", missing.join(" "));
     }
     Ok(())
-}
-
-/// Whether there is such a program.
-pub(super) fn has(tool: &str) -> bool {
-    let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
-    path.split(':').any(|dir| Path::new(dir).join(tool).exists())
 }
 
 /// Whether nginx was built with streams in it.

@@ -22,6 +22,7 @@ mod worker;
 mod workers;
 
 pub use duty::WorkerArgs;
+pub use figures::list as figure_list;
 pub use options::Options;
 pub use run::run;
 pub use workers::worker_main;

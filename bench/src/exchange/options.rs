@@ -8,7 +8,6 @@ use thruway_region::Pages;
 
 use super::cell::{Choices, Span};
 use super::duty::Wait;
-use super::figures;
 
 /// What the thresholds' time is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -32,7 +31,6 @@ pub enum PageKind {
 
 /// Arguments of `thruway-bench exchange`.
 #[derive(Debug, Clone, clap::Args)]
-#[command(after_help = figures::list())]
 pub struct Options {
     /// Figures to redo; `all` is every one
     #[arg(long, value_name = "FIGURE,..", value_delimiter = ',')]

@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 
-use super::ends::has;
+use super::child::has;
 use super::machine::{Machine, allowed};
 use super::row::median;
 use super::select::wanted;

@@ -9,8 +9,9 @@ use thruway_engine::{Control, Options as EngineOptions, Router};
 use thruway_sync::atomic::Ordering;
 
 use super::elements::{Change, Ledger};
+use super::options::Options;
+use super::results::{Kill, Results};
 use super::waits::Waits;
-use super::{Kill, Options, Results};
 use crate::child::beside;
 use crate::registry;
 

@@ -7,76 +7,15 @@
 
 mod elements;
 mod killing;
+mod options;
 mod report;
+mod results;
 mod stamp;
 mod waits;
 
-use std::path::PathBuf;
-use std::time::Duration;
-
 use super::machine::{self, Machine};
 pub use elements::ELEMENTS;
-
-/// Arguments of `thruway-bench kills`.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "As root, or as a user who may make namespaces.")]
-pub struct Options {
-    /// How often the function is killed
-    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    kills: u32,
-    /// Packets a second meanwhile
-    #[arg(long, value_name = "N", default_value_t = 50_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
-    rate: u32,
-    /// Sessions that they belong to
-    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=elements::SESSIONS_MAX as i64))]
-    sessions: u32,
-    /// Milliseconds from one kill to the next
-    #[arg(long, value_name = "MS", default_value_t = 150, value_parser = clap::value_parser!(u32).range(1..=60_000))]
-    pause: u32,
-    /// Slots of the function's ring
-    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(2..=32_768))]
-    slots: u32,
-    /// More arguments of the function's element, such as "STANDBY false"
-    #[arg(long, value_name = "ARGUMENTS")]
-    nf: Option<String>,
-    /// Show whether goals are met; exit 1 if one is missed
-    #[arg(long)]
-    goals: bool,
-    /// Write the rows as JSON
-    #[arg(long = "rows", alias = "json", value_name = "FILE")]
-    json: Option<PathBuf>,
-}
-
-/// What one kill came to.
-#[derive(Debug, Clone, Copy)]
-pub struct Kill {
-    /// Until the first packet that the next process answered.
-    pub back: Duration,
-    /// Of that, how long threads that could run waited for a processor.
-    pub waited: Duration,
-    /// Packets that were lost.
-    pub lost: u64,
-}
-
-/// All that was measured.
-#[derive(Debug, Clone, Default)]
-pub struct Results {
-    pub kills: Vec<Kill>,
-    /// Packets that the source made, and those that came back.
-    pub made: u64,
-    pub back: u64,
-    /// What went wrong otherwise; see [`elements::Ledger`].
-    pub astray: u64,
-    pub forgotten: u64,
-    /// Packets that the element dropped, by reason.
-    pub drops: String,
-    /// Sessions before the first kill and after the last.
-    pub sessions: [u64; 2],
-    /// Slots of the function's ring.
-    pub slots: u64,
-    /// Processor time of a start: of the function's processes, for each.
-    pub start_cpu: Duration,
-}
+pub use options::Options;
 
 /// Runs the bench; false when a goal was to be met and was not.
 ///

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::{Kill, Options, Results};
+use super::options::Options;
+use super::results::{Kill, Results};
 use crate::latency::Latencies;
 use crate::machine::Machine;
 

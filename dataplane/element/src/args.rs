@@ -1,71 +1,13 @@
 //! From the arguments of a configuration to typed values, by the element's spec.
 
-use std::any::Any;
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use crate::arg_error::{ArgError, ArgErrors};
+use crate::env::Env;
+use crate::names::Names;
 use crate::nearest::nearest;
-use crate::paths::Paths;
 use crate::spec::{Arg, ArgRule, Spec, Ty};
-use crate::values::{Addresses, Declared, FromArg};
-
-/// What is wrong with an argument.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ArgError {
-    /// Which argument, counted as written; `None` for the configuration as a whole.
-    pub index: Option<usize>,
-    /// What is wrong and what to write instead.
-    pub message: String,
-}
-
-/// All that is wrong with an element's arguments.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ArgErrors(pub Vec<ArgError>);
-
-impl ArgErrors {
-    /// One error about the configuration as a whole.
-    pub fn whole(message: impl Into<String>) -> ArgErrors {
-        ArgErrors(vec![ArgError { index: None, message: message.into() }])
-    }
-}
-
-impl From<ArgError> for ArgErrors {
-    fn from(error: ArgError) -> ArgErrors {
-        ArgErrors(vec![error])
-    }
-}
-
-impl std::fmt::Display for ArgErrors {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for (at, error) in self.0.iter().enumerate() {
-            let end = if at + 1 == self.0.len() { "" } else { "\n" };
-            write!(f, "{}{end}", error.message)?;
-        }
-        Ok(())
-    }
-}
-
-/// State that the replicas of one element share, made by the first that asks.
-#[derive(Default)]
-pub struct Shared(Mutex<HashMap<(String, &'static str), SharedValue>>);
-
-type SharedValue = Arc<dyn Any + Send + Sync>;
-
-impl Shared {
-    /// The value under (`element`, `key`), made by `make` if there is none. `None` if it is there
-    /// with another type.
-    pub fn get<T: Send + Sync + 'static>(
-        &self,
-        element: &str,
-        key: &'static str,
-        make: impl FnOnce() -> T,
-    ) -> Option<Arc<T>> {
-        let mut map = self.0.lock().unwrap_or_else(|poison| poison.into_inner());
-        let entry =
-            map.entry((element.to_owned(), key)).or_insert_with(|| Arc::new(make()) as SharedValue);
-        Arc::clone(entry).downcast().ok()
-    }
-}
+use crate::values::FromArg;
 
 /// See [`Args::meanings`].
 fn meanings(element: &str, name: &str) -> Vec<String> {
@@ -77,53 +19,6 @@ fn meanings(element: &str, name: &str) -> Vec<String> {
     }
     names.push(name.to_owned());
     names
-}
-
-/// What surrounds an element while it is built.
-pub struct Env<'a> {
-    /// The element's name.
-    pub name: &'a str,
-    /// The class as written, which may be an alias.
-    pub class: &'a str,
-    /// Names for addresses, from AddressInfo and the interfaces of this host.
-    pub addresses: &'a Addresses,
-    /// Shared state of replicas.
-    pub shared: &'a Shared,
-    /// Index of the thread this replica is for.
-    pub thread: usize,
-    /// Number of threads that reach the element: each has a replica.
-    pub threads: usize,
-    /// How many of them come before this replica's.
-    pub rank: usize,
-    /// Tells by which ways they reach it, for who asks.
-    pub paths: &'a dyn Paths,
-    /// Input ports in use.
-    pub inputs: usize,
-    /// Output ports in use.
-    pub outputs: usize,
-}
-
-impl<'a> Env<'a> {
-    /// That of an element which one thread reaches, without ports in use.
-    pub fn alone(
-        name: &'a str,
-        class: &'a str,
-        addresses: &'a Addresses,
-        shared: &'a Shared,
-    ) -> Env<'a> {
-        Env {
-            name,
-            class,
-            addresses,
-            shared,
-            thread: 0,
-            threads: 1,
-            rank: 0,
-            paths: &String::new,
-            inputs: 0,
-            outputs: 0,
-        }
-    }
 }
 
 /// Arguments sorted by the spec.
@@ -389,82 +284,6 @@ impl<'a> Args<'a> {
     pub fn parse<T: FromArg>(&self, text: &str) -> Result<T, String> {
         T::from_arg(text, self.env)
     }
-}
-
-/// The names of addresses that an element may use, kept for what its handlers are given later.
-#[derive(Debug, Clone, Default)]
-pub struct Names {
-    element: String,
-    addresses: Addresses,
-}
-
-impl thruway_flow::Names for Names {
-    fn address(&self, name: &str) -> Option<u32> {
-        self.addresses.look_up(&self.element, name, |named| named.ip).map(u32::from)
-    }
-
-    fn prefix(&self, name: &str) -> Option<(u32, u32)> {
-        let prefix = self.addresses.look_up(&self.element, name, |named| named.prefix)?;
-        Some((u32::from(prefix.addr), u32::from(prefix.mask)))
-    }
-
-    fn ether(&self, name: &str) -> Option<[u8; 6]> {
-        self.addresses.look_up(&self.element, name, |named| named.ether).map(|mac| mac.0)
-    }
-
-    fn port(&self, name: &str) -> Option<u16> {
-        self.addresses.look_up(&self.element, name, |named| named.tcp.or(named.udp))
-    }
-}
-
-impl Names {
-    /// Those that the element called `element` may use.
-    pub fn of(element: &str, addresses: &Addresses) -> Names {
-        Names { element: element.to_owned(), addresses: addresses.clone() }
-    }
-
-    /// The pattern of rewriters that is declared under a name.
-    pub fn pattern(&self, name: &str) -> Option<Declared> {
-        self.addresses.look_up(&self.element, name, |named| named.pattern.clone())
-    }
-
-    /// The mapper of rewriters of this name.
-    pub fn mapper(&self, name: &str) -> Option<Declared> {
-        self.addresses.look_up(&self.element, name, |named| named.mapper.clone())
-    }
-
-    /// Parses a text as a value.
-    ///
-    /// # Errors
-    /// A message when the text is not of the type.
-    pub fn parse<T: FromArg>(&self, text: &str) -> Result<T, String> {
-        let shared = Shared::default();
-        T::from_arg(text.trim(), &Env::alone(&self.element, "", &self.addresses, &shared))
-    }
-
-    /// Parses the value written to a handler.
-    ///
-    /// # Errors
-    /// A refusal that names the handler and what was expected.
-    pub fn handler_value<T: FromArg>(
-        &self,
-        handler: &str,
-        value: &str,
-    ) -> Result<T, crate::later::HandlerError> {
-        let refused = |why| crate::later::HandlerError::refused(format!("{handler}: {why}"));
-        self.parse(value).map_err(refused)
-    }
-}
-
-/// Parses the value written to a handler, which knows no names of addresses.
-///
-/// # Errors
-/// A refusal that names the handler and what was expected.
-pub fn handler_value<T: FromArg>(
-    handler: &str,
-    value: &str,
-) -> Result<T, crate::later::HandlerError> {
-    Names::default().handler_value(handler, value)
 }
 
 #[cfg(test)]

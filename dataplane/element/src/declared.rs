@@ -7,7 +7,8 @@ use thruway_packet::Anno;
 
 pub use thruway_macros::{Arguments, Handlers};
 
-use crate::args::{ArgErrors, Args};
+use crate::arg_error::ArgErrors;
+use crate::args::Args;
 use crate::cx::Cx;
 use crate::later::HandlerError;
 use crate::spec::{Arg, Handler, Ty};

@@ -2,7 +2,10 @@
 
 use thruway_packet::{Batch, MAX_BATCH};
 
-use crate::args::{ArgErrors, Args};
+use crate::Element;
+use crate::addresses::Addresses;
+use crate::arg_error::ArgErrors;
+use crate::args::Args;
 use crate::capability::{
     Buffer, CostModel, FlowDispatch, FlowEntry, HandoffQueue, HotSwap, SessionFunction,
     StreamMember,
@@ -15,7 +18,6 @@ use crate::purpose::Purpose;
 use crate::registered::{Capabilities, Cast, of_type, of_type_mut, with_capabilities};
 use crate::session_transfer::SessionTransfer;
 use crate::spec::Spec;
-use crate::{Element, values::Addresses};
 
 /// Enters the names that an information element called `name` declares by its arguments.
 pub type Declare = fn(name: &str, args: &[String], &mut Addresses) -> Result<(), ArgErrors>;

@@ -7,21 +7,27 @@
 //! *Absent here:* any I/O, any thread, any global. `Cx` is the only way out of an element.
 #![forbid(unsafe_code)]
 
+mod addresses;
 mod answers;
+mod arg_error;
 pub mod args;
 mod capability;
 pub mod cost;
 mod cx;
 pub mod declared;
 mod entry;
+mod env;
 mod exception;
 mod handoff;
 mod later;
+mod names;
 mod nearest;
+mod one_thread;
 mod outside;
 mod paths;
 mod per_session;
 mod per_stream;
+mod prefix;
 mod pressing;
 mod probe;
 mod purpose;
@@ -38,8 +44,10 @@ mod values;
 mod wants;
 mod wires;
 
+pub use addresses::{Addresses, Declared};
 pub use answers::Answers;
-pub use args::{ArgError, ArgErrors, Args, Env, Names, Shared, handler_value};
+pub use arg_error::{ArgError, ArgErrors};
+pub use args::Args;
 pub use capability::{
     Buffer, CostModel, FlowDispatch, FlowEntry, HandoffQueue, HotSwap, SessionFunction,
     StreamMember,
@@ -48,14 +56,17 @@ pub use cost::{Cost, Load, Made, NOTHING_MORE, Operation};
 pub use cx::{Cx, Host, LogSink, Verdict, Visit};
 pub use declared::{Arguments, Handlers};
 pub use entry::{Build, Catalog, Entry, Registry, Share};
+pub use env::{Env, Shared};
 pub use exception::{Exception, Fails};
 pub use handoff::{Handoff, Staged};
 pub use later::{Answer, HandlerError, Later, Promise};
+pub use names::{Names, handler_value};
 pub use nearest::nearest;
 pub use outside::{Origin, Outside, Pending, Progress, Ready, Remote, RemoteCall};
 pub use paths::{Paths, Reach};
 pub use per_session::{Known, NoAnswer, Opening, PerSession, Session};
 pub use per_stream::{STAGE_TIMER, StreamPlan, stream_ended};
+pub use prefix::{Ip6Prefix, IpPrefix};
 pub use pressing::Pressing;
 pub use probe::{Egress, PROBE_TAG, Probe, Probed, SHORT_CUT_TIMER, ShortCut};
 pub use purpose::{Purpose, ThreadNumber};
@@ -69,9 +80,7 @@ pub use spec::{
 pub use stats::{NodeStats, Stats};
 pub use storage::{Backlog, Storage};
 pub use threading::Threading;
-pub use values::{
-    Addresses, AnnoArg, Bandwidth, Declared, FromArg, Ip6Prefix, IpPrefix, Nanos, Size, UdpPort,
-};
+pub use values::{AnnoArg, Bandwidth, FromArg, Nanos, Size, UdpPort};
 pub use wires::{PullFrom, Slot, Stores, Target, Wires};
 
 /// The element of CONTRIBUTING.md, which must compile.

@@ -1,12 +1,12 @@
 //! Argument types: how each is written.
 
-use std::collections::HashMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use thruway_packet::Anno;
 use thruway_wire::MacAddr;
 
-use crate::args::Env;
+use crate::env::Env;
+use crate::prefix::{Ip6Prefix, IpPrefix};
 use crate::spec::Ty;
 use crate::text::{unquote, unquote_text};
 
@@ -20,118 +20,6 @@ pub trait FromArg: Sized {
     /// # Errors
     /// A message that says what was expected: "'x' is not an integer".
     fn from_arg(text: &str, env: &Env<'_>) -> Result<Self, String>;
-}
-
-/// Names that AddressInfo gives to addresses, and PortInfo to ports.
-#[derive(Debug, Clone, Default)]
-pub struct Addresses {
-    names: HashMap<String, Named>,
-}
-
-/// What one name stands for.
-#[derive(Debug, Clone, Default)]
-pub struct Named {
-    /// IPv4 address.
-    pub ip: Option<Ipv4Addr>,
-    /// IPv4 prefix.
-    pub prefix: Option<IpPrefix>,
-    /// IPv6 address.
-    pub ip6: Option<Ipv6Addr>,
-    /// IPv6 prefix.
-    pub prefix6: Option<Ip6Prefix>,
-    /// Ethernet address.
-    pub ether: Option<MacAddr>,
-    /// Frames of a trust group of isolated functions.
-    pub group_frames: Option<u32>,
-    /// Where random numbers begin (RandomSeed).
-    pub seed: Option<u64>,
-    /// TCP port (PortInfo).
-    pub tcp: Option<u16>,
-    /// UDP port (PortInfo).
-    pub udp: Option<u16>,
-    /// Pattern of rewriters (IPRewriterPatterns).
-    pub pattern: Option<Declared>,
-    /// An element that rewriters ask for patterns (RoundRobinIPMapper).
-    pub mapper: Option<Declared>,
-}
-
-/// What an element declares for others to read: they know how.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Declared {
-    /// A name that no other declaration has: what is shared of it is under that name.
-    pub owner: String,
-    /// Class of the element that declares it.
-    pub class: &'static str,
-    /// Its texts.
-    pub texts: Vec<String>,
-}
-
-impl Addresses {
-    /// The entry of `name`, made if there is none. Names inside of compound elements are entered
-    /// with their full path.
-    pub fn entry(&mut self, name: &str) -> &mut Named {
-        self.names.entry(name.to_owned()).or_default()
-    }
-
-    /// What `name` stands for as seen from element `from`: the innermost compound's name counts.
-    /// A suffix (`:ip`, `:ipnet`, `:ip6`, `:eth`...) is ignored.
-    pub fn look_up<T>(
-        &self,
-        from: &str,
-        name: &str,
-        pick: impl Fn(&Named) -> Option<T>,
-    ) -> Option<T> {
-        self.find(from, name.rsplit_once(':').map_or(name, |(bare, _)| bare), pick)
-    }
-
-    /// The same of a name without a suffix.
-    fn find<T>(&self, from: &str, bare: &str, pick: impl Fn(&Named) -> Option<T>) -> Option<T> {
-        let mut scope = from;
-        loop {
-            scope = scope.rsplit_once('/').map_or("", |(outer, _)| outer);
-            let full = if scope.is_empty() { bare.to_owned() } else { format!("{scope}/{bare}") };
-            if let Some(found) = self.names.get(&full).and_then(&pick) {
-                return Some(found);
-            }
-            if scope.is_empty() {
-                return None;
-            }
-        }
-    }
-
-    /// The IPv4 address `name` as seen from element `from`. `NAME:bcast` is the broadcast address
-    /// of its prefix; `NAME:gw` is the address of that very name, or else the first one of the
-    /// prefix.
-    pub fn ip(&self, from: &str, name: &str) -> Option<Ipv4Addr> {
-        let of_prefix = |bits: fn(u32, u32) -> u32| {
-            let prefix = self.look_up(from, name, |named| named.prefix)?;
-            Some(Ipv4Addr::from(bits(prefix.addr.into(), prefix.mask.into())))
-        };
-        match suffix(name).as_deref() {
-            Some("bcast") => of_prefix(|addr, mask| addr | !mask),
-            Some("gw") => self
-                .find(from, name, |named| named.ip)
-                .or_else(|| of_prefix(|addr, mask| addr & mask | 1)),
-            None | Some("ip" | "ip4") => self.look_up(from, name, |named| named.ip),
-            Some(_) => None,
-        }
-    }
-
-    /// The IPv4 prefix `name` as seen from element `from`. As in Click, a name that stands for an
-    /// address too means that host, unless its suffix is `:ipnet`, `:ip4net` or `:net`.
-    pub fn prefix(&self, from: &str, name: &str) -> Option<IpPrefix> {
-        let net = || self.look_up(from, name, |named| named.prefix);
-        if matches!(suffix(name).as_deref(), Some("ipnet" | "ip4net" | "net")) {
-            return net();
-        }
-        let host = |addr| IpPrefix { addr, mask: Ipv4Addr::BROADCAST };
-        self.ip(from, name).map(host).or_else(|| net().filter(|_| !name.contains(':')))
-    }
-}
-
-/// What stands behind a name's colon, in small letters.
-fn suffix(name: &str) -> Option<String> {
-    name.rsplit_once(':').map(|(_, suffix)| suffix.to_ascii_lowercase())
 }
 
 /// An integer as Click writes it: decimal, `0x` hexadecimal, `0b` binary or `0` octal, with
@@ -246,47 +134,6 @@ impl FromArg for MacAddr {
     }
 }
 
-/// An IPv4 address with a mask, which need not be contiguous.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct IpPrefix {
-    /// The address as written: its host bits are kept.
-    pub addr: Ipv4Addr,
-    /// The mask.
-    pub mask: Ipv4Addr,
-}
-
-impl IpPrefix {
-    /// Prefix length, when the mask is contiguous.
-    pub fn length(&self) -> Option<u8> {
-        let mask = u32::from(self.mask);
-        (mask.leading_ones() + mask.trailing_zeros() >= 32).then_some(mask.leading_ones() as u8)
-    }
-
-    /// Whether `addr` lies within.
-    pub fn contains(&self, addr: Ipv4Addr) -> bool {
-        (u32::from(addr) ^ u32::from(self.addr)) & u32::from(self.mask) == 0
-    }
-
-    /// The prefix written `text`: `ADDR/LEN`, `ADDR/MASK`, or `ADDR` alone for one host.
-    pub fn parse(text: &str) -> Option<IpPrefix> {
-        let (addr, mask) = text.split_once('/').unwrap_or((text, "32"));
-        let mask = match mask.parse::<u32>() {
-            Ok(length @ 0..=32) => Ipv4Addr::from(u32::MAX.checked_shl(32 - length).unwrap_or(0)),
-            Ok(_) => return None,
-            Err(_) => mask.parse().ok()?,
-        };
-        // `1.2/16` means 1.2.0.0/16.
-        let octets = addr.split('.').count();
-        let addr = match octets {
-            1..=3 if text.contains('/') => {
-                format!("{addr}{}", ".0".repeat(4 - octets)).parse().ok()?
-            }
-            _ => addr.parse().ok()?,
-        };
-        Some(IpPrefix { addr, mask })
-    }
-}
-
 impl FromArg for IpPrefix {
     const TY: Ty = Ty::IpPrefix;
 
@@ -297,15 +144,6 @@ impl FromArg for IpPrefix {
             format!("'{text}' is not an IP prefix; write ADDRESS/LENGTH, such as 10.0.0.0/8")
         })
     }
-}
-
-/// An IPv6 address with a prefix length.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Ip6Prefix {
-    /// The address as written: its host bits are kept.
-    pub addr: Ipv6Addr,
-    /// Prefix length, 0 to 128.
-    pub length: u8,
 }
 
 impl FromArg for Ip6Prefix {
@@ -464,35 +302,5 @@ impl FromArg for AnnoArg {
                 names.join(", ")
             )
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn suffixes_of_names() {
-        let mut addresses = Addresses::default();
-        let named = addresses.entry("foo");
-        named.prefix = IpPrefix::parse("1.2.3.4/20");
-        named.ip = Some(Ipv4Addr::new(1, 2, 3, 4));
-        addresses.entry("net").prefix = IpPrefix::parse("10.0.0.0/8");
-        let ip = |name| addresses.ip("x", name).map(|ip| ip.to_string());
-        assert_eq!(ip("foo").as_deref(), Some("1.2.3.4"));
-        assert_eq!(ip("foo:ip").as_deref(), Some("1.2.3.4"));
-        assert_eq!(ip("foo:bcast").as_deref(), Some("1.2.15.255"));
-        assert_eq!(ip("foo:gw").as_deref(), Some("1.2.0.1"));
-        assert_eq!(ip("net:bcast").as_deref(), Some("10.255.255.255"));
-        assert_eq!([ip("foo:IP4"), ip("foo:ip")], [Some("1.2.3.4".into()), ip("foo")]);
-        addresses.entry("foo:gw").ip = Some(Ipv4Addr::new(1, 2, 3, 9));
-        let ip = |name| addresses.ip("x", name).map(|ip| ip.to_string());
-        assert_eq!(ip("foo:gw").as_deref(), Some("1.2.3.9"));
-        assert_eq!([ip("net"), ip("foo:eth"), ip("foo:ip6")], [None, None, None]);
-        let length = |name| addresses.prefix("x", name).and_then(|prefix| prefix.length());
-        assert_eq!([length("foo"), length("foo:ipnet"), length("net")], [32, 20, 8].map(Some));
-        assert_eq!([length("foo:ip4net"), length("net:net")], [20, 8].map(Some));
-        assert_eq!(length("foo:bcast"), Some(32));
-        assert_eq!([length("foo:eth"), length("net:eth"), length("net:ip")], [None; 3]);
     }
 }

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use thruway_element::{Answer, HandlerError, Wires};
 
-use crate::calls::Job;
+use crate::call::Call;
+use crate::command::CommandTarget;
 use crate::control::Control;
-use crate::core::Core;
-use crate::handlers::{self, Call};
+use crate::handlers;
+use crate::job::Job;
 use crate::layout::Layout;
 
 /// How often it is looked whether the router still runs.
@@ -81,7 +82,7 @@ impl Control {
     fn ask<T: Send + 'static>(
         &self,
         thread: usize,
-        work: impl FnOnce(&mut Wires, &mut Core) -> T + Send + 'static,
+        work: impl FnOnce(&mut Wires, &mut dyn CommandTarget) -> T + Send + 'static,
     ) -> Result<T, HandlerError> {
         let (reply, answer) = std::sync::mpsc::channel();
         self.mailbox(thread).send(Box::new(move |wires, core| {

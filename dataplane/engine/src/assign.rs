@@ -7,7 +7,7 @@
 use thruway_element::{Share, Threading};
 use thruway_lang::{Checked, Graph, Processing};
 
-use crate::build::BuildError;
+use crate::error::BuildError;
 use crate::placed::{Pinned, placements};
 use crate::spread::{self, Placement, Spread, Task};
 use crate::traverse::{Reached, Traversal};

@@ -3,63 +3,22 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use thruway_element::{Access, HandlerError, Host, Origin, Wires};
+use thruway_element::{Access, HandlerError, Host, Wires};
 
-use crate::control::{Command, CommandQueue};
+use crate::call::Call;
+use crate::command::{Command, CommandTarget, calling_itself};
+use crate::control::CommandQueue;
 use crate::core::Core;
-use crate::handlers::{self, Call};
+use crate::handlers;
+use crate::job::Job;
 use crate::signals::Taker;
 use crate::trace::{Event, Order, Scope};
 
 /// How long a call waits for an element that waits for an answer itself.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// A handler call for the replicas of one element.
-#[derive(Clone)]
-pub(crate) struct Job {
-    pub node: usize,
-    name: String,
-    /// Parameter of a read, value of a write.
-    param: String,
-    write: bool,
-    /// One replica is enough.
-    pub one: bool,
-    /// Who calls.
-    origin: Origin,
-}
-
-impl Job {
-    pub(crate) fn new(
-        node: usize,
-        call: &Call<'_>,
-        (one, write): (bool, bool),
-        origin: Origin,
-    ) -> Job {
-        let (name, param) = (call.name.to_owned(), call.param.to_owned());
-        Job { node, name, param, write, one, origin }
-    }
-}
-
-impl Core {
-    /// Does what came by mail.
-    pub(crate) fn serve(&mut self, wires: &mut Wires) {
-        let control = Arc::clone(&self.control);
-        let CommandQueue { between, calls } = control.mailbox(self.thread).take();
-        for mail in calls.into_iter().chain(between) {
-            mail(wires, self);
-        }
-    }
-
-    /// The same while an element waits: only what others wait for likewise.
-    fn serve_calls(&mut self, wires: &mut Wires) {
-        let control = Arc::clone(&self.control);
-        for mail in control.mailbox(self.thread).take_calls() {
-            mail(wires, self);
-        }
-    }
-
-    /// Writes the handler `run` of an element for which a signal came.
-    pub(crate) fn signal(&mut self, wires: &mut Wires, taker: Taker) {
+impl CommandTarget for Core {
+    fn signal(&mut self, wires: &mut Wires, taker: Taker) {
         let control = Arc::clone(&self.control);
         if control.takers().begin(taker) {
             if let Err(error) = self.write_local(wires, taker.node as usize, "run", "") {
@@ -70,23 +29,7 @@ impl Core {
         }
     }
 
-    /// Tells the user of a call that failed, also where that is known later only.
-    #[cold]
-    pub(crate) fn report_failure(&self, call: String, error: HandlerError) {
-        let later = match error {
-            HandlerError::Later(later) => later,
-            error => return self.control.log(&format!("{call} {error}")),
-        };
-        let control = Arc::clone(&self.control);
-        later.then(move |answer| {
-            if let Err(error) = answer {
-                control.log(&format!("{call} {error}"));
-            }
-        });
-    }
-
-    /// Reads `[element.]handler [param]` as seen from `node`.
-    pub(crate) fn read_from(
+    fn read_from(
         &mut self,
         wires: &mut Wires,
         node: u32,
@@ -108,14 +51,7 @@ impl Core {
         handlers::merge(merge, self.on_replicas(wires, &job)?)
     }
 
-    /// Whether this thread's replica of an element is running.
-    fn is_running(&self, node: usize) -> bool {
-        self.elements[node].is_none() && self.layout.threads[node].contains(&self.thread)
-    }
-
-    /// Writes `[element.]handler` as seen from `node`; one of an element that is running, as soon
-    /// as that has returned.
-    pub(crate) fn write_from(
+    fn write_from(
         &mut self,
         wires: &mut Wires,
         node: u32,
@@ -144,6 +80,68 @@ impl Core {
         let job = Job::new(target, &call, (merge.one_is_written(), true), self.origin.clone());
         let answers = self.on_replicas(wires, &job)?;
         answers.into_iter().collect::<Result<Vec<String>, HandlerError>>().map(|_| ())
+    }
+
+    fn perform(&mut self, wires: &mut Wires, job: &Job) -> Option<Result<String, HandlerError>> {
+        self.called = job.node as u32;
+        let before = std::mem::replace(&mut self.origin, job.origin.clone());
+        if job.write
+            && let Some(flows) = &mut wires.flows
+        {
+            // What it changes may change what becomes of a session.
+            flows.forget_short_cuts();
+        }
+        let answer = if job.write {
+            let done = self.write_if_free(wires, job.node, &job.name, &job.param);
+            done.map(|done| done.map(|()| String::new()))
+        } else {
+            self.read_if_free(wires, job.node, &job.name, &job.param)
+        };
+        self.origin = before;
+        answer
+    }
+
+    fn obey(&mut self, wires: &mut Wires, order: Order) -> Vec<Event> {
+        self.change_trace(wires, order)
+    }
+}
+
+impl Core {
+    /// Does what came by mail.
+    pub(crate) fn serve(&mut self, wires: &mut Wires) {
+        let control = Arc::clone(&self.control);
+        let CommandQueue { between, calls } = control.mailbox(self.thread).take();
+        for mail in calls.into_iter().chain(between) {
+            mail(wires, self);
+        }
+    }
+
+    /// The same while an element waits: only what others wait for likewise.
+    fn serve_calls(&mut self, wires: &mut Wires) {
+        let control = Arc::clone(&self.control);
+        for mail in control.mailbox(self.thread).take_calls() {
+            mail(wires, self);
+        }
+    }
+
+    /// Tells the user of a call that failed, also where that is known later only.
+    #[cold]
+    pub(crate) fn report_failure(&self, call: String, error: HandlerError) {
+        let later = match error {
+            HandlerError::Later(later) => later,
+            error => return self.control.log(&format!("{call} {error}")),
+        };
+        let control = Arc::clone(&self.control);
+        later.then(move |answer| {
+            if let Err(error) = answer {
+                control.log(&format!("{call} {error}"));
+            }
+        });
+    }
+
+    /// Whether this thread's replica of an element is running.
+    fn is_running(&self, node: usize) -> bool {
+        self.elements[node].is_none() && self.layout.threads[node].contains(&self.thread)
     }
 
     /// Has every thread with a replica (or one of them) do the same, this thread first if it has
@@ -191,39 +189,6 @@ impl Core {
         Err(calling_itself())
     }
 
-    /// Does it; `None` when the element is running.
-    pub(crate) fn perform(
-        &mut self,
-        wires: &mut Wires,
-        job: &Job,
-    ) -> Option<Result<String, HandlerError>> {
-        self.called = job.node as u32;
-        let before = std::mem::replace(&mut self.origin, job.origin.clone());
-        if job.write
-            && let Some(flows) = &mut wires.flows
-        {
-            // What it changes may change what becomes of a session.
-            flows.forget_short_cuts();
-        }
-        let answer = if job.write {
-            let done = self.write_if_free(wires, job.node, &job.name, &job.param);
-            done.map(|done| done.map(|()| String::new()))
-        } else {
-            self.read_if_free(wires, job.node, &job.name, &job.param)
-        };
-        self.origin = before;
-        answer
-    }
-
-    /// Does what a thread that runs no elements asks, while no element runs.
-    pub(crate) fn perform_remotely(
-        &mut self,
-        wires: &mut Wires,
-        job: &Job,
-    ) -> Result<String, HandlerError> {
-        self.perform(wires, job).unwrap_or_else(|| Err(calling_itself()))
-    }
-
     /// Has a thread do something about traces.
     fn trace(
         &mut self,
@@ -243,7 +208,7 @@ impl Core {
         &mut self,
         wires: &mut Wires,
         thread: usize,
-        work: impl FnOnce(&mut Wires, &mut Core) -> T + Send + 'static,
+        work: impl FnOnce(&mut Wires, &mut dyn CommandTarget) -> T + Send + 'static,
     ) -> Result<T, HandlerError> {
         let (reply, answer) = std::sync::mpsc::channel();
         let mail: Command = Box::new(move |wires, core| {
@@ -318,9 +283,4 @@ impl Core {
         let entry = self.layout.entries[node]?;
         self.with(wires, node as u32, |element, cx| entry.write(element, cx, name, value))
     }
-}
-
-/// Of a handler that would take an element which is running, and waits for that very answer.
-fn calling_itself() -> HandlerError {
-    HandlerError::refused("the element is calling itself")
 }

@@ -8,7 +8,7 @@ use thruway_flow::plan::{Plan, PlanError};
 use thruway_flow::{Expr, SessionDef, consolidate, parse_class};
 use thruway_lang::{Checked, Graph, Processing};
 
-use crate::build::{BuildError, Stage};
+use crate::error::{BuildError, Stage};
 use crate::replica::Replica;
 
 /// What a class is called that takes every packet.

@@ -6,20 +6,17 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
-use thruway_element::{HandlerError, Ready, Stats, Wires};
+use thruway_element::{HandlerError, Ready, Stats};
 use thruway_sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use thruway_sync::{Counter, SleepState, StopLevel};
 
 use crate::away::Gaps;
 use crate::clock::ClockWords;
-use crate::core::Core;
+use crate::command::Command;
 use crate::hot_swaps::HotSwaps;
 use crate::layout::Layout;
 use crate::signals::Takers;
 use crate::trace;
-
-/// Work for another thread, done between two of its rounds.
-pub(crate) type Command = Box<dyn FnOnce(&mut Wires, &mut Core) + Send>;
 
 /// Where the lines go that elements write for the user.
 pub type LogSink = Arc<dyn Fn(&str) + Send + Sync>;
@@ -161,8 +158,8 @@ impl Control {
     /// written once, in its thread, between two rounds. False when nobody waits for it.
     pub fn signal(&self, signal: i32) -> bool {
         self.takers.came(signal, |taker| {
-            let mail = move |wires: &mut Wires, core: &mut Core| core.signal(wires, taker);
-            self.mailbox(taker.thread).send(Box::new(mail));
+            let mail: Command = Box::new(move |wires, core| core.signal(wires, taker));
+            self.mailbox(taker.thread).send(mail);
         })
     }
 

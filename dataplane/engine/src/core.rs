@@ -10,6 +10,7 @@ use thruway_element::{
 use thruway_packet::{Batch, Packet, cycles};
 
 use crate::build::Elements;
+use crate::command::CommandTarget;
 use crate::control::Control;
 use crate::layout::Layout;
 use crate::remote;

@@ -8,6 +8,7 @@ use thruway_packet::{Batch, MAX_BATCH};
 
 use crate::away::{Away, NOBODY, Piece};
 use crate::clock::Time;
+use crate::command::CommandTarget;
 use crate::core::{Core, IDLE, Later, pass_rest};
 use crate::patience::Idle;
 use crate::rest::{OnTime, Rest};

@@ -8,9 +8,10 @@ use thruway_flow::chain::Chain;
 use thruway_flow::manager::{Manager, shared_flows_of};
 use thruway_flow::plan::Plan;
 
-use crate::build::{BuildError, Elements, Stage};
+use crate::build::Elements;
 use crate::chain::{self, View};
 use crate::engine::Engine;
+use crate::error::{BuildError, Stage};
 use crate::layout::Layout;
 use crate::replica::Replica;
 

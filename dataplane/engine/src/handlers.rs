@@ -6,46 +6,11 @@ use std::time::Duration;
 use thruway_element::{Access, Answer, Handler, HandlerError, Merge, Wires};
 use thruway_lang::{EdgeKind, PortRef, Processing};
 
+use crate::call::Call;
 use crate::control::Control;
 use crate::layout::Layout;
-use crate::traverse::passing;
-
-/// A handler call taken apart.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Call<'a> {
-    /// The element, or `None` for the router itself.
-    pub node: Option<usize>,
-    /// Handler name.
-    pub name: &'a str,
-    /// What follows the name, with all blanks and newlines at its end.
-    pub param: &'a str,
-}
-
-impl<'a> Call<'a> {
-    /// Takes `[element.]handler [param]` apart, with names as seen from element `from`.
-    pub fn parse(layout: &Layout, from: usize, call: &'a str) -> Result<Call<'a>, HandlerError> {
-        let call = call.trim_start();
-        let (path, param) = call.split_once(char::is_whitespace).unwrap_or((call, ""));
-        let (param, path) = (param.trim_start(), path.strip_prefix('.').unwrap_or(path));
-        let Some((element, name)) = path.rsplit_once('.') else {
-            return Ok(Call { node: None, name: path, param });
-        };
-        let by_number = || {
-            let index: usize = element.parse().ok()?;
-            // Click counts elements from 1 in handler paths.
-            index.checked_sub(1).filter(|index| *index < layout.graph.elements.len())
-        };
-        let found = if layout.graph.elements.is_empty() {
-            None
-        } else {
-            layout.find_from(from, element).or_else(by_number)
-        };
-        match found {
-            Some(node) => Ok(Call { node: Some(node), name, param }),
-            None => Err(HandlerError::NoElement(element.to_owned())),
-        }
-    }
-}
+use crate::paths::passing;
+use crate::ranges::ranges;
 
 /// Longest wait for an answer that comes later, by a thread that moves no packets. The one who is
 /// to give it has limits of its own; this one is for what ends without a word.
@@ -181,19 +146,6 @@ pub(crate) fn read_default(
         "drops" | "drop_reasons" => drops(decl.spec, stats),
         _ => return None,
     })
-}
-
-/// Ascending numbers, those in a row as `FIRST-LAST`.
-pub fn ranges(numbers: &[usize]) -> String {
-    let rows = numbers.chunk_by(|one, next| one + 1 == *next);
-    let texts: Vec<String> = rows
-        .filter_map(|row| match row {
-            [] => None,
-            [one] => Some(one.to_string()),
-            [first, .., last] => Some(format!("{first}-{last}")),
-        })
-        .collect();
-    texts.join(",")
 }
 
 /// A line per drop reason: count and name.
@@ -338,12 +290,5 @@ mod tests {
         );
         assert_eq!(of(&["1.5", "2"]), "3.5");
         assert_eq!(of(&["name", "name"]), "name");
-    }
-
-    #[test]
-    fn numbers_in_a_row_are_ranges() {
-        assert_eq!(ranges(&[]), "");
-        assert_eq!(ranges(&[3]), "3");
-        assert_eq!(ranges(&[0, 2, 3, 4, 6]), "0,2-4,6");
     }
 }

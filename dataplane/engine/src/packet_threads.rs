@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-use crate::build::{BuildError, Stage};
 use crate::control::Control;
 use crate::engine::Engine;
+use crate::error::{BuildError, Stage};
 
 /// Runs the engines until a stop, the first one in the calling thread, and gives them back with
 /// what killed some of them: then all stop.

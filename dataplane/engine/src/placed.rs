@@ -3,7 +3,7 @@
 use thruway_element::Purpose;
 use thruway_lang::Graph;
 
-use crate::build::{BuildError, Stage};
+use crate::error::{BuildError, Stage};
 
 /// Where a task is put ([`Purpose::AssignTasks`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,10 +12,11 @@ use thruway_element::{
 };
 use thruway_sync::atomic::{AtomicBool, Ordering};
 
-use crate::calls::Job;
-use crate::control::{Command, Control};
-use crate::core::Core;
-use crate::handlers::{self, Call};
+use crate::call::Call;
+use crate::command::{Command, CommandTarget};
+use crate::control::Control;
+use crate::handlers;
+use crate::job::Job;
 use crate::layout::Layout;
 
 /// The handlers of a router as seen from an element.
@@ -33,7 +34,7 @@ struct Handlers {
 type Reply = Result<String, HandlerError>;
 
 /// What one thread is to do.
-type Share = Box<dyn FnOnce(&mut thruway_element::Wires, &mut Core) -> Reply + Send>;
+type Share = Box<dyn FnOnce(&mut thruway_element::Wires, &mut dyn CommandTarget) -> Reply + Send>;
 
 impl Handlers {
     fn answer(&self, call: &RemoteCall, ready: &Ready) -> Result<Box<dyn Pending>, HandlerError> {

@@ -8,13 +8,15 @@ use thruway_element::{CostModel, HandlerError, HotSwap, Registry, Remote, Shared
 use thruway_lang::{Checked, Graph};
 
 use crate::assign;
-use crate::build::{self, BuildError, Stage};
+use crate::build;
+use crate::call::Call;
 use crate::clock::{ClockKind, Time};
 use crate::control::{Control, LogSink};
 use crate::core::Core;
 use crate::engine::Engine;
+use crate::error::{BuildError, Stage};
 use crate::flows::{self, Flows};
-use crate::handlers::{self, Call};
+use crate::handlers;
 use crate::handoff;
 use crate::layout::Layout;
 use crate::packet_threads;
@@ -353,5 +355,5 @@ fn obey(engines: &mut [Engine], thread: usize, order: Order) -> Result<Vec<Event
     let Some(Engine { wires, core, .. }) = engines.get_mut(thread) else {
         return Err(HandlerError::refused(format!("thread {thread} did not start")));
     };
-    Ok(core.obey(wires, order))
+    Ok(core.change_trace(wires, order))
 }

@@ -8,7 +8,8 @@ use thruway_element::{
 };
 use thruway_lang::Processing;
 
-use crate::build::{BuildError, Elements, Stage};
+use crate::build::Elements;
+use crate::error::{BuildError, Stage};
 use crate::layout::Layout;
 use crate::replica::Replica;
 

@@ -123,7 +123,7 @@ pub fn named_cores(text: &str) -> Result<Vec<usize>, String> {
             Err(format!(
                 "core {core} is not this process's to use; it may run on {} (its cpuset and \
                  affinity: see taskset -p, or the container's settings)",
-                crate::handlers::ranges(&own)
+                crate::ranges::ranges(&own)
             ))
         }
     }

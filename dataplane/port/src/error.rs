@@ -1,7 +1,7 @@
 //! What may go wrong with a port, each with the thing's name and the remedy.
 
 use crate::capture::LinkType;
-use crate::interface;
+use crate::interface_exists::exists;
 use std::io;
 use std::sync::Arc;
 
@@ -193,7 +193,7 @@ impl PortError {
         // Sockets of an interface that goes are told at first that it is down.
         const DEVICE_ERRORS: [i32; 3] = [libc::ENETDOWN, libc::ENXIO, libc::ENODEV];
         let is_of_device = |code| DEVICE_ERRORS.contains(&code);
-        if source.raw_os_error().is_some_and(is_of_device) && !interface::exists(name) {
+        if source.raw_os_error().is_some_and(is_of_device) && !exists(name) {
             return PortError::Gone { name: name.to_owned() };
         }
         match source.raw_os_error() {

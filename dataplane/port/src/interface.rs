@@ -1,14 +1,18 @@
 //! What is known of the machine's network interfaces: index, state, addresses, MTU.
 
 use crate::error::PortError;
-pub(crate) use crate::interface_driver::exists;
 pub use crate::interface_driver::{is_for_large_packets, is_tap, rx_queues, strips_tags};
-pub use crate::interface_use::used_by_host;
-use crate::system::{self, IfCommand, IfRequest};
+use crate::interface_exists::exists;
+use crate::interface_request::{control_socket, request_about};
+use crate::system::IfCommand;
 use std::ffi::CStr;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::AsFd;
+
+mod host_use;
+
+pub use host_use::used_by_host;
 
 /// A network interface of this network namespace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -87,7 +91,7 @@ pub fn find(name: &str) -> Result<Interface, PortError> {
 
 /// The kernel's number for the interface that is called `name` now, if there is one.
 pub fn index(name: &str) -> Option<u32> {
-    let socket = system::control_socket(name).ok()?;
+    let socket = control_socket(name).ok()?;
     rustix::net::netdevice::name_to_index(&socket, name).ok()
 }
 
@@ -121,7 +125,7 @@ pub fn state(interface: &Interface) -> InterfaceState {
         return InterfaceState::Gone;
     }
     let flags = || -> Result<i16, PortError> {
-        let (mut request, socket) = (IfRequest::new(name)?, system::control_socket(name)?);
+        let (mut request, socket) = (request_about(name)?, control_socket(name)?);
         let asked = request.call(&socket, IfCommand::GET_FLAGS);
         asked.map_err(|e| PortError::system(name, "SIOCGIFFLAGS", e))?;
         Ok(request.flags())
@@ -149,7 +153,7 @@ pub fn link_mark(name: &str) -> Option<LinkMark> {
     if name.contains('/') || name.starts_with('.') {
         return None;
     }
-    let (mut request, socket) = (IfRequest::new(name).ok()?, system::control_socket(name).ok()?);
+    let (mut request, socket) = (request_about(name).ok()?, control_socket(name).ok()?);
     request.call(&socket, IfCommand::GET_FLAGS).ok()?;
     let is_running = request.flags() & libc::IFF_RUNNING as i16 != 0;
     let changes = std::fs::read_to_string(format!("/sys/class/net/{name}/carrier_changes"));
@@ -213,12 +217,12 @@ fn default_gateway(routes: &str, name: &str) -> Option<Ipv4Addr> {
 /// # Errors
 /// There is no such interface.
 pub fn mtu(name: &str) -> Result<usize, PortError> {
-    mtu_by(&system::control_socket(name)?, name)
+    mtu_by(&control_socket(name)?, name)
 }
 
 /// As [`mtu`], by a socket of any kind.
 pub(crate) fn mtu_by(socket: &impl AsFd, name: &str) -> Result<usize, PortError> {
-    let mut request = IfRequest::new(name)?;
+    let mut request = request_about(name)?;
     request
         .call(socket, IfCommand::GET_MTU)
         .map_err(|e| PortError::system(name, "SIOCGIFMTU", e))?;

@@ -1,18 +1,17 @@
 //! What an interface's driver says of it (ethtool).
 
 use crate::error::PortError;
-use crate::system::{self, IfRequest};
+use crate::interface_exists::{DRVINFO_WORDS, ETHTOOL_GDRVINFO};
+use crate::interface_request::{control_socket, request_about};
 
 // Commands of <linux/ethtool.h>.
-const ETHTOOL_GDRVINFO: u32 = 0x03;
 const ETHTOOL_GTSO: u32 = 0x1E;
 const ETHTOOL_GFLAGS: u32 = 0x25;
 const ETHTOOL_GCHANNELS: u32 = 0x3C;
 /// VLAN tags are taken out of received frames, and kept beside them.
 const ETH_FLAG_RXVLAN: u32 = 1 << 8;
 
-/// Words of `struct ethtool_drvinfo`, and where its texts of 32 bytes begin.
-const DRVINFO_WORDS: usize = 49;
+/// Where the texts of 32 bytes of `struct ethtool_drvinfo` begin.
 const DRIVER_AT: usize = 1;
 const BUS_AT: usize = 25;
 /// Words of `struct ethtool_channels`: the command, four limits, four counts.
@@ -25,10 +24,10 @@ const COMBINED_AT: usize = 8;
 /// # Errors
 /// The name is no name.
 pub fn rx_queues(name: &str) -> Result<u32, PortError> {
-    let socket = system::control_socket(name)?;
+    let socket = control_socket(name)?;
     let mut words = [0; CHANNELS_WORDS];
     words[0] = ETHTOOL_GCHANNELS;
-    let is_reported = IfRequest::new(name)?.ethtool_words(&socket, &mut words).is_ok();
+    let is_reported = request_about(name)?.ethtool_words(&socket, &mut words).is_ok();
     let count = words[RX_AT].saturating_add(words[COMBINED_AT]);
     Ok(if is_reported { count.max(1) } else { 1 })
 }
@@ -36,24 +35,11 @@ pub fn rx_queues(name: &str) -> Result<u32, PortError> {
 /// The driver of `name` and its address on a bus, empty for one that has no hardware; `None` where
 /// nobody tells.
 fn driver(name: &str) -> Option<(String, String)> {
-    let socket = system::control_socket(name).ok()?;
+    let socket = control_socket(name).ok()?;
     let mut words = [0; DRVINFO_WORDS];
     words[0] = ETHTOOL_GDRVINFO;
-    IfRequest::new(name).ok()?.ethtool_words(&socket, &mut words).ok()?;
+    request_about(name).ok()?.ethtool_words(&socket, &mut words).ok()?;
     Some((text(&words[DRIVER_AT..]), text(&words[BUS_AT..])))
-}
-
-/// Whether there is an interface `name`. Where one is going it is waited for: the kernel answers
-/// under the lock under which interfaces go.
-pub(crate) fn exists(name: &str) -> bool {
-    let Ok(socket) = system::control_socket(name) else { return true };
-    let mut words = [0; DRVINFO_WORDS];
-    words[0] = ETHTOOL_GDRVINFO;
-    let Ok(mut request) = IfRequest::new(name) else { return false };
-    match request.ethtool_words(&socket, &mut words) {
-        Err(error) => error.raw_os_error() != Some(libc::ENODEV),
-        Ok(()) => true,
-    }
 }
 
 /// Whether `name` is a TUN or TAP device.
@@ -70,7 +56,7 @@ pub fn is_virtual(name: &str) -> bool {
 /// Whether `name` is an interface without hardware that leaves it to the other end to cut TCP
 /// packets of up to 64 kB (`ethtool -k`: tcp-segmentation-offload).
 pub fn is_for_large_packets(name: &str) -> bool {
-    let (Ok(socket), Ok(mut request)) = (system::control_socket(name), IfRequest::new(name)) else {
+    let (Ok(socket), Ok(mut request)) = (control_socket(name), request_about(name)) else {
         return false;
     };
     is_virtual(name) && request.ethtool(&socket, ETHTOOL_GTSO, 0).is_ok_and(|value| value != 0)
@@ -79,7 +65,7 @@ pub fn is_for_large_packets(name: &str) -> bool {
 /// Whether the driver of `name` takes VLAN tags out of what it receives, or may hand over frames
 /// whose tags were taken out before.
 pub fn strips_tags(name: &str) -> bool {
-    let (Ok(socket), Ok(mut request)) = (system::control_socket(name), IfRequest::new(name)) else {
+    let (Ok(socket), Ok(mut request)) = (control_socket(name), request_about(name)) else {
         return false;
     };
     request.ethtool(&socket, ETHTOOL_GFLAGS, 0).is_ok_and(|flags| flags & ETH_FLAG_RXVLAN != 0)

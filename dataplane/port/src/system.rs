@@ -1,6 +1,5 @@
 //! The few system calls that have no safe interface elsewhere: `ifreq` ioctls and socket options.
 
-use crate::error::PortError;
 use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
@@ -29,11 +28,6 @@ pub(crate) fn wait_for_kernel() {
     // SAFETY: the call touches no memory of ours. It fails where it is not built in, or where cores
     // run without ticks.
     let _ = unsafe { libc::syscall(libc::SYS_membarrier, GLOBAL, 0, 0) };
-}
-
-/// A socket to ask about interfaces with.
-pub(crate) fn control_socket(name: &str) -> Result<OwnedFd, PortError> {
-    socket(libc::AF_INET, libc::SOCK_DGRAM, 0).map_err(|e| PortError::system(name, "socket", e))
 }
 
 /// Sets a socket option to a plain C value.
@@ -111,13 +105,10 @@ impl IfCommand {
 pub(crate) struct IfRequest(libc::ifreq);
 
 impl IfRequest {
-    /// A request about `name` (empty: let the kernel choose).
-    pub(crate) fn new(name: &str) -> Result<IfRequest, PortError> {
+    /// A request about `name` (empty: let the kernel choose); `None` if that is no name.
+    pub(crate) fn of(name: &str) -> Option<IfRequest> {
         if name.len() >= libc::IFNAMSIZ || name.contains('\0') {
-            return Err(PortError::BadArgument {
-                name: name.to_owned(),
-                what: "an interface name has at most 15 bytes".to_owned(),
-            });
+            return None;
         }
         // JUSTIFICATION: a C structure with unions has no constructor.
         // SAFETY: all-zero bytes are a valid `ifreq`: integers, and unions of integers and a
@@ -126,7 +117,7 @@ impl IfRequest {
         for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
             *to = from as libc::c_char;
         }
-        Ok(IfRequest(request))
+        Some(IfRequest(request))
     }
 
     /// Performs `command`.

@@ -3,7 +3,8 @@
 use crate::bpf;
 use crate::error::PortError;
 use crate::interface;
-use crate::system::{self, IfCommand, IfRequest};
+use crate::interface_request::{control_socket, request_about};
+use crate::system::{IfCommand, IfRequest};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 use std::io;
@@ -56,7 +57,7 @@ impl Tap {
             TapKind::Ethernet => libc::IFF_TAP,
             TapKind::Ip => libc::IFF_TUN,
         };
-        let mut request = IfRequest::new(wanted)?;
+        let mut request = request_about(wanted)?;
         request.set_flags((kind | libc::IFF_NO_PI) as i16);
         request.call(&device, IfCommand::SET_TUN).map_err(|e| refusal(wanted, e))?;
         let tap = Tap { device, name: request.name(), hidden: None };
@@ -65,12 +66,12 @@ impl Tap {
     }
 
     fn configure(&self, options: &TapOptions) -> Result<(), PortError> {
-        let socket = system::control_socket(&self.name)?;
+        let socket = control_socket(&self.name)?;
         let call = |request: &mut IfRequest, command, step| {
             request.call(&socket, command).map_err(|e| PortError::admin(&self.name, step, e))
         };
         if let Some(mtu) = options.mtu {
-            let mut request = IfRequest::new(&self.name)?;
+            let mut request = request_about(&self.name)?;
             request.set_mtu(i32::from(mtu));
             request.call(&socket, IfCommand::SET_MTU).map_err(|e| match e.raw_os_error() {
                 Some(libc::EINVAL) => {
@@ -81,14 +82,14 @@ impl Tap {
             })?;
         }
         if let Some((address, bits)) = options.address {
-            let mut request = IfRequest::new(&self.name)?;
+            let mut request = request_about(&self.name)?;
             request.set_ipv4(address);
             call(&mut request, IfCommand::SET_ADDRESS, "SIOCSIFADDR")?;
             let mask = u32::MAX.checked_shl(32 - u32::from(bits.min(32))).unwrap_or(0);
             request.set_ipv4(Ipv4Addr::from_bits(mask));
             call(&mut request, IfCommand::SET_NETMASK, "SIOCSIFNETMASK")?;
         }
-        let mut request = IfRequest::new(&self.name)?;
+        let mut request = request_about(&self.name)?;
         call(&mut request, IfCommand::GET_FLAGS, "SIOCGIFFLAGS")?;
         request.set_flags(request.flags() | libc::IFF_UP as i16);
         call(&mut request, IfCommand::SET_FLAGS, "SIOCSIFFLAGS")

@@ -7,16 +7,18 @@
 mod calls;
 mod spawner;
 mod standby;
+mod takeover;
 mod talk;
 
-use self::calls::Asked;
 use self::spawner::{STACK_LEN, Spawner};
 use self::standby::{Remains, Standby};
+use crate::call::Reply;
 use crate::error::HostError;
-use crate::function::{FunctionSpec, Published, Reply, Shared};
 use crate::life::{Action, Event, Life, Overdue, State};
 use crate::line::Handshake;
 use crate::process::Process;
+use crate::shared::{Command, Published, Shared};
+use crate::spec::FunctionSpec;
 use crate::starvation::Watch;
 use crate::wiring::{Scratch, Wiring};
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -26,26 +28,9 @@ use std::sync::mpsc::SyncSender;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use thruway_exchange::PeerFault;
-use thruway_nf_abi::message::Kind;
 
 /// Time between two looks at a function's output: it writes 64 KB at most in between.
 const OUTPUT_PAUSE: Duration = Duration::from_millis(10);
-
-/// What users of a function ask of its supervisor.
-#[derive(Debug)]
-pub(crate) enum Command {
-    Fault(u32, PeerFault),
-    /// Packets begin to wait for it.
-    Watch,
-    Hang(u32),
-    Call {
-        kind: Kind,
-        text: String,
-        reply: Reply,
-    },
-    Drain,
-    Stop,
-}
 
 /// Starts the supervisor of a function. It tells once whether the function attached.
 pub(crate) fn spawn(
@@ -122,6 +107,14 @@ struct Keeper {
     remains: Option<Remains>,
     /// Starts all processes. Dropped after them: they die with its thread.
     spawner: Spawner,
+}
+
+/// A question to the function.
+struct Asked {
+    id: u32,
+    until: Duration,
+    /// `None` when the one who asked was told that no answer came: one may come still.
+    reply: Option<Reply>,
 }
 
 /// What a wait found ready.

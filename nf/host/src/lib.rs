@@ -35,6 +35,8 @@
 //! | `wiring` | the regions of one generation: [`HostLink`] |
 //! | `keeper` | the supervisor thread: does what `life` says; a second thread starts processes |
 //! | `starvation` | whether a function that gives nothing back had a processor to work with |
+//! | `spec`, `status`, `call` | what a function is to be, what is known of it, calls of its handlers |
+//! | `shared` | what the supervisor and an element share: the present generation, commands |
 //! | `function` | [`Function`]: what an element holds |
 //!
 //! What must stay true:
@@ -50,6 +52,7 @@
 //! - **A function cannot keep its supervisor busy**: messages, output and answers are bounded.
 //! - **Nothing here is on the packet path** but [`Function::generation`], an atomic load.
 
+mod call;
 mod error;
 mod exit;
 mod function;
@@ -59,12 +62,16 @@ mod line;
 mod machine;
 mod process;
 mod sandbox;
+mod shared;
+mod spec;
 mod starvation;
+mod status;
 mod wiring;
 
+pub use call::CallError;
 pub use error::HostError;
 pub use exit::Exit;
-pub use function::{Begun, CallError, Function, FunctionSpec, Status};
+pub use function::{Begun, Function};
 pub use life::{Backoff, Patience, State};
 pub use machine::{Acceleration, Machine};
 pub use process::Process;
@@ -72,4 +79,6 @@ pub use sandbox::{
     CONTROL_FD, Isolation, Limits, Measure, NOBODY, Order, Outcome, Program, SandboxReport, USERS,
     USERS_FIRST, allowed_calls, own_user,
 };
+pub use spec::FunctionSpec;
+pub use status::Status;
 pub use wiring::HostLink;

@@ -1,16 +1,14 @@
 //! What one generation of a function shares with its Masters: fresh regions and descriptors.
 
 use crate::error::HostError;
-use crate::function::FunctionSpec;
 use crate::line;
+use crate::spec::FunctionSpec;
 use std::sync::Arc;
 use thruway_exchange::socket::{Socket, head};
-use thruway_exchange::{
-    Arena, Control, Doorbell, LinkError, Mapped, Pages, Storage as _, WakeLine, ring,
-};
+use thruway_exchange::{Arena, Control, Doorbell, LinkError, Mapped, Storage as _, WakeLine, ring};
 use thruway_nf_abi::control::DRAIN;
 use thruway_nf_abi::message::{Hello, Kind, Wake, Welcome};
-use thruway_nf_abi::{LinkShape, Token, arena_stride};
+use thruway_nf_abi::{Token, arena_stride};
 
 /// Address space that mapping a region may take beyond its length, in bytes: a huge page to round
 /// up to and one to align.
@@ -172,9 +170,6 @@ pub(crate) fn regions_bytes(spec: &FunctionSpec) -> Result<u64, HostError> {
     let arena = arena.next_power_of_two() + MAPPING_SLACK;
     Ok(link * u64::from(spec.links) + group + arena + MAPPING_SLACK)
 }
-
-/// The defaults of regions.
-pub(crate) const DEFAULT_SHAPE: (LinkShape, Pages) = (LinkShape::DEFAULT, Pages::PreferHuge);
 
 fn wake_line() -> Result<Arc<WakeLine>, HostError> {
     WakeLine::new()

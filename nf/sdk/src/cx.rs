@@ -8,9 +8,9 @@ use thruway_nf_abi::control::Figure;
 use thruway_nf_abi::message::Welcome;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::batch::NotSent;
 use crate::clock::Clock;
 use crate::counters::{Counter, Counters};
+use crate::not_sent::NotSent;
 use crate::timers::{Timer, Timers, ns};
 
 /// What belongs to the function as a whole.

@@ -8,7 +8,7 @@ use thruway_nf_abi::message::Welcome;
 use crate::batch::Batch;
 use crate::counters::Counter;
 use crate::cx::{Cx, FunctionState};
-use crate::sessions::Session;
+use crate::session::Session;
 use crate::timers::Timer;
 
 /// A network function. A closure that takes a batch is one.

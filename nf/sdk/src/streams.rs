@@ -12,7 +12,7 @@ use crate::config::Config;
 use crate::counters::Counter;
 use crate::function::{Function, Start};
 use crate::rounds::run;
-use crate::sessions::Session;
+use crate::session::Session;
 
 /// Bytes that are held back of all sessions together, at most; then what is more goes on.
 const KEPT_MAX: usize = 32 << 20;

@@ -8,19 +8,23 @@
 //! *Absent here:* traffic, caches that hold a part of a table, batches. The estimate of a
 //! configuration of Thruway is another room.
 
+mod checked;
 mod mapping;
 mod model;
 mod operation;
 mod printed;
 mod rates;
 mod rows;
+mod run;
 
+pub use checked::Checked;
 pub use mapping::{CONSTANTS, Cost, Mapping};
-pub use model::{Flow, MODELS, Model, Run, Step};
+pub use model::{Flow, MODELS, Model, Step};
 pub use operation::{HashTable, MemoryLevel, OPERATIONS, Operation, Size, Syntax};
-pub use printed::{Checked, Difference, Printed, PrintedRate, Resource};
+pub use printed::{Difference, Printed, PrintedRate, Resource};
 pub use rates::{Limit, Rates, WIRE_BYTES, rates};
 pub use rows::ModelError;
+pub use run::Run;
 
 /// The description of the paper's host.
 pub const HARDWARE: &str = include_str!("../../hardware/xeon-e5-2690v2.toml");

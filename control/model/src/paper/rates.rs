@@ -1,7 +1,7 @@
 //! Packets a second: what cores, memory and links allow, and which of them allows least.
 
 use super::mapping::{Cost, Mapping};
-use super::model::Run;
+use super::run::Run;
 use crate::hardware::Hardware;
 
 /// Bytes that a frame takes on the wire beside its own, check sequence included as the paper counts

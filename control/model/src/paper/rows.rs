@@ -4,9 +4,9 @@ use serde::de::{Deserializer, Error as _, Visitor};
 use serde::{Deserialize, de};
 use toml::Spanned;
 
-use super::model::Run;
 use super::operation::{HashTable, MemoryLevel, OPERATIONS, Operation, Size, Syntax};
 use super::printed::Printed;
+use super::run::Run;
 
 /// Why a model is not used.
 #[derive(Debug, thiserror::Error)]

@@ -9,7 +9,7 @@ use crate::engine::Engine;
 
 impl Core {
     /// Begins, empties or ends a trace in this thread.
-    pub(crate) fn obey(&mut self, wires: &mut Wires, order: Order) -> Vec<Event> {
+    pub(crate) fn change_trace(&mut self, wires: &mut Wires, order: Order) -> Vec<Event> {
         match order {
             Order::Begin(watch) => {
                 if let Some(flows) = &mut wires.flows {

@@ -2,8 +2,9 @@
 
 use crate::rules::ast::{About, Action, Arrow, End, Protocol, Rule};
 use crate::rules::ends::Spec;
-use crate::rules::error::Reason;
+use crate::rules::error::{Reason, shown};
 use crate::rules::limits::{OPTIONS_MAX, RULE_BYTES_MAX};
+use crate::rules::options;
 use crate::rules::options::Builder;
 use crate::rules::session::Flow;
 
@@ -27,7 +28,7 @@ impl Rule {
         match split_options(body) {
             Ok(options) => {
                 for option in options {
-                    builder.option(option);
+                    options::read(&mut builder, option);
                 }
             }
             Err(reason) => errors.push(reason),
@@ -154,13 +155,4 @@ fn split_options(body: &str) -> Result<Vec<&str>, Reason> {
     }
     options.retain(|option| !option.is_empty());
     Ok(options)
-}
-
-/// The beginning of a text, for an error.
-pub(super) fn shown(text: &str) -> String {
-    const SHOWN: usize = 40;
-    match text.char_indices().nth(SHOWN) {
-        None => text.to_owned(),
-        Some((at, _)) => format!("{}...", &text[..at]),
-    }
 }

@@ -1,6 +1,7 @@
 use super::*;
 use crate::af_packet::{PacketOptions, PacketSocket};
-use crate::system::{self, IfCommand, IfRequest};
+use crate::interface_request::control_socket;
+use crate::system::{IfCommand, IfRequest};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::time::{Duration, Instant};
 
@@ -21,9 +22,9 @@ fn apart(test: &'static str, job: impl FnOnce(&Interface) + Send + 'static) {
 }
 
 fn change(command: IfCommand, set: impl FnOnce(&mut IfRequest)) {
-    let mut request = IfRequest::new("lo").expect("a short name");
+    let mut request = IfRequest::of("lo").expect("a short name");
     set(&mut request);
-    let socket = system::control_socket("lo").expect("root may");
+    let socket = control_socket("lo").expect("root may");
     request.call(&socket, command).expect("root may");
 }
 

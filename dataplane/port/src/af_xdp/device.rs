@@ -2,7 +2,7 @@
 
 use super::socket::{self, Binding, FRAME_MAX, Rings, RxEnd, TxEnd};
 use super::steering::Steering;
-use super::{Mode, Receiver, Sender, XdpOptions};
+use super::{Mode, XdpOptions};
 use crate::af_packet::promiscuous_guard;
 use crate::error::PortError;
 use crate::interface::{self, Interface};
@@ -138,77 +138,6 @@ impl Device {
         })
     }
 
-    /// The end that receives from one queue, or from all that no receiver has.
-    ///
-    /// # Errors
-    /// There is no such queue, or it has a receiver; or the steering program cannot be attached.
-    pub fn receiver(self: &Arc<Device>, queue: Option<u32>) -> Result<Receiver, PortError> {
-        let mut all = self.receivers(queue, 1)?;
-        all.pop().flatten().ok_or_else(|| self.taken("receiver", queue))
-    }
-
-    /// The ends that receive from one queue, or from all that no receiver has, for `count` threads:
-    /// the queues in turn. A thread for which none is left gets nothing.
-    ///
-    /// # Errors
-    /// As [`Device::receiver`].
-    pub fn receivers(
-        self: &Arc<Device>,
-        queue: Option<u32>,
-        count: usize,
-    ) -> Result<Vec<Option<Receiver>>, PortError> {
-        self.check_queue(queue)?;
-        let steering = {
-            let mut steering = lock(&self.steering);
-            if steering.is_none() {
-                let count = self.queues.len() as u32;
-                let attached = Steering::attach(&self.interface, count, self.options.modes)?;
-                *steering = Some(Arc::new(attached));
-            }
-            steering.clone().expect("just attached")
-        };
-        let wanted = |number: u32| queue.is_none_or(|queue| queue == number);
-        let free = |number: u32| Some((number, lock(&self.queues[number as usize].rx).take()?));
-        let numbers = (0..self.queues.len() as u32).filter(|&number| wanted(number));
-        let count = count.max(1);
-        let mut parts: Vec<Vec<(u32, RxEnd)>> = (0..count).map(|_| Vec::new()).collect();
-        for (nth, end) in numbers.filter_map(free).enumerate() {
-            parts[nth % count].push(end);
-        }
-        if parts.iter().all(Vec::is_empty) {
-            return Err(self.taken("receiver", queue));
-        }
-        // Whatever fails, the ends that no receiver has yet are given back.
-        let mut receivers = Vec::new();
-        let mut failed = None;
-        for part in parts {
-            if failed.is_some() {
-                part.into_iter().for_each(|(number, end)| self.give_rx(number, end));
-            } else if part.is_empty() {
-                receivers.push(None);
-            } else {
-                match Receiver::new(self.clone(), Arc::clone(&steering), part) {
-                    Ok(receiver) => receivers.push(Some(receiver)),
-                    Err(error) => failed = Some(error),
-                }
-            }
-        }
-        failed.map_or(Ok(receivers), Err)
-    }
-
-    /// The end that sends by one queue, or by the first that no sender has.
-    ///
-    /// # Errors
-    /// There is no such queue, or it has a sender.
-    pub fn sender(self: &Arc<Device>, queue: Option<u32>) -> Result<Sender, PortError> {
-        self.check_queue(queue)?;
-        let numbers = 0..self.queues.len() as u32;
-        let mut wanted = numbers.filter(|&number| queue.is_none_or(|queue| queue == number));
-        let end = wanted.find_map(|n| Some((n, lock(&self.queues[n as usize].tx).take()?)));
-        let (number, end) = end.ok_or_else(|| self.taken("sender", queue))?;
-        Ok(Sender::new(self.clone(), number, end))
-    }
-
     /// Whether there is such a queue.
     ///
     /// # Errors
@@ -224,9 +153,36 @@ impl Device {
         }
     }
 
-    fn taken(&self, end: &str, queue: Option<u32>) -> PortError {
-        let which = queue.map_or("every queue".to_owned(), |queue| format!("queue {queue}"));
-        PortError::unfit(&self.interface.name, format!("{which} has a {end} already"))
+    /// What steers frames to the sockets, attached if nothing does yet.
+    ///
+    /// # Errors
+    /// The steering program cannot be attached.
+    pub(super) fn steering(&self) -> Result<Arc<Steering>, PortError> {
+        let mut steering = lock(&self.steering);
+        if steering.is_none() {
+            let count = self.queues.len() as u32;
+            let attached = Steering::attach(&self.interface, count, self.options.modes)?;
+            *steering = Some(Arc::new(attached));
+        }
+        Ok(steering.clone().expect("just attached"))
+    }
+
+    /// Takes the receiving end of the queue of this number, or of all, if nobody has it.
+    pub(super) fn take_rx(&self, queue: Option<u32>) -> impl Iterator<Item = (u32, RxEnd)> {
+        let free = |number: u32| Some((number, lock(&self.queues[number as usize].rx).take()?));
+        self.numbers(queue).filter_map(free)
+    }
+
+    /// Takes the sending end of the queue of this number, or of the first of which nobody has it.
+    pub(super) fn take_tx(&self, queue: Option<u32>) -> Option<(u32, TxEnd)> {
+        let mut numbers = self.numbers(queue);
+        numbers.find_map(|n| Some((n, lock(&self.queues[n as usize].tx).take()?)))
+    }
+
+    /// The queue of this number, or all.
+    fn numbers(&self, queue: Option<u32>) -> impl Iterator<Item = u32> + use<> {
+        let numbers = 0..self.queues.len() as u32;
+        numbers.filter(move |&number| queue.is_none_or(|queue| queue == number))
     }
 
     /// Takes an end back.

@@ -12,6 +12,7 @@
 //! however it ends: the steering program hangs on a link that goes with its descriptor.
 
 mod device;
+mod ends;
 mod features;
 mod receiver;
 mod repair;

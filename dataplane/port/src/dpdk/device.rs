@@ -1,9 +1,11 @@
 //! Ports of DPDK: found, started with as many queues as are wanted, shared by their users, closed
 //! when the last of them is gone.
 
-use super::eal::{self, Eal, control, lock, logged, wrong};
+use super::eal::{self, Eal, control, lock};
+use super::mbufs::Table;
+use super::messages::{self, logged, wrong};
 use super::sys::{self, Counts, LinkState, PortConf, PortInfo, TextBuffer, Xstat};
-use super::{About, Counters, Link, PortConfig, Receiver, Sender};
+use super::{About, Counters, Link, PortConfig};
 use crate::error::PortError;
 use std::ffi::{CString, c_int};
 use std::sync::{Arc, Mutex, Weak};
@@ -50,7 +52,7 @@ impl Device {
         };
         let _control = control();
         // What was logged before has nothing to do with this.
-        eal::log();
+        messages::log();
         let (port, is_made) = find(name)?;
         let found = lock(&OPEN).iter().filter_map(Weak::upgrade).find(|open| open.port == port);
         if let Some(device) = found {
@@ -100,14 +102,11 @@ impl Device {
         )))
     }
 
-    /// The end that receives by these queues.
+    /// Takes these queues to receive by.
     ///
     /// # Errors
     /// The port was not started with them, or somebody has one.
-    pub fn receiver(
-        self: &Arc<Device>,
-        queues: std::ops::Range<u16>,
-    ) -> Result<Receiver, PortError> {
+    pub(super) fn take_rx(&self, queues: &std::ops::Range<u16>) -> Result<(), PortError> {
         let mut taken = lock(&self.taken);
         let queues_taken = taken.rx.get_mut(usize::from(queues.start)..usize::from(queues.end));
         let Some(queues_taken) = queues_taken.filter(|queues_taken| !queues_taken.is_empty())
@@ -124,16 +123,14 @@ impl Device {
             )));
         }
         queues_taken.fill(true);
-        self.restart(&mut taken)?;
-        drop(taken);
-        Ok(Receiver::new(self.clone(), self.eal.mbufs.table(), queues))
+        self.restart(&mut taken)
     }
 
-    /// The end that sends by this queue, or by the first that nobody has.
+    /// Takes this queue to send by, or the first that nobody has.
     ///
     /// # Errors
     /// The port was not started with it, or somebody has it.
-    pub fn sender(self: &Arc<Device>, queue: Option<u16>) -> Result<Sender, PortError> {
+    pub(super) fn take_tx(&self, queue: Option<u16>) -> Result<u16, PortError> {
         let mut taken = lock(&self.taken);
         let free = taken.tx.iter().position(|taken| !taken).map(|at| at as u16);
         let queue = queue.or(free).ok_or_else(|| self.no_queue("send", self.config.tx_queues))?;
@@ -148,9 +145,12 @@ impl Device {
             }
             Some(free_queue) => *free_queue = true,
         }
-        self.restart(&mut taken)?;
-        drop(taken);
-        Ok(Sender::new(self.clone(), self.eal.mbufs.table(), queue))
+        self.restart(&mut taken).map(|()| queue)
+    }
+
+    /// Where its mbufs are.
+    pub(super) fn mbufs(&self) -> Table {
+        self.eal.mbufs.table()
     }
 
     /// Stops the port if nobody has a queue of it; what it counted can still be asked for. Files of

@@ -1,7 +1,7 @@
 //! DPDK's mbufs, one for each frame of the packet pool for ever; and the pool that DPDK takes them
 //! from, which is the packet pool.
 
-use super::eal::wrong;
+use super::messages::{logged, wrong};
 use super::sys::{self, FrameCalls, MBUF_FIRST, MBUF_STRIDE, Mbuf, Memory, TextBuffer};
 use crate::error::PortError;
 use std::ffi::{c_int, c_uint, c_void};
@@ -110,7 +110,7 @@ impl Mbufs {
             wrong(format!(
                 "DPDK does not take the packet memory: {}{}",
                 room.into_string(),
-                super::eal::logged()
+                logged()
             ))
         })?;
         Ok(Mbufs { table, memory, pool, _region: region })

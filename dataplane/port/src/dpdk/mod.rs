@@ -17,7 +17,11 @@ mod device;
 #[cfg(feature = "dpdk")]
 mod eal;
 #[cfg(feature = "dpdk")]
+mod ends;
+#[cfg(feature = "dpdk")]
 mod mbufs;
+#[cfg(feature = "dpdk")]
+mod messages;
 #[cfg(feature = "dpdk")]
 mod pci;
 #[cfg(feature = "dpdk")]

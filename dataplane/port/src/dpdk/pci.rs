@@ -1,6 +1,6 @@
 //! Devices by PCI address: what the kernel says of them.
 
-use super::eal::wrong;
+use super::messages::wrong;
 use crate::error::PortError;
 use std::path::Path;
 

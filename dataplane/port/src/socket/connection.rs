@@ -10,8 +10,10 @@ use rustix::net::{
     SendAncillaryBuffer, SendFlags, SocketType, connect, getsockname, ipproto, sendmsg, sockopt,
 };
 
-use super::file::{Credentials, credentials};
-use super::{Address, BoundFile, SocketError, SocketOptions, bind_to, open, unless_blocked};
+use super::address::{Address, SocketError};
+use super::file::{BoundFile, Credentials, bind_to, credentials};
+use super::open::{SocketOptions, open};
+use super::unless_blocked;
 
 /// A connected socket.
 #[derive(Debug)]

@@ -9,7 +9,10 @@ use rustix::net::{
     recvfrom, sendto, sockopt,
 };
 
-use super::{Address, BoundFile, SocketError, SocketOptions, bind_to, open, unless_blocked};
+use super::address::{Address, SocketError};
+use super::file::{BoundFile, bind_to};
+use super::open::{SocketOptions, open};
+use super::unless_blocked;
 use crate::system;
 
 /// A socket for datagrams. The file of a Unix socket goes with it.

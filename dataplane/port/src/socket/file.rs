@@ -10,7 +10,8 @@ use rustix::fs::{AtFlags, CWD, FileType, FlockOperation, Gid, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, UCred, connect, socket_with, sockopt};
 
-use super::{Address, SocketError, SocketOptions, bind_to_kernel};
+use super::address::{Address, SocketError};
+use super::open::{SocketOptions, bind_to_kernel};
 use crate::system;
 
 /// How long a start waits for another one in the same directory.
@@ -61,6 +62,12 @@ fn path_of(address: &Address) -> Option<PathBuf> {
         }
         _ => None,
     }
+}
+
+/// Gives a socket its address.
+pub(super) fn bind_to(fd: &OwnedFd, address: &Address) -> Result<BoundFile, SocketError> {
+    bind_to_kernel(fd, address)?;
+    Ok(BoundFile::of(address))
 }
 
 /// Binds a stream socket to its address and listens. Of a Unix socket, the file gets its rights

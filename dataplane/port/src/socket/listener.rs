@@ -5,9 +5,11 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::net::{SocketFlags, SocketType, acceptfrom_with, getsockname, ipproto, sockopt};
 
+use super::address::{Address, SocketError};
 use super::connection::Connection;
-use super::file::bind_and_listen;
-use super::{Address, BoundFile, SocketError, SocketOptions, open, unless_blocked};
+use super::file::{BoundFile, bind_and_listen};
+use super::open::{SocketOptions, open};
+use super::unless_blocked;
 
 /// Connections that the kernel lets wait.
 const BACKLOG: i32 = 128;

@@ -3,7 +3,7 @@
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::fault::Fault;
-use super::head::Kind;
+use super::kind::Kind;
 use super::pending::Pending;
 
 /// What follows in a direction.

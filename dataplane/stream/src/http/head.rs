@@ -1,21 +1,12 @@
 //! The head of a message: its first line and its fields (RFC 9112 sections 2 to 5).
 
 use super::fault::Fault;
+use super::kind::Kind;
 use super::length::Declared;
 use super::line::{Judge, Line, all_token, is_control, is_space, line_at, trim};
 
 /// Longest method. The longest registered one has 17 bytes (UPDATEREDIRECTREF).
 const MAX_METHOD: usize = 32;
-
-/// Which of the two a message is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Kind {
-    /// From client to server.
-    #[default]
-    Request,
-    /// From server to client.
-    Response,
-}
 
 /// A place in the bytes of a head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -77,7 +68,7 @@ impl Head {
         self.declared = Declared::default();
         let next = self.parse_first_line(kind, bytes, judge)?;
         self.parse_fields(bytes, next, judge)?;
-        self.declared = Declared::read(self.view(bytes), judge)?;
+        self.declared = Declared::read(kind, self.minor, self.view(bytes).fields(), judge)?;
         if kind == Kind::Request {
             check_host(self.view(bytes), judge)?;
         }
@@ -297,7 +288,7 @@ impl<'a> View<'a> {
     }
 
     /// Names and values of all fields, in their order.
-    pub fn fields(self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
+    pub fn fields(self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> + Clone {
         let pair = move |field: &Field| (field.name.of(self.bytes), field.value.of(self.bytes));
         self.head.fields.iter().map(pair)
     }

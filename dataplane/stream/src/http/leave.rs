@@ -8,7 +8,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::edit::{Framing, with_framing};
 use super::groups::{OURS, carve, glue, with_flags};
-use super::head::{Head, Kind};
+use super::head::Head;
+use super::kind::Kind;
 use crate::content::{HasContent, Layer, flag};
 use crate::segment::{Parts, tcp};
 use crate::splice::splice;

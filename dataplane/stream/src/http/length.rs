@@ -1,7 +1,7 @@
 //! How long the body is that follows a head (RFC 9112 section 6).
 
 use super::fault::Fault;
-use super::head::{Kind, View};
+use super::kind::Kind;
 use super::line::{Judge, all_token, trim};
 use super::pending::Asked;
 
@@ -34,18 +34,24 @@ pub struct Declared {
 }
 
 impl Declared {
-    /// Reads the fields. Faults are those of RFC 9112 sections 6.1 to 6.3.
-    pub fn read(view: View<'_>, judge: &mut Judge) -> Result<Declared, Fault> {
-        let content_length = content_length(view, judge)?;
-        let (chunked, coded) = transfer_codings(view)?;
+    /// Reads the fields, names and values, of a message of HTTP/1.`minor`. Faults are those of RFC
+    /// 9112 sections 6.1 to 6.3.
+    pub fn read<'a>(
+        kind: Kind,
+        minor: u8,
+        fields: impl Iterator<Item = (&'a [u8], &'a [u8])> + Clone,
+        judge: &mut Judge,
+    ) -> Result<Declared, Fault> {
+        let content_length = content_length(values(fields.clone(), b"content-length"), judge)?;
+        let (chunked, coded) = transfer_codings(values(fields, b"transfer-encoding"))?;
         if !chunked && !coded {
             return Ok(Declared { content_length, chunked, coded });
         }
-        judge.fault_if(view.minor_version() == 0, Fault::TransferEncodingIn10)?;
+        judge.fault_if(minor == 0, Fault::TransferEncodingIn10)?;
         judge.fault_if(content_length.is_some(), Fault::LengthAndEncoding)?;
         if !chunked {
             // A request's end is not known then, whoever puts up with what.
-            if view.kind() == Kind::Request {
+            if kind == Kind::Request {
                 return Err(Fault::ChunkedNotLast);
             }
             judge.fault(Fault::ChunkedNotLast)?;
@@ -87,9 +93,20 @@ impl Declared {
     }
 }
 
-fn content_length(view: View<'_>, judge: &mut Judge) -> Result<Option<u64>, Fault> {
+/// Values of the fields of a name, which is in small letters.
+fn values<'a>(
+    fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
+    name: &'static [u8],
+) -> impl Iterator<Item = &'a [u8]> {
+    fields.filter(move |(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+}
+
+fn content_length<'a>(
+    values: impl Iterator<Item = &'a [u8]>,
+    judge: &mut Judge,
+) -> Result<Option<u64>, Fault> {
     let mut known = None;
-    for value in view.values(b"content-length") {
+    for value in values {
         for part in value.split(|byte| *byte == b',') {
             let length = decimal(trim(part)).ok_or(Fault::BadContentLength)?;
             match known {
@@ -112,9 +129,9 @@ fn decimal(digits: &[u8]) -> Option<u64> {
 }
 
 /// Whether the last coding is chunked, and whether there are others.
-fn transfer_codings(view: View<'_>) -> Result<(bool, bool), Fault> {
+fn transfer_codings<'a>(values: impl Iterator<Item = &'a [u8]>) -> Result<(bool, bool), Fault> {
     let (mut chunked, mut coded) = (false, false);
-    for value in view.values(b"transfer-encoding") {
+    for value in values {
         for part in value.split(|byte| *byte == b',') {
             let mut words = part.split(|byte| *byte == b';');
             let name = trim(words.next().unwrap_or(&[]));

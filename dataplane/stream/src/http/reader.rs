@@ -2,7 +2,8 @@
 
 use super::fault::{Fault, Faults};
 use super::framing::{Connection, Phase};
-use super::head::{Head, Kind, View};
+use super::head::{Head, View};
+use super::kind::Kind;
 use super::length::BodyLength;
 use super::line::{Judge, end_of_section, is_token};
 use super::pending::Asked;

@@ -4,8 +4,8 @@ use thruway_packet::Packet;
 use thruway_wire::ip_protocol;
 use thruway_wire::tcp::flags;
 
-use super::depart::set_part;
 use super::endpoint::Phase;
+use super::part::set_part;
 use super::reorder::{Expected, Outcome, Taken};
 use super::seg::Seg;
 use super::template::Template;

@@ -5,40 +5,44 @@ use thruway_wire::ip_protocol;
 use thruway_wire::tcp::flags;
 
 use super::endpoint::Phase;
+use super::part::set_part;
 use super::seq_map::SeqMap;
 use super::{DropReason, Mode, Out, Seq, Tcp, Work};
 use crate::content::{Content, HasContent, Layer, flag};
 use crate::segment::{Parts, finish, split, tcp, tcp_mut};
 
-/// A packet leaves by `port`.
-pub(super) fn depart(tcp: &mut Tcp, port: u16, mut packet: Packet, now: i64, out: &mut Out) {
-    let mark = packet.content_mark();
-    packet.set_content_mark(Content::NONE);
-    if mark.conn == 0 && !mark.has(flag::CLOSE | flag::CHANGED) {
-        return out.pass(port, packet);
-    }
-    let Some(mut work) = tcp.work(mark.conn.wrapping_sub(1), now, out) else {
-        return out.drop(DropReason::Foreign, packet);
-    };
-    work.at_exit = true;
-    let fcb = packet.fcb();
-    let Some(dir) = work.conn.endpoints.iter().position(|endpoint| endpoint.fcb == fcb) else {
-        return work.out.drop(DropReason::Foreign, packet);
-    };
-    work.conn.endpoints[dir].out_port = port;
-    if work.conn.phase == Phase::Dead {
-        return work.out.drop(DropReason::Closed, packet);
-    }
-    if mark.has(flag::CLOSE) {
-        work.out.drop(DropReason::Closed, packet);
-        return work.kill();
-    }
-    if work.conn.phase == Phase::Passed {
-        return work.leave_passed(dir, packet, &mark);
-    }
-    match mark.layer() {
-        Layer::None => work.leave_empty(dir, packet),
-        _ => work.leave(dir, packet, &mark),
+impl Tcp {
+    /// A packet leaves by `port`; what goes on to the network is put into `out`.
+    pub fn depart(&mut self, port: usize, mut packet: Packet, now: i64, out: &mut Out) {
+        let port = port as u16;
+        let mark = packet.content_mark();
+        packet.set_content_mark(Content::NONE);
+        if mark.conn == 0 && !mark.has(flag::CLOSE | flag::CHANGED) {
+            return out.pass(port, packet);
+        }
+        let Some(mut work) = self.work(mark.conn.wrapping_sub(1), now, out) else {
+            return out.drop(DropReason::Foreign, packet);
+        };
+        work.at_exit = true;
+        let fcb = packet.fcb();
+        let Some(dir) = work.conn.endpoints.iter().position(|endpoint| endpoint.fcb == fcb) else {
+            return work.out.drop(DropReason::Foreign, packet);
+        };
+        work.conn.endpoints[dir].out_port = port;
+        if work.conn.phase == Phase::Dead {
+            return work.out.drop(DropReason::Closed, packet);
+        }
+        if mark.has(flag::CLOSE) {
+            work.out.drop(DropReason::Closed, packet);
+            return work.kill();
+        }
+        if work.conn.phase == Phase::Passed {
+            return work.leave_passed(dir, packet, &mark);
+        }
+        match mark.layer() {
+            Layer::None => work.leave_empty(dir, packet),
+            _ => work.leave(dir, packet, &mark),
+        }
     }
 }
 
@@ -222,16 +226,4 @@ struct NoRoom;
 /// Of the large frames that may be kept, those that packets may be kept whole in.
 fn whole_max(large_max: u32) -> u32 {
     large_max - large_max.div_ceil(4)
-}
-
-/// Makes a part of a segment one.
-pub(super) fn set_part(packet: &mut Packet, parts: &mut Parts, seq: Seq, fin: bool) {
-    if let Some(header) = tcp_mut(packet, parts) {
-        header.set_seq(seq.get());
-        let last = flags::FIN | flags::PSH;
-        let flags = header.flags();
-        header.set_flags(if fin { flags | flags::FIN } else { flags & !last });
-    }
-    // A part is no longer than what its receiver takes.
-    let _ = finish(packet, parts, ip_protocol::TCP);
 }

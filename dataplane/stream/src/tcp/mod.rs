@@ -20,6 +20,7 @@ mod evict;
 mod handshake;
 pub mod options;
 pub mod overlap;
+mod part;
 pub mod reorder;
 mod resend;
 pub mod retransmit;
@@ -294,11 +295,6 @@ impl Tcp {
             None => out.drop(DropReason::Foreign, packet),
         }
         self.stores.count_spent(DropReason::Repeated, out);
-    }
-
-    /// A packet leaves by `port`; what goes on to the network is put into `out`.
-    pub fn depart(&mut self, port: usize, packet: Packet, now: i64, out: &mut Out) {
-        depart::depart(self, port as u16, packet, now, out);
     }
 
     /// When [`Tcp::tick`] has something to do.

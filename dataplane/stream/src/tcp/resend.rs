@@ -6,8 +6,8 @@ use thruway_packet::Packet;
 use thruway_wire::tcp::flags;
 use thruway_wire::tcp_option::kind;
 
-use super::depart::set_part;
 use super::options;
+use super::part::set_part;
 use super::seg::Seg;
 use super::template::ControlSegment;
 use super::{DropReason, Mode, Seq, Work};

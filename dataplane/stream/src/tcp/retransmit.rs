@@ -4,7 +4,7 @@
 use thruway_packet::Packet;
 
 use super::Seq;
-use super::depart::set_part;
+use super::part::set_part;
 use crate::segment::{Parts, split};
 
 const NONE: u32 = u32::MAX;

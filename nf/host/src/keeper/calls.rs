@@ -1,23 +1,13 @@
 //! Questions to the function, and their answers.
 
-use std::time::Duration;
-
 use thruway_nf_abi::message::{Head, Kind};
 
-use super::Keeper;
-use crate::function::{CALL_TIMEOUT, CallError, Reply};
+use super::{Asked, Keeper};
+use crate::call::{CALL_TIMEOUT, CallError, Reply};
 use crate::line::Handshake;
 
 /// Questions that a function may have to answer at once.
 const CALLS_MAX: usize = 64;
-
-/// A question to the function.
-pub(super) struct Asked {
-    pub id: u32,
-    pub until: Duration,
-    /// `None` when the one who asked was told that no answer came: one may come still.
-    pub reply: Option<Reply>,
-}
 
 impl Keeper {
     /// Tells those whose question the function has not answered in time.

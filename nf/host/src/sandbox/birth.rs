@@ -5,9 +5,9 @@
 //! a host with 1 GB of tables, and every page that the packet path writes afterwards is a fault:
 //! `cargo test -p thruway-nf-host --test process big -- --nocapture`.
 
-use super::child::{self, Ends, Planned};
+use super::child::{self, Body};
 use super::measure::Measure;
-use super::script::{NamespaceMode, Scene};
+use super::script::NamespaceMode;
 use nix::sys::signal::{SigSet, SigmaskHow};
 use rustix::process::DumpableBehavior;
 use std::ffi::{c_int, c_void};
@@ -29,15 +29,6 @@ pub(super) const NAMESPACES: [(Measure, c_int); 6] = [
 
 /// Where the number of a descriptor is to come, while there is none: -1.
 pub(super) const NO_NUMBER: u32 = u32::MAX;
-
-/// What the new process works with.
-pub(super) struct Body<'a> {
-    pub plan: &'a [Planned],
-    pub scene: &'a mut Scene,
-    pub ends: &'a Ends,
-    /// Bits of measures that are missing already.
-    pub missing: u32,
-}
 
 /// Makes a process that carries out its plan, and waits until it is the program or has ended.
 /// `pidfd` gets its descriptor before its first step; it is the caller's. Gives its number.

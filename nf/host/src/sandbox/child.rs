@@ -5,7 +5,6 @@
 //! host. So nothing here allocates, frees, locks, formats or panics; system calls and memory that
 //! the host prepared are all there is. (Descriptors are its own: they are closed by execve.)
 
-use super::birth::Body;
 use super::script::{NEW_ROOT, ROOT_OPTIONS, Scene, Step};
 use super::{CONTROL_FD, NOBODY, own_user};
 use rustix::fd::{AsRawFd, BorrowedFd, IntoRawFd, OwnedFd, RawFd};
@@ -48,6 +47,15 @@ pub(super) struct Ends {
 pub(super) struct Planned {
     pub step: Step,
     pub required: bool,
+}
+
+/// What the new process works with.
+pub(super) struct Body<'a> {
+    pub plan: &'a [Planned],
+    pub scene: &'a mut Scene,
+    pub ends: &'a Ends,
+    /// Bits of measures that are missing already.
+    pub missing: u32,
 }
 
 /// Carries out the steps, and ends with the last.

@@ -1,9 +1,10 @@
 //! The host's side of making a process.
 
 use super::attend::{Attended, Attending};
-use super::birth::{self, Body, NAMESPACES, NO_NUMBER};
+use super::birth::{self, NAMESPACES, NO_NUMBER};
 use super::cgroup::Groups;
-use super::child::{Ends, Planned};
+use super::child::{Body, Ends, Planned};
+use super::lasting::moved_up;
 use super::script::{NamespaceMode, Scene, Step};
 use super::{Isolation, Measure, NOBODY, Order, Outcome, SandboxReport, USERS, USERS_FIRST};
 use crate::error::HostError;
@@ -26,14 +27,6 @@ pub(crate) struct Launched {
     pub output: OwnedFd,
     pub groups: Groups,
     pub report: SandboxReport,
-}
-
-/// The lowest number of a descriptor that must last until the program's own are in their places.
-const LASTING_FIRST: i32 = 10;
-
-/// Moves a descriptor out of the way of those that a program gets.
-pub(crate) fn moved_up(fd: OwnedFd) -> Result<OwnedFd, Errno> {
-    rustix::io::fcntl_dupfd_cloexec(fd, LASTING_FIRST)
 }
 
 /// Starts a function. The process dies with the calling thread.

@@ -15,6 +15,7 @@ mod elf;
 mod fence;
 mod files;
 mod filter;
+mod lasting;
 mod launch;
 mod measure;
 mod script;
@@ -24,7 +25,8 @@ pub use measure::{Isolation, Measure, Outcome, SandboxReport};
 
 pub(crate) use cgroup::{Groups, Hierarchies};
 pub(crate) use files::Grants;
-pub(crate) use launch::{Launched, is_privileged, launch, moved_up};
+pub(crate) use lasting::moved_up;
+pub(crate) use launch::{Launched, is_privileged, launch};
 pub(crate) use script::cpus as cpu_set;
 
 use crate::machine::Machine;

@@ -1,7 +1,7 @@
 //! The steps from a new process to the program, and all that they need, prepared beforehand.
 
 use super::files::{Grant, Grants};
-use super::launch::moved_up;
+use super::lasting::moved_up;
 use super::measure::{Measure, SandboxReport};
 use super::{Limits, Order, Outcome, fence, filter};
 use crate::error::HostError;

@@ -12,7 +12,7 @@ use thruway_exchange::Attached;
 use thruway_hostile::Dice;
 use thruway_sync::atomic::{AtomicU64, Ordering};
 
-use super::{begin, serve};
+use super::honest::{begin, serve};
 use crate::call::{address, call};
 
 /// Numbers of system calls that there may be.

@@ -1,13 +1,11 @@
 //! Functions that attach to their host as honest ones do, and then attack it.
 
 mod fuzz;
+mod honest;
 
 use std::time::Duration;
 
-use thruway_exchange::{Attached, attach};
-use thruway_hostile::storm::{OUTPUTS, mark};
-use thruway_nf_abi::message::{Hello, Wake};
-
+use self::honest::{begin, serve};
 use crate::call::{address, call};
 
 /// Runs a role.
@@ -22,30 +20,6 @@ pub fn run(words: &[String]) -> Result<(), Box<dyn std::error::Error>> {
         Some(("traced", _)) => traced(),
         _ => Err("roles: neighbour, freeze, fuzz, traced".into()),
     }
-}
-
-/// Shakes hands with the host, with a wake-up line of its own.
-fn begin(name: &str, scratch_len: u32) -> Result<Attached, Box<dyn std::error::Error>> {
-    let name = Hello::name_from(name);
-    let hello = Hello { wake: Wake::Eventfd, outputs: OUTPUTS, scratch_len, stream: 0, name };
-    let host = attach(&hello)?;
-    host.ready()?;
-    Ok(host)
-}
-
-/// Serves all packets that wait. Whether there were any.
-fn serve(host: &mut Attached) -> bool {
-    let link = &mut host.links[0];
-    let waiting = link.worker.waiting();
-    for _ in 0..waiting {
-        let mut head = link.worker.head(0);
-        let (start, len) = (usize::from(head.start), usize::from(head.len));
-        mark(&mut link.worker.frame_mut(0, &mut head)[start..][..len]);
-        link.worker.advance(1);
-    }
-    link.flush();
-    host.control.beat();
-    waiting > 0
 }
 
 /// Has every descriptor that it was given wait where its host may not: clears O_NONBLOCK of all,

@@ -2,9 +2,9 @@
 //! later ones relative to those; what acknowledges nothing (a SYN, a reset) is not relative.
 
 use std::collections::HashMap;
+use std::net::Ipv4Addr;
 
 use super::super::summary::{Field, Record};
-use super::End;
 use super::tcp::{Opt, Segment};
 
 /// Connections that are known at most; then all are forgotten.
@@ -16,6 +16,9 @@ const COUNTED: u16 = 1 | SYN;
 
 /// A number so far from the last one is none of the connection: windows are smaller, mostly.
 const FAR: u32 = 1 << 24;
+
+/// An address of the form that tcpdump gives ends.
+pub(super) type End = (Ipv4Addr, u16);
 
 /// Both ends of a segment's way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,7 +111,6 @@ mod tests {
     use super::super::tcp::parse;
     use super::*;
     use proptest::prelude::*;
-    use std::net::Ipv4Addr;
 
     const A: End = (Ipv4Addr::new(10, 0, 0, 1), 1000);
     const B: End = (Ipv4Addr::new(10, 0, 0, 2), 80);

@@ -5,8 +5,6 @@ mod services;
 mod tcp;
 mod words;
 
-use std::net::Ipv4Addr;
-
 use thruway_element::Names;
 use thruway_wire::{ip_protocol, ipv4};
 
@@ -199,9 +197,6 @@ impl Dialect for Tcpdump {
         }
     }
 }
-
-/// An address of the form that tcpdump gives ends.
-pub(super) type End = (Ipv4Addr, u16);
 
 #[cfg(test)]
 mod tests;

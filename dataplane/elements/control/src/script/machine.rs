@@ -8,10 +8,14 @@ use thruway_element::{Cx, HandlerError, Nanos, Origin, handler_value, text};
 
 use super::deferred::Deferred;
 use super::expr::{self, Outside, TEXT_MAX, Values};
+use super::kind::Kind;
 use super::parse::{Ending, Insn, Program, Quotes, Target};
-use super::{Kind, WAIT, output, signal};
+use super::{output, signal};
 use thruway_elements_support::call::{first_word, own_handler};
 use thruway_elements_support::random::Random;
+
+/// Timer: a `wait` is over.
+pub(super) const WAIT: u32 = 1;
 
 /// Jumps in one run before the script is taken to loop for ever, as in Click.
 const JUMPS_MAX: u32 = 1_000_000;

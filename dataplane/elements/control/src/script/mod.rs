@@ -6,6 +6,7 @@ mod expr;
 mod format;
 mod functions;
 mod integer;
+mod kind;
 mod machine;
 mod output;
 mod own;
@@ -13,14 +14,14 @@ mod parse;
 mod signal;
 mod variables;
 
-use rustix::process::Signal;
 use thruway_element::{
-    Alias, Arg, ArgError, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError,
-    Handlers, NOTHING_MORE, Purpose, Replicas, Run, Spec, Threading, Topic, Ty, reasons,
+    Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers,
+    NOTHING_MORE, Purpose, Replicas, Run, Spec, Threading, Topic, Ty, reasons,
 };
 use thruway_packet::{Batch, Packet};
 
 use self::deferred::ANSWER;
+use self::kind::{Kind, kind};
 use self::machine::{Machine, RunState};
 use self::parse::{Ending, Insn};
 use thruway_elements_support::random::Random;
@@ -156,56 +157,10 @@ reasons! {
 
 /// Timer: an active script begins.
 const START: u32 = 0;
-/// Timer: a `wait` is over.
-const WAIT: u32 = 1;
-
-/// When a script runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Active,
-    Passive,
-    Packet,
-    Proxy,
-    Driver,
-    Signal,
-}
-
 struct Script {
     machine: Machine,
     /// This element decides about stops.
     managing: bool,
-}
-
-fn kind(args: &Args<'_>) -> Result<(Kind, Vec<Signal>), ArgError> {
-    let ports = args.env().inputs + args.env().outputs > 0;
-    let words: Vec<&str> = args.text("TYPE").unwrap_or("").split_whitespace().collect();
-    let kind = match words[..] {
-        [] if args.class() == "DriverManager" => Kind::Driver,
-        [] if ports => Kind::Packet,
-        [] | ["ACTIVE"] => Kind::Active,
-        ["PASSIVE"] => Kind::Passive,
-        ["PACKET" | "PUSH"] => Kind::Packet,
-        ["PROXY"] => Kind::Proxy,
-        ["DRIVER"] => Kind::Driver,
-        ["SIGNAL", _, ..] => Kind::Signal,
-        ["SIGNAL"] => return Err(args.error("TYPE", "SIGNAL needs the names of signals")),
-        _ => {
-            return Err(
-                args.error("TYPE", "must be ACTIVE, PASSIVE, PACKET, PROXY, DRIVER, SIGNAL")
-            );
-        }
-    };
-    let signals =
-        words.iter().skip(1).filter(|_| kind == Kind::Signal).map(|word| signal::parse(word));
-    let signals: Result<Vec<Signal>, String> = signals.collect();
-    let signals = signals.map_err(|error| args.error("TYPE", error))?;
-    let whole = |message: &str| ArgError { index: None, message: message.to_owned() };
-    match kind {
-        Kind::Packet if args.env().inputs == 0 => Err(whole("a PACKET script must have inputs")),
-        Kind::Packet => Ok((kind, signals)),
-        _ if ports => Err(whole("only PACKET scripts have ports")),
-        _ => Ok((kind, signals)),
-    }
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {

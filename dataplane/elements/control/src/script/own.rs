@@ -5,10 +5,10 @@ use std::io::Read as _;
 use thruway_element::{Cx, HandlerError, handler_value, text};
 
 use super::functions;
-use super::machine::{Caller, Machine, RunState, element_name};
+use super::kind::Kind;
+use super::machine::{Caller, Machine, RunState, WAIT, element_name};
 use super::parse::Ending;
 use super::signal;
-use super::{Kind, WAIT};
 use thruway_elements_support::call::first_word;
 use thruway_elements_support::named_file;
 use thruway_elements_support::text::timestamp;

@@ -8,8 +8,8 @@ use thruway_port::capture::LinkType;
 use thruway_port::socket::{Address, Datagrams, Peer};
 
 use super::guard::Guard;
+use super::link::{Link, Lost, Received, Sent};
 use super::plan::{Kind, Plan};
-use super::{Link, Lost, Received, Sent};
 use thruway_elements_captures::encap;
 use thruway_elements_support::notice::warn;
 

@@ -3,6 +3,7 @@
 
 mod datagram;
 mod guard;
+mod link;
 mod plan;
 mod stream;
 
@@ -10,28 +11,17 @@ use std::any::Any;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Buffer, Cx, Element, Handler, HandlerError, Handlers, HotSwap, Operation,
-    Pressing, Reason, Run, Spec, Threading, Topic, Ty, reasons,
+    Pressing, Reason, Run, Spec, Threading, Topic, Ty,
 };
 use thruway_packet::{Anno, Batch, MAX_BATCH, Packet, SMALL_FRAME};
 use thruway_port::capture::LinkType;
 
 use datagram::DatagramLink;
 pub(super) use guard::Guard;
+use link::{Link, Lost, Received};
 pub(super) use plan::{Kind, Plan};
 use stream::StreamLink;
 use thruway_elements_captures::encap;
-
-reasons! {
-    /// Why a packet is not sent, or not emitted.
-    pub(super) enum Lost {
-        QueueFull = "queue-full": "pushed while the socket took nothing and 1,024 packets waited",
-        NotConnected = "not-connected": "there is nobody to send it to",
-        Refused = "refused": "the kernel refused it: too long, or nobody takes it there",
-        NotIp = "not-ip": "of a raw socket: there is no whole IPv4 header",
-        Denied = "denied": "it came from an address in DENY",
-        Unread = "unread": "it came, and there is no output",
-    }
-}
 
 const HANDLERS: &[Handler] = &[
     Handler::sum("count", "packets received"),
@@ -73,41 +63,6 @@ const PIECE: usize = SMALL_FRAME - 128;
 const RETRY_NS: i64 = 200_000;
 /// Longest packet that can be asked for, bytes: longer than any datagram.
 const SNAPLEN_MAX: usize = 65_536;
-
-/// What came of asking for bytes.
-enum Received {
-    /// Nothing now.
-    Nothing,
-    /// So many bytes in the buffer, of a message that had so many.
-    Bytes { len: usize, whole_len: usize },
-    /// Something that is not to be emitted; there may be more.
-    Dropped(Lost),
-}
-
-/// What one go at sending came to; what must wait stays in the batch.
-#[derive(Default)]
-struct Sent {
-    packets: usize,
-    refused: usize,
-    not_ip: usize,
-    not_connected: usize,
-}
-
-/// A kind of socket.
-trait Link: Send {
-    /// Opens it, unless a predecessor left it open, and has it end the sleep of the thread.
-    fn open(&mut self, cx: &mut Cx<'_>) -> Result<(), String>;
-    /// Asks for the next bytes.
-    fn receive(&mut self, cx: &mut Cx<'_>, buffer: &mut [u8]) -> Received;
-    /// Whether there is someone to send to.
-    fn is_connected(&self) -> bool;
-    /// Sends packets from the front of a batch.
-    fn send(&mut self, cx: &mut Cx<'_>, batch: &mut Batch) -> Sent;
-    /// Its own address, and its peer's.
-    fn addresses(&self) -> [Option<String>; 2];
-    /// Ends what `open` has begun; the socket stays open as long as the value.
-    fn unwatch(&mut self, cx: &mut Cx<'_>);
-}
 
 /// The element.
 pub(super) struct Transport {

@@ -9,8 +9,8 @@ use thruway_packet::Batch;
 use thruway_port::socket::{Address, Connection, Listener};
 
 use super::guard::Guard;
+use super::link::{Link, Received, Sent};
 use super::plan::Plan;
-use super::{Link, Received, Sent};
 use thruway_elements_support::notice::warn;
 
 /// How long a client waits for its server at the start.

@@ -9,10 +9,12 @@ use thruway_element::{
 
 use thruway_flow::shared_flows::{SharedFlows, SharedFlowsError};
 
-use crate::rewriters::class::{Class, others_by_state, others_yield, tcp_by_state, tcp_yields};
+use crate::rewriters::class::Class;
+use crate::rewriters::context::Context;
 use crate::rewriters::handlers;
-use crate::rewriters::input::{Context, Rule};
+use crate::rewriters::input::Rule;
 use crate::rewriters::rewriter::{Annos, Bad, Input, Keeper, Rewriter};
+use crate::rewriters::state::{others_by_state, others_yield, tcp_by_state, tcp_yields};
 use crate::rewriters::store::sharing::WORDS;
 use crate::rewriters::store::{CAPACITY_MAX, Limits, Owner, Store, TIMEOUT_MAX_S, ticks_of};
 use thruway_elements_support::random::Secret;

@@ -4,12 +4,13 @@ use std::fmt::Write as _;
 use std::net::Ipv4Addr;
 
 use thruway_element::text::split_words;
-use thruway_element::{Cx, Handler, HandlerError, Merge, Shared, handler_value};
+use thruway_element::{Cx, Handler, HandlerError, Handlers, Merge, Shared, handler_value};
 use thruway_wire::flow::FiveTuple;
 use thruway_wire::ip_protocol::{DCCP, TCP, UDP};
 
 use crate::rewriters::class::Class;
-use crate::rewriters::input::{Context, Rule};
+use crate::rewriters::context::Context;
+use crate::rewriters::input::Rule;
 use crate::rewriters::rewriter::{Input, Rewriter};
 use crate::rewriters::store::{Shown, key_of, ticks};
 
@@ -52,8 +53,28 @@ pub(super) const fn lookup(name: &'static str) -> Handler {
     Handler { merge: Merge::Concat, ..Handler::read(name, LOOKUP) }
 }
 
+impl Handlers for Rewriter {
+    fn read_handler(
+        &mut self,
+        cx: &mut Cx<'_>,
+        name: &str,
+        param: &str,
+    ) -> Result<String, HandlerError> {
+        read(self, cx, name, param)
+    }
+
+    fn write_handler(
+        &mut self,
+        cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
+        write(self, cx, name, value)
+    }
+}
+
 /// Answers a read handler.
-pub(super) fn read(
+fn read(
     this: &mut Rewriter,
     cx: &mut Cx<'_>,
     name: &str,
@@ -78,7 +99,7 @@ pub(super) fn read(
 }
 
 /// Does what a write handler says.
-pub(super) fn write(
+fn write(
     this: &mut Rewriter,
     cx: &mut Cx<'_>,
     name: &str,

@@ -7,7 +7,7 @@ use thruway_element::{Addresses, ArgErrors, Declared};
 use thruway_sync::atomic::{AtomicU32, Ordering};
 use thruway_wire::flow::FiveTuple;
 
-use crate::rewriters::input::{Context, Outputs};
+use crate::rewriters::context::{Context, Outputs};
 use crate::rewriters::pattern::Pattern;
 use crate::rewriters::ring::Ring;
 use thruway_elements_support::random::Secret;

@@ -2,6 +2,7 @@
 
 mod build;
 mod class;
+mod context;
 mod ftp_port_mapper;
 mod handlers;
 mod heap;
@@ -20,6 +21,7 @@ mod ring;
 mod round_robin_ip_mapper;
 mod sequence;
 mod source_ip_hash_mapper;
+mod state;
 mod store;
 mod tcp_rewriter;
 #[cfg(test)]

@@ -3,8 +3,7 @@
 use std::any::Any;
 
 use thruway_element::{
-    Cost, CostModel, Cx, Element, HandlerError, Handlers, HotSwap, Load, Names, Operation, Verdict,
-    reasons,
+    Cost, CostModel, Cx, Element, HotSwap, Load, Names, Operation, Verdict, reasons,
 };
 use thruway_elements_support::reaching::finding;
 use thruway_flow::table::Found;
@@ -13,7 +12,6 @@ use thruway_wire::flow::FiveTuple;
 
 use crate::rewrite::{Ends, set_ends};
 use crate::rewriters::class::{Class, NO_KEY, Quoted};
-use crate::rewriters::handlers;
 use crate::rewriters::input::{Decision, Rule};
 use crate::rewriters::store::{FlowDirection, Key, New, Owner, Rewritten, Store, key_of, ticks};
 use thruway_elements_support::random::Secret;
@@ -416,26 +414,6 @@ impl Element for Rewriter {
 
     fn timer(&mut self, cx: &mut Cx<'_>, _token: u32) {
         self.reap(cx);
-    }
-}
-
-impl Handlers for Rewriter {
-    fn read_handler(
-        &mut self,
-        cx: &mut Cx<'_>,
-        name: &str,
-        param: &str,
-    ) -> Result<String, HandlerError> {
-        handlers::read(self, cx, name, param)
-    }
-
-    fn write_handler(
-        &mut self,
-        cx: &mut Cx<'_>,
-        name: &str,
-        value: &str,
-    ) -> Result<(), HandlerError> {
-        handlers::write(self, cx, name, value)
     }
 }
 

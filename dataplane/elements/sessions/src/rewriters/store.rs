@@ -8,6 +8,7 @@
 mod ageing;
 pub(super) mod sharing;
 mod shown;
+mod tracking;
 
 use std::sync::Arc;
 
@@ -21,9 +22,8 @@ use thruway_wire::checksum::Delta;
 use thruway_wire::flow::FiveTuple;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::rewriters::class::is_done;
+use crate::rewriters::context::Outputs;
 use crate::rewriters::heap::{Entry, Heap, HeapOwner, is_before};
-use crate::rewriters::input::Outputs;
 use crate::rewriters::sequence::Sequences;
 
 /// Nanoseconds of a tick: half of what 32 bits count is 208 days.
@@ -255,13 +255,14 @@ impl Store {
         let before = head.state;
         let after = match mapping.shared_flows {
             0 => {
-                let flags_of = |segment| believed(&mut mapping.sides, before, is_reply, segment);
+                let flags_of =
+                    |segment| tracking::believed(&mut mapping.sides, before, is_reply, segment);
                 track(before, is_reply, segment.map_or(0, flags_of))
             }
             record => {
                 let advance = |state, flags| track(state, is_reply, flags);
                 let packet = (segment, is_reply, now);
-                sharing::publish(self.shared_flows.as_ref(), record, packet, advance)
+                tracking::publish(self.shared_flows.as_ref(), record, packet, advance)
             }
         };
         if before != after {
@@ -432,17 +433,6 @@ impl Store {
             }
         }
     }
-}
-
-/// The flags of a segment that count, once its numbers have been noted.
-#[inline]
-fn believed(sides: &mut [Side; 2], state: u8, is_reply: bool, segment: &Segment) -> u8 {
-    if is_done(state) && segment.begins() {
-        *sides = [Side::default(); 2];
-    }
-    let [forward, reply] = sides;
-    let (own, other) = if is_reply { (reply, forward) } else { (forward, reply) };
-    if own.goes_on(segment) { segment.flags } else { own.follow(other, segment) }
 }
 
 /// There is no room for a mapping.

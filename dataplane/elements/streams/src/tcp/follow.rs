@@ -8,7 +8,7 @@ use thruway_stream::content::{Content, HasContent};
 use thruway_stream::tcp::{DropReason, mark_payload};
 use thruway_wire::tcp::flags;
 
-use super::{FOLLOWED, SessionState, is_tcp};
+use super::session_state::{FOLLOWED, SessionState, is_tcp};
 
 /// Looks at connections, and counts them.
 #[derive(Default)]

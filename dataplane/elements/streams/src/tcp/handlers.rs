@@ -2,7 +2,7 @@
 
 use thruway_element::{Cx, HandlerError, Handlers};
 
-use super::TcpIn;
+use super::enter::TcpIn;
 
 impl Handlers for TcpIn {
     fn read_handler(

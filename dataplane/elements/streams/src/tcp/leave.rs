@@ -5,7 +5,7 @@ use thruway_packet::{Batch, Packet};
 use thruway_stream::content::{Content, HasContent, flag};
 use thruway_stream::tcp::{DropReason, Out};
 
-use super::{TcpIn, send};
+use super::enter::{TcpIn, send};
 
 #[derive(Default)]
 pub(super) struct TcpOut {

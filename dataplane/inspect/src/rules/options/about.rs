@@ -1,11 +1,11 @@
 //! What a rule says of itself.
 
-use super::{Builder, Reason, Result, number, quoted};
-use crate::rules::parse::shown;
+use super::builder::{Builder, Result, nothing, number, quoted};
+use crate::rules::error::{Reason, shown};
 
 pub(super) fn msg(builder: &mut Builder, value: &str) -> Result {
     let (text, rest) = quoted(value)?;
-    super::nothing(rest)?;
+    nothing(rest)?;
     let (mut msg, mut escaped) = (String::with_capacity(text.len()), false);
     for c in text.chars() {
         match c {

@@ -1,11 +1,11 @@
 //! `isdataat`, `byte_test`, `byte_jump`.
 
-use super::{Builder, Reason, Result, number};
+use super::builder::{Builder, Result, number};
+use crate::rules::error::{Reason, shown};
 use crate::rules::limits::OFFSET_MAX;
 use crate::rules::matches::{
     ByteJump, ByteTest, Compare, DataAt, Form, JumpFrom, Match, Number, Order,
 };
-use crate::rules::parse::shown;
 
 pub(super) fn isdataat(builder: &mut Builder, value: &str) -> Result {
     let (negated, value) = match value.strip_prefix('!') {

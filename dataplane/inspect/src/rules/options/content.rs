@@ -1,10 +1,23 @@
 //! `content`, what may stand behind it, and `pcre`.
 
-use super::{Builder, Reason, Result, nothing, number, quoted};
+use super::builder::{Builder, Reader, Result, named, nothing, number, quoted};
 use crate::rules::buffer::Buffer;
+use crate::rules::error::{Reason, shown};
 use crate::rules::limits::{CONTENT_BYTES_MAX, OFFSET_MAX, PCRE_BYTES_MAX};
 use crate::rules::matches::{Content, Fast, Match, Pcre};
-use crate::rules::parse::shown;
+
+/// Options that say more of the content before them.
+pub(super) const MODIFIERS: &[(&str, Reader)] = &[
+    ("depth", depth),
+    ("distance", distance),
+    ("endswith", endswith),
+    ("fast_pattern", fast_pattern),
+    ("nocase", nocase),
+    ("offset", offset),
+    ("rawbytes", rawbytes),
+    ("startswith", startswith),
+    ("within", within),
+];
 
 pub(super) fn content(builder: &mut Builder, value: &str) -> Result {
     let buffer = builder.buffer;
@@ -41,10 +54,11 @@ fn modifiers(builder: &mut Builder, rest: &str) -> Result {
     for modifier in list.split(',') {
         let modifier = modifier.trim();
         let (name, value) = modifier.split_once(char::is_whitespace).unwrap_or((modifier, ""));
-        match name {
-            "nocase" | "offset" | "depth" | "distance" | "within" | "fast_pattern"
-            | "startswith" | "endswith" | "rawbytes" => builder.named(name, value.trim())?,
-            _ => return Err(Reason::unsupported(shown(name), "behind a content")),
+        match MODIFIERS.iter().find(|(known, _)| *known == name) {
+            Some((_, read)) => {
+                read(builder, value.trim()).map_err(|reason| named(name, reason))?;
+            }
+            None => return Err(Reason::unsupported(shown(name), "behind a content")),
         }
     }
     Ok(())
@@ -178,8 +192,8 @@ pub(super) fn fast_pattern(builder: &mut Builder, value: &str) -> Result {
 
 /// A buffer's name behind a content.
 pub(super) fn move_to(builder: &mut Builder, to: Buffer, value: &str) -> Result {
-    nothing(value).map_err(|reason| super::named(to.modifier(), reason))?;
-    let (buffer, _) = builder.last().map_err(|reason| super::named(to.modifier(), reason))?;
+    nothing(value).map_err(|reason| named(to.modifier(), reason))?;
+    let (buffer, _) = builder.last().map_err(|reason| named(to.modifier(), reason))?;
     *buffer = to;
     Ok(())
 }

@@ -1,11 +1,11 @@
 //! What headers must be like, and how long things must be.
 
-use super::{Builder, Reason, Result, nothing, number};
+use super::builder::{Builder, Result, nothing, number};
 use crate::rules::buffer::Buffer;
 use crate::rules::condition::{Condition, FlagsMode};
+use crate::rules::error::{Reason, shown};
 use crate::rules::matches::Match;
 use crate::rules::numbers::Range;
-use crate::rules::parse::shown;
 
 fn add(builder: &mut Builder, condition: Condition) -> Result {
     builder.rule.conditions.push(condition);

@@ -1,9 +1,9 @@
 //! What a rule wants of the session, and what is counted.
 
-use super::{Builder, Reason, Result, nothing, number};
+use super::builder::{Builder, Result, nothing, number};
 use crate::rules::buffer::Side;
+use crate::rules::error::{Reason, shown};
 use crate::rules::limits::FLOW_BITS_A_RULE_MAX;
-use crate::rules::parse::shown;
 use crate::rules::session::{FlowBit, FlowBitOp, Threshold, ThresholdKind, Track, View};
 
 pub(super) fn flow(builder: &mut Builder, value: &str) -> Result {

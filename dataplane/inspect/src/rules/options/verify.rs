@@ -15,7 +15,7 @@ pub(super) fn mistakes(rule: &Rule) -> Vec<Reason> {
         if let Match::Content(content) = &part.matches {
             found.extend(position_defect(content).map(|text| {
                 let shown = content.bytes.escape_ascii().to_string();
-                Reason::wrong(format!("content \"{}\": {text}", crate::rules::parse::shown(&shown)))
+                Reason::wrong(format!("content \"{}\": {text}", crate::rules::error::shown(&shown)))
             }));
         }
     }

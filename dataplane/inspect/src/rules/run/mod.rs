@@ -8,6 +8,7 @@
 //! among the bytes that are remembered at that moment, so that other cuttings may make such a rule
 //! match where one piece would not; never the other way round.
 
+mod candidates;
 mod evaluate;
 pub(super) mod facts;
 mod http;
@@ -30,6 +31,7 @@ pub use threshold::Thresholds;
 use crate::rules::ast::Action;
 use crate::rules::eval::Scratch;
 use crate::rules::set::RuleSet;
+use candidates::Candidate;
 use memory::Slots;
 
 /// What rules say about some bytes. Kept for the next ones.
@@ -100,7 +102,7 @@ pub struct Inspector {
     head: HeadParts,
     has_message: bool,
     /// Rules worth a look now.
-    candidates: Vec<step::Candidate>,
+    candidates: Vec<Candidate>,
     /// For each rule, the step in which it became a candidate last, and its place there.
     marks: Vec<(u64, u32)>,
     step: u64,

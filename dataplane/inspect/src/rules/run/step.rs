@@ -1,28 +1,17 @@
 //! One step: some bytes, and which rules are worth a look because of them.
 
-use std::ops::ControlFlow;
-
 use thruway_wire::ip_protocol;
 
 use crate::patterns::SearchState;
-use crate::rules::areas::{Area, Traffic};
+use crate::rules::areas::Traffic;
 use crate::rules::buffer::{Buffer, Side};
-use crate::rules::compiled::Scope;
+use crate::rules::run::candidates::Candidates;
 use crate::rules::run::memory::Session;
 use crate::rules::run::{App, Facts, Found, Inspector, Kind, Part, Piece};
 use crate::rules::set::RuleSet;
 
 /// How many bytes of a stream are enough to know what it speaks.
 pub(super) const RECOGNISED_WITHIN: u64 = 16;
-
-/// A rule worth a look.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Candidate {
-    pub rule: u32,
-    /// Where its fast pattern ended last, if it was found in this step: place in the stream; the
-    /// end of time where it is in a head.
-    pub at: Option<u64>,
-}
 
 /// Some bytes of a stream, and how many before them are remembered.
 #[derive(Debug, Clone, Copy)]
@@ -35,63 +24,6 @@ pub(super) struct Span<'a> {
     pub base: u64,
     /// The stream begins.
     pub is_fresh: bool,
-}
-
-/// The candidates of a step, each once.
-pub(super) struct Candidates<'a> {
-    all: &'a mut Vec<Candidate>,
-    marks: &'a mut [(u64, u32)],
-    step: u64,
-}
-
-impl Candidates<'_> {
-    pub(super) fn add(&mut self, rule: u32, at: Option<u64>) {
-        let Some(mark) = self.marks.get_mut(rule as usize) else { return };
-        if mark.0 == self.step {
-            let known = &mut self.all[mark.1 as usize];
-            known.at = known.at.max(at);
-        } else {
-            *mark = (self.step, self.all.len() as u32);
-            self.all.push(Candidate { rule, at });
-        }
-    }
-
-    /// Those whose fast patterns are in bytes that go on where `state` was left; `position` tells
-    /// where in the stream a pattern is that ends so far in them.
-    fn search(
-        &mut self,
-        area: &Area,
-        state: &mut SearchState,
-        bytes: &[u8],
-        position: impl Fn(usize) -> Option<u64>,
-    ) {
-        let all = area.patterns.feed(state, bytes, |pattern, end| {
-            for rule in &area.rules[pattern] {
-                self.add(*rule, position(end));
-            }
-            ControlFlow::Continue(())
-        });
-        debug_assert!(all.is_continue(), "nothing stops the search");
-    }
-
-    /// Those that have no fast pattern. What is said of ends only is said once for each direction.
-    fn without(
-        &mut self,
-        set: &RuleSet,
-        facts: Option<&Facts>,
-        is_wanted: impl Fn(&Scope) -> bool,
-    ) {
-        for number in set.always() {
-            let rule = &set.rules()[*number as usize];
-            if is_wanted(&rule.scope) && (facts.is_some() || !rule.is_of_ends()) {
-                self.add(*number, None);
-            }
-        }
-        if let Some(facts) = facts {
-            let rules = set.by_address().of(facts.source, facts.destination);
-            rules.for_each(|rule| self.add(rule, None));
-        }
-    }
 }
 
 fn traffic(facts: &Facts) -> Traffic {

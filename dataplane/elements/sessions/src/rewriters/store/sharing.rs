@@ -4,14 +4,12 @@
 
 use std::sync::Arc;
 
-use thruway_flow::Direction;
 use thruway_flow::shared_flows::{self, KEY_WORDS, Published, RecordId, SharedFlows};
-use thruway_flow::tcp::Segment;
 use thruway_wire::checksum::Delta;
 use thruway_wire::flow::FiveTuple;
 
-use super::{Key, New, NoRoom, Store, believed, key_of};
-use crate::rewriters::input::Outputs;
+use super::{Key, New, NoRoom, Store, key_of};
+use crate::rewriters::context::Outputs;
 
 /// Words that are told of a mapping: its flow, what that becomes, ports, and where packets leave.
 pub(in crate::rewriters) const WORDS: usize = 4;
@@ -143,42 +141,4 @@ impl Store {
         let is_newer = other.wrapping_sub(seen) < u32::MAX / 2;
         (if is_newer { other } else { seen }, shared_flows.state(record) as u8)
     }
-}
-
-/// A packet tells of a mapping that others know: what is known of it now.
-#[cold]
-pub(super) fn publish(
-    shared_flows: Option<&Arc<SharedFlows>>,
-    record: u32,
-    (segment, is_reply, now): (Option<&Segment>, bool, u32),
-    track: impl Fn(u8, u8) -> u8,
-) -> u8 {
-    let (Some(shared_flows), Some(record)) = (shared_flows, record.checked_sub(1)) else {
-        return track(0, 0);
-    };
-    let record = RecordId::from_index(record);
-    shared_flows.touch(record, now);
-    let flags_of = |segment| believed_by_all(shared_flows, record, is_reply, segment);
-    let flags = segment.map_or(0, flags_of);
-    let was = shared_flows.update_state(record, |state| u32::from(track(state as u8, flags)));
-    track(was as u8, flags)
-}
-
-/// The flags of a segment that count, once all threads know its numbers.
-fn believed_by_all(
-    shared_flows: &SharedFlows,
-    record: RecordId,
-    is_reply: bool,
-    segment: &Segment,
-) -> u8 {
-    let directions = [Direction::Forward, Direction::Reply];
-    let before = directions.map(|direction| shared_flows.side(record, direction));
-    let mut sides = before;
-    let flags = believed(&mut sides, shared_flows.state(record) as u8, is_reply, segment);
-    for (direction, (now, was)) in directions.into_iter().zip(sides.iter().zip(&before)) {
-        if now != was {
-            shared_flows.set_side(record, direction, now);
-        }
-    }
-    flags
 }

@@ -5,8 +5,8 @@ use thruway_wire::checksum::Delta;
 use thruway_wire::flow::FiveTuple;
 use thruway_wire::ip_protocol::{TCP, UDP};
 
-use crate::rewriters::class::{others_by_state, others_yield, tcp_by_state, tcp_yields};
-use crate::rewriters::input::Outputs;
+use crate::rewriters::context::Outputs;
+use crate::rewriters::state::{others_by_state, others_yield, tcp_by_state, tcp_yields};
 use crate::rewriters::store::{Limits, New, Owner, Store, key_of};
 
 const TCP_LIMITS: (u32, [u32; 3]) = (5, [30, 200, 12]);

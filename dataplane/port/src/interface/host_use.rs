@@ -1,8 +1,8 @@
-//! Who uses an interface besides.
+//! What the host itself uses an interface for.
 
 use std::net::IpAddr;
 
-use crate::interface::find;
+use super::find;
 
 /// What the host's own stack does with an interface, if anything shows that it does.
 pub fn used_by_host(name: &str) -> Option<String> {

@@ -1,0 +1,45 @@
+//! Commands: work for another thread, done between two of its rounds.
+
+use thruway_element::{Answer, HandlerError, Wires};
+
+use crate::job::Job;
+use crate::signals::Taker;
+use crate::trace::{Event, Order};
+
+/// What a command can have its thread do.
+pub(crate) trait CommandTarget {
+    /// Writes the handler `run` of an element for which a signal came.
+    fn signal(&mut self, wires: &mut Wires, taker: Taker);
+
+    /// Reads `[element.]handler [param]` as seen from `node`.
+    fn read_from(&mut self, wires: &mut Wires, node: u32, call: &str) -> Answer;
+
+    /// Writes `[element.]handler` as seen from `node`; one of an element that is running, as soon
+    /// as that has returned.
+    fn write_from(
+        &mut self,
+        wires: &mut Wires,
+        node: u32,
+        text: &str,
+        value: &str,
+    ) -> Result<(), HandlerError>;
+
+    /// Does a job; `None` when the element is running.
+    fn perform(&mut self, wires: &mut Wires, job: &Job) -> Option<Answer>;
+
+    /// Does what a thread that runs no elements asks, while no element runs.
+    fn perform_remotely(&mut self, wires: &mut Wires, job: &Job) -> Answer {
+        self.perform(wires, job).unwrap_or_else(|| Err(calling_itself()))
+    }
+
+    /// Begins, empties or ends a trace in this thread.
+    fn obey(&mut self, wires: &mut Wires, order: Order) -> Vec<Event>;
+}
+
+/// Work for another thread.
+pub(crate) type Command = Box<dyn FnOnce(&mut Wires, &mut dyn CommandTarget) + Send>;
+
+/// Of a handler that would take an element which is running, and waits for that very answer.
+pub(crate) fn calling_itself() -> HandlerError {
+    HandlerError::refused("the element is calling itself")
+}
