@@ -72,7 +72,8 @@ pub struct Finding {
     /// `good`, `better` (it could be), or `missing`.
     pub state: String,
     /// What was found.
-    pub told: String,
+    #[serde(alias = "told")]
+    pub found: String,
     /// What can be done about it.
     pub remedy: Option<String>,
 }

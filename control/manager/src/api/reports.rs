@@ -1,4 +1,5 @@
-//! What `thruway` finds out about a chain that runs, or about this host: a process for each question.
+//! What `thruway` finds out about a chain that runs, or about this host: a process for each
+//! question.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,8 +18,8 @@ use crate::{ChainName, DataPlanes, Manager, PlaneError};
 /// Compares what a chain's elements take with what they should
 ///
 /// The chain is watched for a second. The prediction is made of what its elements did meanwhile and
-/// of what operations cost on this host, which `thruway calibrate` measures. So a difference is one of
-/// costs: tables that lie further away than assumed, or more work for each operation.
+/// of what operations cost on this host, which `thruway calibrate` measures. So a difference is one
+/// of costs: tables that lie further away than assumed, or more work for each operation.
 #[utoipa::path(get, path = "/v1/chains/{name}/estimate", tag = "monitoring",
     params(("name" = String, Path, description = "name of the chain")), responses(
     (status = 200, description = "predicted and observed cycles", body = Comparison),
@@ -45,8 +46,9 @@ pub async fn estimate(
 
 /// Explains how a chain's packets are classified
 ///
-/// Classes, what functions each of them meets, where they keep their sessions, and all paths through
-/// the chain: what `thruway check --explain --paths --json` prints of the configuration that runs.
+/// Classes, what functions each of them meets, where they keep their sessions, and all paths
+/// through the chain: what `thruway check --explain --paths --json` prints of the configuration
+/// that runs.
 #[utoipa::path(get, path = "/v1/chains/{name}/explanation", tag = "monitoring",
     params(("name" = String, Path, description = "name of the chain")), responses(
     (status = 200, description = "the explanation", body = Object),

@@ -137,4 +137,23 @@ impl<S: Storage> Master<S> {
         }
         Ok(())
     }
+
+    /// Algorithm 7: the auxiliary packets of a slot, at most as many as the ring holds.
+    fn take_chain(&mut self, slot: u32, taker: &mut impl Take<S>) -> Result<(), PeerFault> {
+        loop {
+            if self.aux_limit == self.aux_consumed {
+                self.look_aux()?;
+            }
+            if self.aux_limit == self.aux_consumed {
+                return Err(PeerFault::Chain);
+            }
+            let take = &mut |token: Token<'_, S>| taker.token(token);
+            let head = self.take_side(Ring::Aux, self.aux_consumed, Origin::Aux(slot), take)?;
+            self.aux_consumed = self.aux_consumed.wrapping_add(1);
+            self.figures.aux += 1;
+            if head.flags & flag::NEXT == 0 {
+                return Ok(());
+            }
+        }
+    }
 }

@@ -249,7 +249,7 @@ fn watched(browser: &Browser<'_>) {
     examples(browser);
     browser.click("#list-session");
     browser.wait_text("#session-list", |text| text.contains("src=10.4.0.1"));
-    costs(browser);
+    reports::are_shown(browser);
     let ring = browser.text(".edge .fill text");
     assert!(ring.ends_with("/1024"), "how full the function's ring is: {ring:?}");
     browser.picture("running-light");
@@ -284,15 +284,6 @@ fn examples(browser: &Browser<'_>) {
     browser.wait_text("#examples-status", |text| text.ends_with("none of them was one."));
     assert_eq!(browser.text("#examples"), "");
     browser.click("#close-examples");
-}
-
-/// What the elements take is shown beside what they should.
-fn costs(browser: &Browser<'_>) {
-    browser.click("#compare");
-    browser.wait_text("#costs-status", |text| text.contains(" cycles a packet predicted, "));
-    browser.wait_text("#costs", |text| text.contains("StatefulFirewall"));
-    assert_eq!(browser.text("#costs-problem"), "");
-    browser.picture("costs");
 }
 
 fn background(browser: &Browser<'_>) -> Value {

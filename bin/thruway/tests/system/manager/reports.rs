@@ -6,6 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use thruway_manager::access::Role;
 
+use super::browser::Browser;
 use super::page::Server;
 use crate::network::Namespace;
 use crate::process::{need, privileged, root, run, wait_for};
@@ -49,6 +50,15 @@ pub(super) fn calibrate(dir: &Path) {
     std::fs::create_dir_all(&config).expect("room");
     let edge = std::fs::read_to_string(root().join("examples/plan/edge.toml")).expect("an example");
     std::fs::write(config.join("hardware.toml"), edge + STATE).expect("room");
+}
+
+/// What the elements take is shown beside what they should.
+pub(super) fn are_shown(browser: &Browser<'_>) {
+    browser.click("#compare");
+    browser.wait_text("#costs-status", |text| text.contains(" cycles a packet predicted, "));
+    browser.wait_text("#costs", |text| text.contains("StatefulFirewall"));
+    assert_eq!(browser.text("#costs-problem"), "");
+    browser.picture("costs");
 }
 
 #[test]
