@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use thruway_packet::{Batch, Packet};
 
+use crate::capability::SessionMover;
 use crate::later::HandlerError;
 use crate::outside::{Origin, Remote};
 use crate::probe::Probed;
@@ -204,6 +205,12 @@ pub trait Host {
     fn backlog(&self, node: u32) -> Option<Backlog> {
         let _ = node;
         None
+    }
+
+    /// Runs `visit` on another element of this thread, if its sessions can go to another one and it
+    /// is not running.
+    fn session_mover(&mut self, node: u32, visit: &mut dyn FnMut(&mut dyn SessionMover)) {
+        let _ = (node, visit);
     }
 
     /// Packets a source should make per run when the user did not say: 1 where Click's order must

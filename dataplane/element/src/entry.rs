@@ -5,7 +5,7 @@ use thruway_packet::{Batch, MAX_BATCH};
 use crate::args::{ArgErrors, Args};
 use crate::capability::{
     Buffer, CostModel, FlowDispatch, FlowEntry, HandoffQueue, HotSwap, SessionFunction,
-    StreamMember,
+    SessionMover, StreamMember,
 };
 use crate::cx::Cx;
 use crate::declared::{Arguments, Handlers};

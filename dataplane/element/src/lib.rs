@@ -39,7 +39,7 @@ mod wires;
 pub use args::{ArgError, ArgErrors, Args, Env, Names, Shared, handler_value};
 pub use capability::{
     Buffer, CostModel, FlowDispatch, FlowEntry, HandoffQueue, HotSwap, SessionFunction,
-    StreamMember,
+    SessionMover, StreamMember,
 };
 pub use cost::{Cost, Load, Made, NOTHING_MORE, Operation};
 pub use cx::{Cx, Host, LogSink, Verdict, Visit};

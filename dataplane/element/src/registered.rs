@@ -5,7 +5,7 @@ use std::any::Any;
 use crate::Element;
 use crate::capability::{
     Buffer, CostModel, FlowDispatch, FlowEntry, HandoffQueue, HotSwap, SessionFunction,
-    StreamMember,
+    SessionMover, StreamMember,
 };
 
 /// From an element of a known type to its capability `C`.
@@ -81,6 +81,8 @@ macro_rules! with_capabilities {
                 "it begins, ends or stands in a context of streams";
             SessionFunction session_function session_function_mut with_session_function:
                 "what it wants of sessions depends on its arguments, or it is to know of their end";
+            SessionMover session_mover session_mover_mut with_session_mover:
+                "its sessions can go to another instance of it";
             Buffer buffer buffer_mut with_buffer: "it keeps packets for later";
             CostModel cost_model cost_model_mut with_cost_model:
                 "its cost depends on arguments, tables or traffic";

@@ -83,6 +83,22 @@ impl Arena {
         }
     }
 
+    /// Copies a session's scratch out: the host's, of a session that moves. False when there is no
+    /// such session, or as many bytes.
+    #[must_use]
+    pub fn copy_out(&self, session: u32, bytes: &mut [u8]) -> bool {
+        let is_whole = session < self.sessions && bytes.len() == self.scratch_len;
+        is_whole && self.region.copy_out(session as usize * self.stride, bytes).is_ok()
+    }
+
+    /// Writes a session's scratch: the host's, of a session that moves. False, and nothing done,
+    /// when there is no such session, or as many bytes.
+    #[must_use]
+    pub fn copy_in(&self, session: u32, bytes: &[u8]) -> bool {
+        let is_whole = session < self.sessions && bytes.len() == self.scratch_len;
+        is_whole && self.region.copy_in(session as usize * self.stride, bytes).is_ok()
+    }
+
     /// A session's scratch; `None` when there is no such session.
     #[inline]
     pub fn session(&mut self, session: u32) -> Option<&mut [u8]> {

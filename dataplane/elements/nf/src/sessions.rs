@@ -213,6 +213,41 @@ impl Entries {
         self.entry_of(SlotTag::of(0, 0, fcb)).is_some_and(|entry| self.is_announced(entry))
     }
 
+    /// Bytes of a session's scratch, once the function has told them.
+    pub fn record_len(&self) -> Option<usize> {
+        self.arena.as_ref().map(|arena| arena.scratch_len() as usize)
+    }
+
+    /// Copies the scratch of a session; whether the function was told that it begins.
+    pub fn copy_record(&self, entry: &SessionEntry, record: &mut [u8]) -> Option<bool> {
+        let is_own = entry.epoch == self.epoch && entry.entry < self.fresh;
+        let arena = self.arena.as_ref().filter(|_| is_own)?;
+        let is_copied = arena.copy_out(self.first + entry.entry, record);
+        is_copied.then(|| self.is_announced(entry.entry))
+    }
+
+    /// Takes a session in that another function had, with its scratch.
+    pub fn take_record(&mut self, record: &[u8], is_known: bool) -> Option<SessionEntry> {
+        let arena =
+            self.arena.clone().filter(|arena| arena.scratch_len() as usize == record.len())?;
+        let entry = self.take()?;
+        if !arena.copy_in(self.first + entry.entry, record) {
+            self.free.push(&mut self.next, entry.entry);
+            return None;
+        }
+        if is_known {
+            self.announced[entry.entry as usize / 64] |= 1 << (entry.entry % 64);
+        }
+        Some(entry)
+    }
+
+    /// Another function has the session now, and this one has no packet of it.
+    pub fn leave(&mut self, entry: &SessionEntry) {
+        if entry.epoch == self.epoch && entry.entry < self.fresh {
+            self.release(self.first + entry.entry);
+        }
+    }
+
     /// The function has nothing of this session any more.
     pub fn release(&mut self, fcb: u32) {
         self.forget(fcb);

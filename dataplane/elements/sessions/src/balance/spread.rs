@@ -9,7 +9,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::hash::hash;
 use super::lost::Lost;
-use crate::pool::{Identity, Member, Pool, Ticket};
+use crate::pool::{Identity, Member, Pool, Standing, Ticket, mixed};
 use thruway_elements_support::notice::warn;
 
 /// A replica: the number of its output.
@@ -40,6 +40,8 @@ pub(super) struct Assigned {
 
 /// In a slot: another thread's Balance chose the replica, and counts the session.
 const ELSEWHERE: u32 = 1 << 31;
+/// In a slot: the session is about to move, and its packets wait.
+const HELD: u32 = 1 << 30;
 
 impl Assigned {
     fn of(ticket: Ticket, is_here: bool) -> Assigned {
@@ -49,7 +51,15 @@ impl Assigned {
 
     #[inline]
     fn ticket(&self) -> Ticket {
-        Ticket { slot: self.slot & !ELSEWHERE, generation: self.generation }
+        Ticket { slot: self.slot & !(ELSEWHERE | HELD), generation: self.generation }
+    }
+
+    pub(super) fn is_held(&self) -> bool {
+        self.slot & HELD != 0
+    }
+
+    pub(super) fn set_held(&mut self, is_held: bool) {
+        self.slot = self.slot & !HELD | if is_held { HELD } else { 0 };
     }
 
     fn is_here(&self) -> bool {
@@ -82,12 +92,23 @@ pub(super) struct Spread {
     behind: Vec<Behind>,
     /// When the replicas' load was looked at.
     looked: Option<i64>,
+    /// Replicas that have failed, whose sessions are to move.
+    failed: Vec<Replica>,
 }
 
 impl Spread {
     pub(super) fn new(pool: Pool<Replica>, replicas: usize, failover: i64) -> Spread {
         let behind = (0..replicas).map(|_| Behind::default()).collect();
-        Spread { pool, input: 0, moved: 0, replicas, failover, behind, looked: None }
+        Spread {
+            pool,
+            input: 0,
+            moved: 0,
+            replicas,
+            failover,
+            behind,
+            looked: None,
+            failed: Vec::new(),
+        }
     }
 
     /// Finds what keeps packets for each replica, behind all of its outputs.
@@ -138,11 +159,55 @@ impl Spread {
                 continue;
             }
             self.behind[at].is_left = true;
-            if self.pool.let_go(Replica(at as u32)).is_ok() {
+            if self.pool.named(Replica(at as u32)).is_ok() {
+                self.failed.push(Replica(at as u32));
                 let said = format!("replica {at} takes no packets: its sessions go to others");
                 warn(cx, &said);
             }
         }
+    }
+
+    /// A replica that has failed since this was asked.
+    #[inline]
+    pub(super) fn take_failed(&mut self) -> Option<Replica> {
+        self.failed.pop()
+    }
+
+    /// The only element that keeps packets for a replica.
+    pub(super) fn function_of(&self, replica: Replica) -> Option<u32> {
+        match *self.behind.get(replica.0 as usize)?.buffers {
+            [node] => Some(node),
+            _ => None,
+        }
+    }
+
+    /// The replica of a session.
+    pub(super) fn replica_of(&mut self, state: &Assigned) -> Option<Replica> {
+        self.pool.of(state.ticket()).map(|replica| replica.id)
+    }
+
+    /// Where a session of `from` goes.
+    pub(super) fn other_than(&mut self, from: Replica, session: u64) -> Option<Replica> {
+        let before = self
+            .pool
+            .named(from)
+            .ok()
+            .map(|member| std::mem::replace(&mut member.standing, Standing::Drained))?;
+        let ticket = self.pool.choose(mixed(session), 0);
+        if let Ok(member) = self.pool.named(from) {
+            member.standing = before;
+        }
+        self.pool.of(ticket?).map(|replica| replica.id)
+    }
+
+    /// The session is another replica's now. What its other direction's thread is to know.
+    pub(super) fn reassign(&mut self, state: &mut Assigned, to: Replica) -> Option<u64> {
+        let (is_here, ticket) = (state.is_here(), self.pool.ticket_of(|id| id == to)?);
+        self.pool.end(state.ticket(), is_here);
+        self.pool.begin(ticket, is_here);
+        self.moved += 1;
+        *state = Assigned::of(ticket, is_here);
+        is_here.then_some(u64::from(to.0) + 1)
     }
 
     /// Takes over the replicas of a configuration before this one. Sessions of those that are not
