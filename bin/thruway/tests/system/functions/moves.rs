@@ -79,7 +79,7 @@ impl Moved {
         let dir = tempfile::tempdir().expect("a directory");
         let socket = dir.path().join("control");
         let nf = |name: &str, part: &str| {
-            let run = "SESSION connection, SESSIONS 65536, SLOTS 256, HANG 60s";
+            let run = "SESSION connection, SESSIONS 65536, SLOTS 2048, HANG 60s";
             format!("{name} :: Nf({}, {run}, ON_FAILURE restart, HOLD 10s)", exec(part))
         };
         let replica = |n: usize| format!("b[{n}] -> {} -> k;", nf(&format!("r{n}"), "stamps"));
@@ -159,7 +159,9 @@ fn sessions_move_a_hundred_times_in_order_and_nothing_is_lost() {
     moved.wait_for_moves();
     assert_eq!(moved.held()[0], 0);
     println!("moved {} sessions", moved.client.read("b.moved"));
-    assert_eq!(moved.drained(), 0, "none is lost");
+    let lost = moved.drained();
+    let drops = ["b", "r0", "r1", "r2", "k"].map(|of| moved.client.read(&format!("{of}.drops")));
+    assert_eq!(lost, 0, "none is lost: {drops:?}");
     assert_eq!((moved.counter("k", "gaps"), moved.counter("k", "backwards")), (0, 0));
     let begun: u64 = (0..3).map(|n| moved.counter(&format!("r{n}"), "begun")).sum();
     assert_eq!(begun, 500, "each begins once");
