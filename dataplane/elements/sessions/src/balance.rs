@@ -83,7 +83,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::write("drain", "REPLICA [now]: no new sessions; now: those it has move"),
             Handler::write("resume", "REPLICA: new sessions again"),
             Handler::write("weight", "REPLICA WEIGHT: another weight for new sessions"),
-            Handler::write("move", "FROM [TO [COUNT | all]]: sessions of FROM go to TO, or to others"),
+            Handler::write("move", "FROM [TO [COUNT | all]]: sessions go to TO, or to others"),
         ],
         wants: Wants { shared_words: 1, ..Wants::session::<Assigned>("connection") },
         changes: Changes::Nothing,
