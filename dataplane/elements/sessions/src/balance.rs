@@ -168,8 +168,10 @@ impl Element for Balance {
         if let Some(failed) = self.spread.take_failed() {
             self.mover.begin_or_queue(cx, &mut self.spread, Move::all(failed));
         }
+        // Moves go on in the timer alone. Packets that this element sent earlier in the same round
+        // may not have reached their function yet, which then would not count them.
         if self.mover.is_busy() {
-            self.mover.advance(cx, &mut self.spread);
+            self.mover.release_left(cx, &mut self.spread);
             self.mover.hold(cx, port, batch);
         }
         self.spread.input = port;

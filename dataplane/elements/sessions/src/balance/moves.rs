@@ -319,6 +319,15 @@ impl Mover {
         true
     }
 
+    /// Sends what a predecessor held, if no move is under way: nothing that comes later overtakes
+    /// it.
+    #[inline]
+    pub(super) fn release_left(&mut self, cx: &mut Cx<'_>, spread: &mut Spread) {
+        if self.jobs.is_empty() {
+            self.release(cx, spread);
+        }
+    }
+
     /// Sends what was held, in its order.
     fn release(&mut self, cx: &mut Cx<'_>, spread: &mut Spread) {
         let mut batch = Batch::with_room();
