@@ -13,11 +13,11 @@ use std::sync::Arc;
 
 use thruway_packet::{Batch, Packet};
 
-use crate::capability::SessionMover;
 use crate::later::HandlerError;
 use crate::outside::{Origin, Remote};
 use crate::probe::Probed;
 use crate::reason::Reason;
+use crate::session_mover::SessionMover;
 use crate::spec::Spec;
 use crate::storage::{Backlog, Storage};
 use crate::wires::{PullFrom, Target, Wires};

@@ -27,6 +27,7 @@ mod purpose;
 mod reason;
 mod registered;
 mod replicas;
+mod session_mover;
 pub mod spec;
 mod stats;
 mod storage;
@@ -39,7 +40,7 @@ mod wires;
 pub use args::{ArgError, ArgErrors, Args, Env, Names, Shared, handler_value};
 pub use capability::{
     Buffer, CostModel, FlowDispatch, FlowEntry, HandoffQueue, HotSwap, SessionFunction,
-    SessionMover, StreamMember,
+    StreamMember,
 };
 pub use cost::{Cost, Load, Made, NOTHING_MORE, Operation};
 pub use cx::{Cx, Host, LogSink, Verdict, Visit};
@@ -58,6 +59,7 @@ pub use probe::{Egress, PROBE_TAG, Probe, Probed, SHORT_CUT_TIMER, ShortCut};
 pub use purpose::{Purpose, ThreadNumber};
 pub use reason::Reason;
 pub use registered::{Capabilities, Cast};
+pub use session_mover::SessionMover;
 pub use spec::{
     Access, Alias, Arg, ArgRule, Changes, Drop, Handler, Merge, Replicas, Scratch, Spec, Topic, Ty,
     Wants,

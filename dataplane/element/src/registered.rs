@@ -5,8 +5,9 @@ use std::any::Any;
 use crate::Element;
 use crate::capability::{
     Buffer, CostModel, FlowDispatch, FlowEntry, HandoffQueue, HotSwap, SessionFunction,
-    SessionMover, StreamMember,
+    StreamMember,
 };
+use crate::session_mover::SessionMover;
 
 /// From an element of a known type to its capability `C`.
 pub struct Cast<C: ?Sized + 'static> {

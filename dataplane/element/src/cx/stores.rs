@@ -1,7 +1,7 @@
 //! What an element is told of those around it that keep packets.
 
 use super::Cx;
-use crate::capability::SessionMover;
+use crate::session_mover::SessionMover;
 use crate::storage::{Backlog, Storage};
 
 impl Cx<'_> {

@@ -2,8 +2,8 @@
 //!
 //! A move goes through the sessions of the thread in parts. Of each part: packets that come from
 //! now on are held here; the old replica gives back those that it has; each session's record is
-//! copied to the new one, and the session is that one's; what was held goes there. All of it happens
-//! in the thread that serves the sessions: a session is at exactly one replica at any time.
+//! copied to the new one, and the session is that one's; what was held goes there. All of it
+//! happens in the thread that serves the sessions: a session is at exactly one replica at any time.
 
 use std::collections::VecDeque;
 use std::fmt::Write;
