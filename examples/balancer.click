@@ -4,8 +4,6 @@
 // Between two interfaces (as root; give it the addresses of your networks):
 //   thruway run examples/balancer.click LAN=eth1 WAN=eth0 LAN_IP=10.1.0.1 LAN_NET=10.1.0.0/16 ...
 //
-// Between hosts and containers of one machine, LARGE=true lets TCP packets of up to 64 kB through whole.
-//
 // IPv4 only. Servers come and go while it runs, by handlers of the element balancer: drain before a server is
 // taken away, add, weight, servers and counts.
 
@@ -23,8 +21,6 @@ define(
     $WAN_MTU 1500,
     $WAN_GW 203.0.113.1,               // the provider's router
 
-    $LARGE false,                      // whether senders leave it to hardware to cut packets
-
     $VIP 203.0.113.2,                  // the address that clients know
     $SERVICES 203.0.113.2:80/tcp 203.0.113.2:443/tcp 203.0.113.2:53/udp,
     $SERVER1 192.168.1.10,
@@ -35,7 +31,7 @@ define(
 // One side: Ethernet, ARP, header checks; packets in fragments are made whole, so that all of them have
 // ports. Port 0, in and out, is IPv4 without an Ethernet header.
 elementclass Side { $port, $ip, $mac |
-    FromDevice($port, PROMISC true, LARGE $LARGE)
+    FromDevice($port, PROMISC true)
         -> HostEtherFilter($mac)
         -> kind :: Classifier(
         12/0806 20/0001,         // ARP query

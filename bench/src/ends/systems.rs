@@ -165,7 +165,11 @@ stream {{
 
 fn thruway(kind: Kind, site: &Netns, dir: &Path) -> anyhow::Result<Running> {
     let file = dir.join(format!("{}.click", kind.name()));
-    let text = if kind == Kind::ThruwayWords { with_words() } else { BALANCER.to_owned() };
+    let text = match kind {
+        Kind::ThruwayWords => with_words(),
+        Kind::ThruwayXdp => BALANCER.replace("PROMISC true", "PROMISC true, METHOD XDP"),
+        _ => BALANCER.to_owned(),
+    };
     std::fs::write(&file, text)?;
     let (inside, outside) = (site.inside(), site.outside());
     let mut command = site.namespace.command(&std::env::current_exe()?.display().to_string());
@@ -176,7 +180,6 @@ fn thruway(kind: Kind, site: &Netns, dir: &Path) -> anyhow::Result<Running> {
     command.args([format!("VIP={outside}"), format!("SERVICES={outside}:80/tcp")]);
     let numbered = site.servers().into_iter().zip(1..);
     command.args(numbered.map(|(address, number)| format!("SERVER{number}={address}")));
-    command.arg(format!("LARGE={}", kind != Kind::ThruwayXdp));
     Running::start(&mut command, kind.name(), dir)
 }
 

@@ -12,7 +12,7 @@ use super::drive::{Course, Drive, Outcome, Shape};
 use super::duty::{Duty, Transport, Wait, Work};
 use super::lane::{CopyOut, Exchange, Lane, Pair, Pointers, ReadShared, Sink};
 use super::source::{Source, signature};
-use super::workers::{Cores, Report, WorkerSet};
+use super::workers::{Cores, Report, WorkerSet, pool_shape};
 use crate::machine;
 
 /// The choices of section 5 of the paper, thresholds and sizes: what the command line can set.
@@ -57,11 +57,6 @@ pub struct Span {
     pub time: Duration,
     /// Instead of a time, so many packets.
     pub packets: Option<u64>,
-}
-
-/// The frames of the memory that all share.
-pub fn pool_shape(packet_len: u32) -> LinkShape {
-    LinkShape { packet_len_max: packet_len, headroom: 0, ..LinkShape::DEFAULT }
 }
 
 /// What came of a cell.

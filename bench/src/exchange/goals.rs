@@ -6,7 +6,7 @@ use super::drive::Shape;
 use super::duty::{Transport, Wait};
 use super::figures::{cell, ring_cell};
 use super::options::Options;
-use super::run::{Sources, span};
+use super::source::Sources;
 use super::workers::Cores;
 use crate::row::median;
 
@@ -116,10 +116,10 @@ fn one(
 ) -> anyhow::Result<bool> {
     let (mut own, mut other): (Vec<Measured>, Vec<Measured>) = (Vec::new(), Vec::new());
     for _ in 0..options.repeat {
-        let source = sources.of(&goal.own);
-        own.push(goal.own.measure(source, span(options), cores)?);
+        let source = sources.of(goal.own.memory, goal.own.len);
+        own.push(goal.own.measure(source, options.span(), cores)?);
         if let Some((cell, _)) = &goal.against {
-            other.push(cell.measure(source, span(options), cores)?);
+            other.push(cell.measure(source, options.span(), cores)?);
         }
     }
     let mpps = median(own.iter().map(|measured| measured.outcome.rate() / 1e6));

@@ -1,11 +1,12 @@
 //! The command line of `thruway-bench exchange`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::ValueEnum;
 use thruway_region::Pages;
 
-use super::cell::Choices;
+use super::cell::{Choices, Span};
 use super::duty::Wait;
 use super::figures;
 
@@ -62,6 +63,17 @@ pub struct Options {
     pub memory: u32,
     #[command(flatten)]
     pub choices: ChoiceArgs,
+}
+
+impl Options {
+    /// How long to measure.
+    pub fn span(&self) -> Span {
+        Span {
+            warm_up: Duration::from_secs_f64((self.seconds / 5.0).max(0.05)),
+            time: Duration::from_secs_f64(self.seconds),
+            packets: None,
+        }
+    }
 }
 
 /// Implementation choices.

@@ -1,16 +1,14 @@
 //! Measuring the points of a figure, and reporting them.
 
-use std::collections::HashMap;
 use std::path::Path;
 use std::time::Duration;
 
 use super::bounds::Bounds;
-use super::cell::{Cell, Span};
 use super::chart;
 use super::figures::{self, Figure};
 use super::goals;
 use super::options::Options;
-use super::source::Source;
+use super::source::Sources;
 use super::table::{self, Row};
 use super::workers::Cores;
 use crate::machine::Machine;
@@ -19,7 +17,7 @@ use crate::machine::Machine;
 ///
 /// # Errors
 /// A figure that there is none of, a directory that cannot be written, and what
-/// [`Cell::measure`] says.
+/// [`Cell::measure`](super::cell::Cell::measure) says.
 pub fn run(options: &Options) -> anyhow::Result<bool> {
     check(options)?;
     let figures = figures::named_figures(&options.figure)?;
@@ -75,31 +73,6 @@ fn heading(options: &Options, cores: &Cores) -> String {
     )
 }
 
-/// How long to measure.
-pub fn span(options: &Options) -> Span {
-    Span {
-        warm_up: Duration::from_secs_f64((options.seconds / 5.0).max(0.05)),
-        time: Duration::from_secs_f64(options.seconds),
-        packets: None,
-    }
-}
-
-/// Packets in memory, kept from point to point.
-#[derive(Default)]
-pub struct Sources(HashMap<(u32, usize), Source>);
-
-impl Sources {
-    /// The packets of a cell.
-    pub fn of(&mut self, cell: &Cell) -> &Source {
-        let key = (cell.memory, cell.len);
-        if !self.0.contains_key(&key) {
-            // A million large packets are 1.5 GB: not two sizes at once.
-            self.0.clear();
-        }
-        self.0.entry(key).or_insert_with(|| Source::new(cell.memory, cell.len))
-    }
-}
-
 /// Measures the points turn by turn, those with packets of one length together, and prints rows.
 fn measure(figure: &Figure, options: &Options, cores: &Cores) -> anyhow::Result<Vec<Row>> {
     let mut points = figure.points(options);
@@ -114,8 +87,8 @@ fn measure(figure: &Figure, options: &Options, cores: &Cores) -> anyhow::Result<
         let mut repeats: Vec<Vec<_>> = some.iter().map(|_| Vec::new()).collect();
         for _ in 0..options.repeat {
             for (point, repeats) in some.iter().zip(&mut repeats) {
-                let source = sources.of(&point.cell);
-                repeats.push(point.cell.measure(source, span(options), cores).map_err(
+                let source = sources.of(point.cell.memory, point.cell.len);
+                repeats.push(point.cell.measure(source, options.span(), cores).map_err(
                     |error| {
                         error.context(format!("{}, {} Workers", point.series, point.cell.workers))
                     },

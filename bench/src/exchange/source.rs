@@ -1,5 +1,7 @@
 //! Packets in memory: where chains begin.
 
+use std::collections::HashMap;
+
 use thruway_lpm::synthetic::Random;
 use thruway_packet::prefetch_bytes;
 
@@ -10,6 +12,22 @@ const LINE: usize = 64;
 
 /// Packets ahead whose lines are asked for, as `ReplayUnqueue` does.
 const AHEAD: u32 = 24;
+
+/// Packets in memory, kept from point to point.
+#[derive(Default)]
+pub struct Sources(HashMap<(u32, usize), Source>);
+
+impl Sources {
+    /// So many packets of a length.
+    pub fn of(&mut self, memory: u32, len: usize) -> &Source {
+        let key = (memory, len);
+        if !self.0.contains_key(&key) {
+            // A million large packets are 1.5 GB: not two sizes at once.
+            self.0.clear();
+        }
+        self.0.entry(key).or_insert_with(|| Source::new(memory, len))
+    }
+}
 
 /// Equal packets in memory, each from a line's beginning. The first four bytes of each are its
 /// number, the rest is random from a seed.

@@ -9,12 +9,17 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use thruway_bench_baseline::{PairWorker, PointerWorker, Variant};
 use thruway_exchange::{Control, Doorbell, Worker, ring};
+use thruway_nf_abi::LinkShape;
 use thruway_nf_abi::control::{DRAIN, Figure};
 
-use super::cell::pool_shape;
 use super::duty::{Duty, Transport, WorkerArgs};
 use super::worker::{self, serve};
 use crate::machine;
+
+/// The frames of the memory that all share.
+pub fn pool_shape(packet_len: u32) -> LinkShape {
+    LinkShape { packet_len_max: packet_len, headroom: 0, ..LinkShape::DEFAULT }
+}
 
 /// How long a Worker may take to start, or to go home.
 const PATIENCE: Duration = Duration::from_secs(60);

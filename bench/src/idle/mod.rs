@@ -8,70 +8,24 @@
 
 mod capacity;
 mod lab;
+mod options;
 mod report;
 
-use std::path::PathBuf;
 use std::time::Duration;
-
-use thruway_port::generator::Histogram;
 
 use super::machine::{self, Machine};
 use capacity::Capacity;
 use lab::{CorePlan, Lab};
+pub use options::Options;
+use report::{Results, Row};
 
-/// Arguments of `thruway-bench idle`.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "Needs root, a core more than the router has threads, ethtool and \
-                        util-linux.")]
-pub struct Options {
-    /// Seconds of each load
-    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=600))]
-    seconds: u32,
-    /// Threads of the router, each on a core of its own; with two, packets change threads
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
-    threads: u32,
-    /// Numbers that the router draws for each packet, so that it and not the load is the limit; 0:
-    /// no work
-    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(0..=100_000))]
-    work: u32,
-    /// Show whether goals are met; exit 1 if one is missed
-    #[arg(long)]
-    goals: bool,
-    /// Write the rows as JSON
-    #[arg(long = "rows", alias = "json", value_name = "FILE")]
-    json: Option<PathBuf>,
-}
-
-/// As `thruway run --idle` takes them; the first one's capacity is everyone's 100 %, and its way is
-/// that without waking.
+/// As `thruway run --idle` takes them; the first one's capacity is everyone's 100 %, and its path
+/// is that without waking.
 const IDLES: [&str; 3] = ["poll", "adaptive", "sleep"];
 /// Percent of the capacity.
 const LOADS: [u32; 4] = [0, 1, 10, 100];
-/// Packets a second with rests in which everybody falls asleep, for the way at no load.
+/// Packets a second with rests in which everybody falls asleep, for the path at no load.
 const SPARSE: f64 = 1000.0;
-
-/// What a router took under one load.
-#[derive(Debug, Clone)]
-pub struct Row {
-    idle: &'static str,
-    /// Percent of the capacity.
-    load: u32,
-    /// Packets a second.
-    offered: f64,
-    /// Percent of one processor. Without load it is that of no packets at all.
-    cpu: f64,
-    made: u64,
-    lost: u64,
-    latencies: Histogram,
-}
-
-/// All that was measured.
-struct Results {
-    threads: usize,
-    work: u32,
-    capacity: Capacity,
-    rows: Vec<Row>,
-}
 
 /// Runs the bench; false when a goal was to be met and was not.
 ///

@@ -3,10 +3,11 @@
 use std::fmt;
 
 use serde_json::{Value, json};
+use thruway_port::generator::Histogram;
 
 use super::capacity::Capacity;
 use super::lab::CorePlan;
-use super::{Options, Results, Row};
+use super::options::Options;
 use crate::machine::Machine;
 
 /// What a router that sleeps may take of a processor when nothing comes, percent.
@@ -16,6 +17,29 @@ const WAKE_MAX_US: f64 = 100.0;
 /// At its capacity a router that sleeps when it can takes so many percent of a processor at least:
 /// else something else is the limit.
 const FULL_MIN: f64 = 80.0;
+
+/// What a router took under one load.
+#[derive(Debug, Clone)]
+pub struct Row {
+    pub(super) idle: &'static str,
+    /// Percent of the capacity.
+    pub(super) load: u32,
+    /// Packets a second.
+    pub(super) offered: f64,
+    /// Percent of one processor. Without load it is that of no packets at all.
+    pub(super) cpu: f64,
+    pub(super) made: u64,
+    pub(super) lost: u64,
+    pub(super) latencies: Histogram,
+}
+
+/// All that was measured.
+pub(super) struct Results {
+    pub(super) threads: usize,
+    pub(super) work: u32,
+    pub(super) capacity: Capacity,
+    pub(super) rows: Vec<Row>,
+}
 
 /// The lines above the table, and its columns.
 pub fn heading(machine: &Machine, core_plan: &CorePlan, options: &Options) -> String {

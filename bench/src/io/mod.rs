@@ -13,13 +13,13 @@ mod cases;
 mod companion;
 mod guard;
 mod latency;
+mod options;
 mod peer;
 mod report;
 pub(super) mod site;
 mod system;
 mod turn;
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
@@ -31,44 +31,11 @@ use super::select::wanted;
 use account::Account;
 use cases::{CASES, Case};
 use latency::Latency;
+pub use options::Options;
 use report::Row;
 use site::Cores;
 use system::System;
 use turn::{Load, Rates};
-
-/// Arguments of `thruway-bench io`.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "Needs root, two cores, ethtool, nft and util-linux.")]
-pub struct Options {
-    /// Turns of everyone; a row is the median
-    #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=100))]
-    rounds: u32,
-    /// Length of one measurement, milliseconds
-    #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(50..=10_000))]
-    time: u32,
-    /// Three rounds of 200 ms
-    #[arg(long)]
-    quick: bool,
-    /// Only cases that contain PATTERN, or match it as a whole if it has * or ?; with what they are
-    /// compared with
-    #[arg(long, value_name = "PATTERN")]
-    case: Option<String>,
-    /// Flows of the load
-    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=16_384))]
-    flows: u32,
-    /// Bytes of a frame, without its check sequence
-    #[arg(long, value_name = "BYTES", default_value_t = 64)]
-    len: usize,
-    /// Show each row's goals; exit 1 if one is missed
-    #[arg(long)]
-    goals: bool,
-    /// Write the rows as JSON
-    #[arg(long = "rows", alias = "json", value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Put configurations and logs in DIR and leave them there (default: a temporary directory)
-    #[arg(long, value_name = "DIR")]
-    keep: Option<PathBuf>,
-}
 
 /// A case, and who does it.
 struct Entrant {

@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 
 use serde_json::json;
 
-use super::Options;
 use super::account::Account;
 use super::cases::Case;
 use super::latency::{self, Latency};
+use super::options::Options;
 use super::site::Cores;
 use super::turn::Rates;
 use crate::machine::Machine;

@@ -36,6 +36,7 @@ mod reach;
 mod reload;
 pub mod replay;
 mod run;
+mod run_args;
 pub mod shell;
 mod signals;
 mod summary;

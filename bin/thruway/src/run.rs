@@ -14,11 +14,11 @@ use thruway_packet::{DEFAULT_SMALL, Memory};
 use thruway_region::Pages;
 use thruway_sync::atomic::{AtomicBool, Ordering};
 
-use crate::cli::RunArgs;
 use crate::config_args::{libraries, report};
 use crate::distress::no_thread;
 use crate::instance;
 use crate::load::{self, Origin};
+use crate::run_args::RunArgs;
 use crate::signals::Receiver;
 use crate::summary::{Summary, packets_in};
 use crate::swap::{Build, Reload, Swap, reason, sentence};

@@ -4,6 +4,7 @@ mod flows;
 mod handoff;
 mod probe;
 mod stores;
+mod transfer;
 mod verdict;
 mod wake;
 
@@ -17,7 +18,11 @@ use crate::later::HandlerError;
 use crate::outside::{Origin, Remote};
 use crate::probe::Probed;
 use crate::reason::Reason;
+<<<<<<< HEAD
 use crate::session_mover::SessionMover;
+=======
+use crate::session_transfer::Transfer;
+>>>>>>> a7bbedb6a79add1378aee03ff10dc97134b8655f
 use crate::spec::Spec;
 use crate::storage::{Backlog, Storage};
 use crate::wires::{PullFrom, Target, Wires};
@@ -148,6 +153,12 @@ pub trait Host {
     /// records again.
     fn notify_ended(&mut self, wires: &mut Wires) {
         let _ = wires;
+    }
+
+    /// Runs `transfer` on the function `node`, if this thread has it, it is not running, and it
+    /// takes part in the transfer of sessions to another host.
+    fn transfer(&mut self, wires: &mut Wires, node: u32, transfer: &mut Transfer<'_>) {
+        let _ = (wires, node, transfer);
     }
 
     /// A line for the user (standard error).

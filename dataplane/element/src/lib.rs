@@ -7,6 +7,7 @@
 //! *Absent here:* any I/O, any thread, any global. `Cx` is the only way out of an element.
 #![forbid(unsafe_code)]
 
+mod answers;
 pub mod args;
 mod capability;
 pub mod cost;
@@ -27,7 +28,11 @@ mod purpose;
 mod reason;
 mod registered;
 mod replicas;
+<<<<<<< HEAD
 mod session_mover;
+=======
+mod session_transfer;
+>>>>>>> a7bbedb6a79add1378aee03ff10dc97134b8655f
 pub mod spec;
 mod stats;
 mod storage;
@@ -37,6 +42,7 @@ mod values;
 mod wants;
 mod wires;
 
+pub use answers::Answers;
 pub use args::{ArgError, ArgErrors, Args, Env, Names, Shared, handler_value};
 pub use capability::{
     Buffer, CostModel, FlowDispatch, FlowEntry, HandoffQueue, HotSwap, SessionFunction,
@@ -52,14 +58,18 @@ pub use later::{Answer, HandlerError, Later, Promise};
 pub use nearest::nearest;
 pub use outside::{Origin, Outside, Pending, Progress, Ready, Remote, RemoteCall};
 pub use paths::{Paths, Reach};
-pub use per_session::{Answers, Known, NoAnswer, Opening, PerSession, Session};
+pub use per_session::{Known, NoAnswer, Opening, PerSession, Session};
 pub use per_stream::{STAGE_TIMER, StreamPlan, stream_ended};
 pub use pressing::Pressing;
 pub use probe::{Egress, PROBE_TAG, Probe, Probed, SHORT_CUT_TIMER, ShortCut};
 pub use purpose::{Purpose, ThreadNumber};
 pub use reason::Reason;
 pub use registered::{Capabilities, Cast};
+<<<<<<< HEAD
 pub use session_mover::SessionMover;
+=======
+pub use session_transfer::{SessionTransfer, Transfer, states};
+>>>>>>> a7bbedb6a79add1378aee03ff10dc97134b8655f
 pub use spec::{
     Access, Alias, Arg, ArgRule, Changes, Drop, Handler, Merge, Replicas, Scratch, Spec, Topic, Ty,
     Wants,

@@ -1,8 +1,10 @@
-//! By which ways threads reach elements, told to an element while it is built.
+//! What an element may ask about the graph while it is built: by which paths threads reach it and
+//! others, and what stands behind it.
 
 use crate::args::{ArgErrors, Args, Env};
+use crate::spec::Spec;
 
-/// The ways by which threads reach the element that is built, and others.
+/// The graph as the element that is built may ask about it.
 pub trait Paths {
     /// Tells those to the element itself.
     fn describe(&self) -> String;
@@ -10,6 +12,12 @@ pub trait Paths {
     /// Those to the element that it calls `name`; `None` where there is none, or nobody knows.
     fn of(&self, name: &str) -> Option<Reach> {
         let _ = name;
+        None
+    }
+
+    /// The classes of all elements that packets can come to from the one that is built; `None`
+    /// where nobody knows.
+    fn downstream(&self) -> Option<Vec<&'static Spec>> {
         None
     }
 }

@@ -5,9 +5,9 @@ pub use thruway_flow::manager::NoAnswer;
 use thruway_flow::manager::{AccessByLevel, At, Manager};
 use thruway_flow::{Direction, Ended, Fcb, Life};
 use thruway_packet::{Batch, Packet};
-use thruway_wire::flow::FiveTuple;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
+use crate::answers::{Answers, Asked};
 use crate::cx::{Cx, Verdict};
 use crate::reason::Reason;
 
@@ -81,73 +81,6 @@ pub struct Opening<'a> {
     pub now: i64,
     /// The flow manager's side.
     pub answers: &'a mut dyn Answers,
-}
-
-/// What the flow manager does for a function that opens a session.
-pub trait Answers {
-    /// From now on packets with this five-tuple, as they come to the classifier, are this
-    /// session's replies: what an address translator says of its translation. Replaces an earlier
-    /// one of this session.
-    ///
-    /// # Errors
-    /// Another session has it, or there is no room: the translation must be another.
-    fn answer(&mut self, reply: &FiveTuple<u32>) -> Result<(), NoAnswer>;
-
-    /// The same for IPv6.
-    ///
-    /// # Errors
-    /// As [`Answers::answer`].
-    fn answer6(&mut self, reply: &FiveTuple<[u8; 16]>) -> Result<(), NoAnswer>;
-
-    /// What this function published for the session in the thread that serves its other
-    /// direction; `None` where there is none, or it has not opened the session.
-    fn published(&self) -> Option<[u64; 4]>;
-
-    /// Publishes what the other direction's thread has to know: at most the declared number of
-    /// words, and at most four. A function that translates does it before [`Answers::answer`].
-    fn publish(&mut self, words: &[u64]);
-
-    /// The session's number in this thread, for [`Answers::evict`]. It is given again after the
-    /// session's end.
-    fn session(&self) -> u32;
-
-    /// Ends another session that this function has opened, if it is an embryonic TCP session and
-    /// `take` says that it is the one. `take` gets the state of this function, which
-    /// [`PerSession::close`] is called with later: what `take` frees it removes from there. Says
-    /// whether the session has ended.
-    fn evict(&mut self, session: u32, take: &mut dyn FnMut(&mut [u8]) -> bool) -> bool;
-}
-
-/// The flow manager's side of an opening.
-struct Asked<'a> {
-    flows: &'a mut Manager,
-    at: At,
-}
-
-impl Answers for Asked<'_> {
-    fn answer(&mut self, reply: &FiveTuple<u32>) -> Result<(), NoAnswer> {
-        self.flows.answer(&self.at, reply)
-    }
-
-    fn answer6(&mut self, reply: &FiveTuple<[u8; 16]>) -> Result<(), NoAnswer> {
-        self.flows.answer6(&self.at, reply)
-    }
-
-    fn published(&self) -> Option<[u64; 4]> {
-        self.flows.published(&self.at)
-    }
-
-    fn publish(&mut self, words: &[u64]) {
-        self.flows.publish(&self.at, words);
-    }
-
-    fn session(&self) -> u32 {
-        self.at.index
-    }
-
-    fn evict(&mut self, session: u32, take: &mut dyn FnMut(&mut [u8]) -> bool) -> bool {
-        self.flows.evict_embryonic(&self.at, session, take)
-    }
 }
 
 impl Cx<'_> {

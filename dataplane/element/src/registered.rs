@@ -7,7 +7,11 @@ use crate::capability::{
     Buffer, CostModel, FlowDispatch, FlowEntry, HandoffQueue, HotSwap, SessionFunction,
     StreamMember,
 };
+<<<<<<< HEAD
 use crate::session_mover::SessionMover;
+=======
+use crate::session_transfer::SessionTransfer;
+>>>>>>> a7bbedb6a79add1378aee03ff10dc97134b8655f
 
 /// From an element of a known type to its capability `C`.
 pub struct Cast<C: ?Sized + 'static> {
@@ -24,12 +28,12 @@ impl<C: ?Sized> Clone for Cast<C> {
 impl<C: ?Sized> Copy for Cast<C> {}
 
 /// An element as what it is.
-pub(crate) fn of_type<T: Element>(element: &dyn Element) -> Option<&T> {
+pub(crate) fn of_type<T: Any>(element: &dyn Element) -> Option<&T> {
     (element as &dyn Any).downcast_ref()
 }
 
 /// The same, to be changed.
-pub(crate) fn of_type_mut<T: Element>(element: &mut dyn Element) -> Option<&mut T> {
+pub(crate) fn of_type_mut<T: Any>(element: &mut dyn Element) -> Option<&mut T> {
     (element as &mut dyn Any).downcast_mut()
 }
 
@@ -82,8 +86,13 @@ macro_rules! with_capabilities {
                 "it begins, ends or stands in a context of streams";
             SessionFunction session_function session_function_mut with_session_function:
                 "what it wants of sessions depends on its arguments, or it is to know of their end";
+<<<<<<< HEAD
             SessionMover session_mover session_mover_mut with_session_mover:
                 "its sessions can go to another instance of it";
+=======
+            SessionTransfer session_transfer session_transfer_mut with_session_transfer:
+                "another host can go on with its sessions";
+>>>>>>> a7bbedb6a79add1378aee03ff10dc97134b8655f
             Buffer buffer buffer_mut with_buffer: "it keeps packets for later";
             CostModel cost_model cost_model_mut with_cost_model:
                 "its cost depends on arguments, tables or traffic";

@@ -56,6 +56,9 @@ pub struct Spec {
     pub straight: bool,
     /// What it is to packets that take a short cut in the kernel.
     pub short_cut: ShortCut,
+    /// Whether TCP packets of up to 64 kB may come, which who sends them cuts at last: the element
+    /// looks at headers alone, takes any length, or is for other packets than TCP's.
+    pub large_packets: bool,
     /// What it wants of the flow manager.
     pub wants: Wants,
     /// What it does to the bytes that classification looks at: what was found out about a packet
@@ -85,6 +88,7 @@ impl Spec {
         replicas: Replicas::Undeclared,
         straight: false,
         short_cut: ShortCut::Never,
+        large_packets: false,
         wants: Wants::NOTHING,
         changes: Changes::Everything,
         cost: &[],

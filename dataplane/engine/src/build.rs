@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use thruway_element::{
     Addresses, ArgErrors, Args, Element, Env, NodeStats, Paths, Reach, Registry, Share, Shared,
-    Wires,
+    Spec, Wires,
 };
 use thruway_lang::{Checked, ElementDecl, Graph};
 use thruway_packet::Batch;
@@ -186,6 +186,12 @@ impl Paths for PathsTo<'_> {
         let other = self.layout.find_from(self.node, name)?;
         let threads = self.layout.threads[other].clone();
         Some(Reach { threads, paths: self.layout.describe_paths(other) })
+    }
+
+    fn downstream(&self) -> Option<Vec<&'static Spec>> {
+        let elements = &self.layout.graph.elements;
+        let reached = self.layout.graph.downstream(self.node);
+        Some(reached.into_iter().map(|node| elements[node].spec).collect())
     }
 }
 

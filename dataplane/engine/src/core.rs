@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use thruway_element::{
     Backlog, Buffer, Cx, Element, HandlerError, Host, LogSink, Origin, Probed, PullFrom, Remote,
-    Spec, Storage, Visit, Wires,
+    Spec, Storage, Transfer, Visit, Wires,
 };
 use thruway_packet::{Batch, Packet, cycles};
 
@@ -262,6 +262,13 @@ impl Host for Core {
 
     fn notify_ended(&mut self, wires: &mut Wires) {
         self.notify_functions(wires);
+    }
+
+    fn transfer(&mut self, wires: &mut Wires, node: u32, transfer: &mut Transfer<'_>) {
+        let Some(entry) = self.layout.entries[node as usize] else { return };
+        self.with(wires, node, |element, _| {
+            entry.session_transfer_mut(element).into_iter().for_each(transfer);
+        });
     }
 
     fn set_timer(&mut self, node: u32, token: u32, at: i64) {

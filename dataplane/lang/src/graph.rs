@@ -28,6 +28,22 @@ impl Graph {
     pub fn find(&self, name: &str) -> Option<usize> {
         self.elements.iter().position(|element| element.name == name)
     }
+
+    /// The elements that edges lead to from one, however many others are between; itself only
+    /// where they lead back.
+    pub fn downstream(&self, element: usize) -> Vec<usize> {
+        let mut is_reached = vec![false; self.elements.len()];
+        let mut pending = vec![element];
+        while let Some(at) = pending.pop() {
+            for edge in self.edges.iter().filter(|edge| edge.from.element == at) {
+                let to = edge.to.element;
+                if !std::mem::replace(&mut is_reached[to], true) {
+                    pending.push(to);
+                }
+            }
+        }
+        (0..is_reached.len()).filter(|at| is_reached[*at]).collect()
+    }
 }
 
 /// One element.

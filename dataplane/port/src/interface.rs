@@ -2,7 +2,7 @@
 
 use crate::error::PortError;
 pub(crate) use crate::interface_driver::exists;
-pub use crate::interface_driver::{is_tap, rx_queues, strips_tags};
+pub use crate::interface_driver::{is_for_large_packets, is_tap, rx_queues, strips_tags};
 pub use crate::interface_use::used_by_host;
 use crate::system::{self, IfRequest};
 use std::ffi::CStr;

@@ -5,6 +5,7 @@ use crate::system::{self, IfRequest};
 
 // Commands of <linux/ethtool.h>.
 const ETHTOOL_GDRVINFO: u32 = 0x03;
+const ETHTOOL_GTSO: u32 = 0x1E;
 const ETHTOOL_GFLAGS: u32 = 0x25;
 const ETHTOOL_GCHANNELS: u32 = 0x3C;
 /// VLAN tags are taken out of received frames, and kept beside them.
@@ -64,6 +65,15 @@ pub fn is_tap(name: &str) -> bool {
 /// from a stack that left their checksums to hardware. Those that lack a driver to ask are.
 pub fn is_virtual(name: &str) -> bool {
     driver(name).is_none_or(|(driver, bus)| bus.is_empty() || driver == "tun")
+}
+
+/// Whether `name` is an interface without hardware that leaves it to the other end to cut TCP
+/// packets of up to 64 kB (`ethtool -k`: tcp-segmentation-offload).
+pub fn is_for_large_packets(name: &str) -> bool {
+    let (Ok(socket), Ok(mut request)) = (system::control_socket(name), IfRequest::new(name)) else {
+        return false;
+    };
+    is_virtual(name) && request.ethtool(&socket, ETHTOOL_GTSO, 0).is_ok_and(|value| value != 0)
 }
 
 /// Whether the driver of `name` takes VLAN tags out of what it receives, or may hand over frames

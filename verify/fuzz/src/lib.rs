@@ -18,6 +18,7 @@ mod exchange;
 mod input;
 mod language;
 mod packets;
+mod replication;
 mod routes;
 mod rules;
 mod script;
@@ -54,6 +55,7 @@ pub const TARGETS: &[Target] = &[
     target("models", descriptions::models, 4096),
     target("patterns", rules::patterns, 1024),
     target("plan", descriptions::plan, 4096),
+    target("replication", replication::run, 2048),
     target("routes", routes::run, 1024),
     target("rules", rules::expressions, 1024),
     target("script", script::run, 1024),

@@ -127,10 +127,10 @@ pub fn page(tree: &Tree, list: &str) -> String {
     let listed: BTreeSet<&str> = names.names.iter().map(|(_, name, _)| *name).collect();
     let own: BTreeSet<String> = (CATALOG.entries().map(|entry| entry.spec.name))
         .filter(|name| !listed.contains(name))
-        .map(|name| format!("`{name}`"))
+        .map(|name| format!("- `{name}`\n"))
         .collect();
-    let own = own.into_iter().collect::<Vec<_>>().join(", ");
-    format!("{HEAD}{counts}{NOTES}{tables}\n## Thruway's own\n\n{own}.\n")
+    let own: String = own.into_iter().collect();
+    format!("{HEAD}{counts}{NOTES}{tables}\n## Thruway's own\n\n{own}")
 }
 
 const HEAD: &str = "\

@@ -24,6 +24,8 @@ pub const ROOMS: &[&str] = &[
     "examples/functions",
     "dataplane/packet",
     "dataplane/port",
+    // Streams of sessions to another host; it knows no session.
+    "dataplane/replication",
     "dataplane/flow",
     "dataplane/stream",
     "dataplane/inspect",

@@ -8,9 +8,9 @@ use std::process::ExitCode;
 use thruway_engine::{Layout, Options, Router};
 use thruway_lang::{Port, Processing};
 
-use crate::cli::CheckArgs;
 use crate::config_args::{libraries, report};
 use crate::load;
+use crate::run_args::CheckArgs;
 use crate::table::Table;
 
 /// Runs the command.

@@ -14,7 +14,8 @@ use thruway_model::rehearsal::{Captures, Counts, Rehearsal, RehearsalError, Trac
 use thruway_model::traffic::Description;
 
 use super::answer::{self, Answer};
-use super::{EstimateArgs, live};
+use super::args::EstimateArgs;
+use super::live;
 use crate::config_args::{libraries, report};
 use crate::{calibrate, load};
 

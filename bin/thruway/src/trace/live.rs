@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use thruway_sync::atomic::{AtomicBool, Ordering};
 
+use super::args::{Wanted, name};
 use super::collect::Collected;
-use super::{Wanted, name};
 use crate::reach::reach;
 
 /// How often it is asked what was seen.

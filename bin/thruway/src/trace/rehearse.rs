@@ -7,8 +7,8 @@ use thruway_engine::{Control, Options};
 use thruway_lang::Diagnostics;
 use thruway_sync::atomic::{AtomicBool, Ordering};
 
+use super::args::{TraceArgs, Wanted, name};
 use super::collect::Collected;
-use super::{TraceArgs, Wanted, name};
 use crate::config_args::{ConfigArgs, libraries, report};
 use crate::load;
 use crate::signals::Receiver;

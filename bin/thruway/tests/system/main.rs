@@ -41,6 +41,7 @@ mod process;
 mod refusals;
 mod refused_ports;
 mod repeat;
+mod replication;
 mod rewriters;
 mod router;
 mod sessions;

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::process::{Done, Running, run, wait_for};
+use crate::process::{Done, Running, need, run, wait_for};
 
 #[path = "../../../../bench/src/namespace.rs"]
 mod namespace;
@@ -62,6 +62,14 @@ impl Namespace {
         succeeded(self.0.within(work))
     }
 
+    /// Has these interfaces of it take no packets of up to 64 kB.
+    pub fn without_large_packets(&self, ports: &[&str]) {
+        need("ethtool", "ethtool");
+        for port in ports {
+            self.succeed(&format!("ethtool -K {port} tso off"));
+        }
+    }
+
     /// Sets a parameter of its kernel, named as under `/proc/sys/net`.
     #[track_caller]
     pub fn set(&self, name: &str, value: &str) {
@@ -106,6 +114,13 @@ impl Network {
         network.cable("lan0", &network.lan, lan_site, &queues);
         network.cable("wan0", &network.wan, wan_site, &queues);
         network
+    }
+
+    /// Has the router's interfaces take no packets of up to 64 kB: then AF_XDP is the best that
+    /// there is, where nothing else stands against it.
+    pub fn for_af_xdp(self) -> Network {
+        self.middle.without_large_packets(&["lan0", "wan0"]);
+        self
     }
 
     /// Another cable to host `wan`, in the place of one that was taken off.

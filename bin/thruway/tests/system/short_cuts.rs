@@ -211,7 +211,8 @@ fn bytes_arrive_and_counters_add_up() {
     let [packets, len, reply_packets, reply_len] = lab.stop_and_sum(port);
     for (what, counter, session) in [("there", there, packets), ("back", back, reply_packets)] {
         assert!(counter.abs_diff(session) < 100, "{what}: {counter}, session {session}");
-        assert!(counter > 40_000, "{what}: {counter}");
+        // A large packet that came before the short cut counts once.
+        assert!(counter > 30_000, "{what}: {counter}");
     }
     assert!(len > 60_000_000 && reply_len > 60_000_000, "{len} {reply_len}");
 }

@@ -269,7 +269,7 @@ fn streams_whose_directions_come_by_two_threads_are_whole() {
     let dir = tempfile::tempdir().expect("a directory");
     let socket = dir.path().join("control");
     let control = format!("CONTROL={}", socket.display());
-    let mut network = Network::with_queues(&LAN, &WAN, 2);
+    let mut network = Network::with_queues(&LAN, &WAN, 2).for_af_xdp();
     let mut command = network.middle.thruway();
     command.args(["run", "-j", "2"]).arg(root().join("examples/words.click"));
     // However late the rest of a word comes.

@@ -3,6 +3,7 @@
 
 use std::process::Command;
 
+use crate::control::Client;
 use crate::network::{HostConfig, Network};
 use crate::process::{Done, LIMIT, Running, need, privileged, run, skip, wait_for};
 use crate::traffic::{fetch, listening};
@@ -51,6 +52,12 @@ fn the_best_way_is_taken_and_told() {
         return;
     }
     let network = Network::new(&LAN, &WAN);
+    // Nothing stands against packets of up to 64 kB, at first.
+    let text =
+        "from :: FromDevice(lan0) -> Queue -> to :: ToDevice(lan0); Script(wait 100ms, stop)";
+    let words = "AF_PACKET (TCP packets of up to 64 kB pass whole";
+    run(&mut thruway(&network, text)).expect(0).says(&["from: interface 'lan0'", words]);
+    let network = network.for_af_xdp();
     // The host's stack uses one of the two.
     network.middle.ip("address add 10.4.0.1/24 dev wan0");
     network.middle.ip("tuntap add tap0 mode tap");
@@ -67,6 +74,46 @@ fn the_best_way_is_taken_and_told() {
     ]);
     done.prints(&["AF_XDP, native mode, the kernel copies, 1 queue\n", "sends by queue 0\n"]);
     assert!(!link(&network, "lan0").contains("xdp"));
+}
+
+/// Bytes of a packet that `lan0` receives, on average, while a file goes by, where `work` is behind
+/// it, and the method that it says it takes.
+fn average_of(input: &str, work: &str) -> (u64, String) {
+    let mut network = Network::new(&LAN, &WAN);
+    let dir = tempfile::tempdir().expect("a directory");
+    let socket = dir.path().join("control");
+    let text = format!(
+        "ControlSocket(UNIX, {});
+         from :: FromDevice(lan0{input}) {work} -> Queue -> ToDevice(wan0);
+         FromDevice(wan0{input}) -> Queue -> ToDevice(lan0)",
+        socket.display()
+    );
+    let mut command = thruway(&network, &text);
+    network.route(&mut command, "10.3.0.2");
+    fetch(&network.wan, &network.lan, "10.3.0.1", 20 << 20);
+    let mut client = Client::unix(&socket);
+    let average = client.number("from.byte_count") / client.number("from.count");
+    let method = client.read("from.method");
+    drop(client);
+    network.stop().expect(0);
+    (average, method)
+}
+
+#[test]
+fn tcp_packets_of_virtual_links_pass_whole_where_all_behind_takes_them() {
+    if !privileged("tcp_packets_of_virtual_links_pass_whole_where_all_behind_takes_them") {
+        return;
+    }
+    need("ping", "iputils-ping");
+    let (average, method) = average_of("", "-> Counter");
+    assert!(average > 4000 && method.starts_with("AF_PACKET"), "{average} bytes, {method}");
+    // An element that takes none, and a user who wants none.
+    for (input, work) in [("", "-> Truncate(2000)"), (", METHOD XDP", "")] {
+        let (average, method) = average_of(input, work);
+        assert!(average <= 1514 && method.starts_with("AF_XDP"), "{average} bytes, {method}");
+    }
+    let (average, _) = average_of(", LARGE false", "");
+    assert!(average <= 1514, "{average} bytes");
 }
 
 #[test]
@@ -168,7 +215,7 @@ fn an_interface_with_another_program_is_refused_or_used_otherwise() {
     if !privileged("an_interface_with_another_program_is_refused_or_used_otherwise") {
         return;
     }
-    let network = wired(&wire("", ""));
+    let network = wired(&wire(", METHOD XDP", ""));
     let words = ["interface 'lan0'", "another XDP program is attached", "xdp off"];
     refused(&network, "FromDevice(lan0, METHOD XDP) -> Discard").says(&words);
     // The other one goes on, and packet sockets remain.
@@ -210,7 +257,7 @@ fn jumbo_frames_go_by_packet_sockets() {
     if !privileged("jumbo_frames_go_by_packet_sockets") {
         return;
     }
-    let mut network = Network::new(&LAN, &WAN);
+    let mut network = Network::new(&LAN, &WAN).for_af_xdp();
     for (host, port) in [(&network.lan, "lan0"), (&network.wan, "wan0")] {
         network.middle.ip(&format!("link set {port} mtu 9000"));
         host.ip("link set eth0 mtu 9000");

@@ -23,6 +23,7 @@ pub static ENTRY: Entry = Entry::of::<AdjustTimestamp>(Spec {
     changes: Changes::Nothing,
     cost: &[Operation::Clock.once()],
     replicas: Replicas::Alike,
+    large_packets: true,
     ..Spec::DEFAULT
 });
 

@@ -40,6 +40,7 @@ pub static ENTRY: Entry = Entry::new(
             "each counts from the first packet of its thread; counts and rates add up, time is \
              that of the first thread",
         ),
+        large_packets: true,
         ..Spec::DEFAULT
     },
     build,

@@ -31,6 +31,7 @@ pub static ENTRY: Entry = Entry::built::<CheckNumberPacket>(
         changes: Changes::Nothing,
         cost: &[Operation::HeaderRead.once(), Operation::ArrayLookup.once()],
         replicas: Replicas::OneThread("it counts how often each number comes, in one table"),
+        large_packets: true,
         ..Spec::DEFAULT
     },
     build,

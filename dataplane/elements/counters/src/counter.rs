@@ -65,6 +65,7 @@ pub static ENTRY: Entry = Entry::built::<Counter>(
              together",
         ),
         short_cut: ShortCut::Passes,
+        large_packets: true,
         ..Spec::DEFAULT
     },
     build,

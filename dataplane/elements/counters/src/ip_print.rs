@@ -50,6 +50,7 @@ pub static ENTRY: Entry = Entry::built::<IpPrint>(
         changes: Changes::Nothing,
         cost: &[Operation::Format.once()],
         replicas: Replicas::Alike,
+        large_packets: true,
         ..Spec::DEFAULT
     },
     build,

@@ -37,6 +37,7 @@ pub static ENTRY: Entry = Entry::built::<Print>(
         changes: Changes::Nothing,
         cost: &[Operation::Format.once()],
         replicas: Replicas::Alike,
+        large_packets: true,
         ..Spec::DEFAULT
     },
     build,

@@ -19,6 +19,7 @@ pub static ENTRY: Entry = Entry::of::<SetTimestamp>(Spec {
     changes: Changes::Nothing,
     cost: &[Operation::Clock.once()],
     replicas: Replicas::Alike,
+    large_packets: true,
     ..Spec::DEFAULT
 });
 

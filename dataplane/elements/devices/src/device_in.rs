@@ -13,7 +13,7 @@ use thruway_port::interface::{self, Interface, InterfaceState};
 use thruway_port::short_cut::ShortCuts;
 
 use super::losses::{Lost, complain, say};
-use super::mode::{PortMode, PortRequest};
+use super::mode::{Large, PortMode, PortRequest};
 
 /// Longest head room and header that must fit a frame.
 const HEADROOM_MAX: usize = 128;
@@ -90,8 +90,11 @@ impl DeviceIn {
                 .map(|own| own.map_or_else(none, |own| Socket::Xdp(own.into())))
                 .collect()
         } else {
-            let options =
-                &PacketOptions { whole: request.large, exclusive: request.exclusive, ..*options };
+            let options = &PacketOptions {
+                whole: request.large == Large::Yes,
+                exclusive: request.exclusive,
+                ..*options
+            };
             if count > 1 {
                 text += &format!(", a socket for each of {count} threads");
             }

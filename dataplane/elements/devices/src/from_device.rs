@@ -70,13 +70,16 @@ pub static ENTRY: Entry = Entry::new(
                would drop (unwanted), before the kernel makes packets of its own of them. It goes \
                with the process and before another configuration takes over. Where it cannot be, a \
                line says why, and all packets are classified behind.\n\
-               LARGE true is for chains between hosts and containers on one machine, and behind a \
-               kernel that merges what it receives (GRO): a TCP packet of up to 64 kB whose cutting \
-               its sender left to hardware comes whole, with right lengths and checksums, by packet \
-               sockets. Its SEGMENTS annotation says how many packets it stands for; ToDevice lets \
-               the kernel make as many of it, as late as possible, and IPFragmenter lets it pass if \
-               each of them fits. To everything else it is one long packet. Isolated functions have \
-               no room for it.\n\
+               Between hosts and containers on one machine, and behind a kernel that merges what it \
+               receives (GRO), a TCP packet of up to 64 kB whose cutting its sender left to hardware \
+               may come whole, with right lengths and checksums, by packet sockets. Its SEGMENTS \
+               annotation says how many packets it stands for; ToDevice lets the kernel make as many \
+               of it, as late as possible, and IPFragmenter and CheckLength let it pass if each of \
+               them fits. To everything else it is one long packet. So it is on virtual links (veth, \
+               TAP) whose tcp-segmentation-offload is on (`ethtool -k`), where the classes of all \
+               elements behind take such packets, which isolated functions do not, and all interfaces \
+               that the configuration writes are such links; there packet sockets are used for it. \
+               LARGE true asks for it elsewhere, LARGE false or METHOD XDP has packets cut.\n\
                When all ports of a configuration that have inputs are captures, read to their \
                ends, and for 20 ms no port sent a packet, the driver is asked to stop.\n\
                CAPTURE is accepted for LINUX and PCAP; BPF_FILTER and PROTOCOL are not supported.",
@@ -132,7 +135,7 @@ const ARGS: &[Arg] = &[
     sharing::MAXTHREADS,
     sharing::THREADOFFSET,
     sharing::NUMA,
-    Arg::keyword("LARGE", Ty::Bool, "whether TCP packets of up to 64 kB come whole").or("false"),
+    Arg::keyword("LARGE", Ty::Bool, "whether TCP packets of up to 64 kB come whole"),
     Arg::keyword(
         "SHORT_CUTS",
         Ty::Choice(&["NONE", "TCP", "ALL"]),
@@ -232,10 +235,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         PortSpec::Nothing => {}
     }
     let encap = args.opt::<String>("ENCAP")?.map(|text| encap::parse(&text)).transpose();
-    let burst = args.opt("BURST")?;
-    if burst == Some(0) {
-        return Err(args.error("BURST", "must be at least 1").into());
-    }
+    let burst = mode::burst(args)?;
     Ok(Box::new(FromDevice {
         source: Source::Closed(spec),
         ports,

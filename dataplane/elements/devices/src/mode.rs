@@ -18,14 +18,22 @@ pub(super) enum Method {
     Xdp,
 }
 
+/// Whether TCP packets of up to 64 kB come whole, whose cutting their sender leaves to others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Large {
+    No,
+    Yes,
+    /// All elements behind take them: where the interfaces do, too.
+    IfPossible,
+}
+
 /// How a port is to use its interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PortRequest {
     pub(super) method: Method,
     pub(super) xdp: XdpOptions,
     pub(super) queue: Option<u32>,
-    /// Packets that stand for several come as they are.
-    pub(super) large: bool,
+    pub(super) large: Large,
     /// By packet sockets: the host's stack is not to see packets.
     pub(super) exclusive: bool,
 }
@@ -64,6 +72,23 @@ pub(super) const QUEUE: Arg =
 pub(super) const BUSY_POLL: Arg =
     Arg::keyword("BUSY_POLL", Ty::UInt, "of AF_XDP: microseconds to poll the driver for").or("0");
 
+/// The argument BURST of both directions.
+pub(super) fn burst(args: &Args<'_>) -> Result<Option<usize>, ArgErrors> {
+    match args.opt("BURST")? {
+        Some(0) => Err(args.error("BURST", "must be at least 1").into()),
+        burst => Ok(burst),
+    }
+}
+
+/// Whether all that packets can come to from an input takes large ones. (A program in front of the
+/// interface, which OFFLOAD asks for, has the other end send none.)
+fn behind_takes_large(args: &Args<'_>) -> bool {
+    let behind = args.env().paths.downstream().unwrap_or_default();
+    args.choice("OFFLOAD").is_ok_and(|choice| choice == 0)
+        && !behind.is_empty()
+        && behind.iter().all(|spec| spec.large_packets)
+}
+
 impl PortRequest {
     /// Of the arguments that both directions have.
     pub(super) fn of(args: &Args<'_>) -> Result<PortRequest, ArgErrors> {
@@ -78,7 +103,7 @@ impl PortRequest {
         };
         let queue = args.opt("QUEUE")?;
         let xdp = XdpOptions::default();
-        let mut request = PortRequest { method, xdp, queue, large: false, exclusive: false };
+        let mut request = PortRequest { method, xdp, queue, large: Large::No, exclusive: false };
         request.xdp.receives = false;
         if matches!(request.method, Method::Best) {
             request.xdp.modes = BEST;
@@ -92,8 +117,13 @@ impl PortRequest {
         let mode: Option<String> = args.opt("XDP_MODE")?;
         let sniffer: Option<bool> = args.opt("SNIFFER")?;
         let outbound: bool = args.get("OUTBOUND")?;
-        let large: bool = args.get("LARGE")?;
-        request.large = large;
+        let is_plain = sniffer.is_none() && !outbound && request.queue.is_none();
+        request.large = match args.opt::<bool>("LARGE")? {
+            Some(true) => Large::Yes,
+            None if is_plain && behind_takes_large(args) => Large::IfPossible,
+            None | Some(false) => Large::No,
+        };
+        let large = request.large == Large::Yes;
         let is_asked = matches!(request.method, Method::Xdp) || mode.is_some();
         request.method = match (request.method, sniffer) {
             (Method::Packet(why), _) => Method::Packet(why),
@@ -116,6 +146,9 @@ impl PortRequest {
             _ if is_asked => Method::Xdp,
             (method, None) => method,
         };
+        if matches!(request.method, Method::Xdp) {
+            request.large = Large::No;
+        }
         request.exclusive = sniffer == Some(false) && matches!(request.method, Method::Packet(_));
         request.xdp = XdpOptions {
             receives: true,
@@ -129,6 +162,15 @@ impl PortRequest {
             ..request.xdp
         };
         Ok(request)
+    }
+
+    /// Whether AF_XDP may be taken where packets of up to 64 kB pass.
+    pub(super) fn may_be_xdp(&self) -> bool {
+        match self.method {
+            Method::Packet(_) => false,
+            Method::Xdp => true,
+            Method::Best => self.large == Large::No,
+        }
     }
 
     /// How many threads can read the interface at most, as far as that can be told without opening
@@ -179,7 +221,7 @@ mod tests {
     fn what_is_forced_is_not_chosen() {
         let xdp = XdpOptions::default();
         let request =
-            |method| PortRequest { method, xdp, queue: None, large: false, exclusive: false };
+            |method| PortRequest { method, xdp, queue: None, large: Large::No, exclusive: false };
         let mode = request(Method::Packet("as SNIFFER says")).choose("lo").expect("no question");
         assert_eq!(mode.to_string(), "AF_PACKET (as SNIFFER says)");
         let mode = request(Method::Best).choose("lo").expect("packet sockets always");

@@ -4,10 +4,11 @@
 use std::sync::{Arc, Mutex};
 
 use thruway_element::{ArgErrors, Args};
+use thruway_port::interface;
 use thruway_sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use super::in_order::Timeline;
-use super::mode::{Method, PortRequest};
+use super::mode::{Large, Method, PortRequest};
 
 /// What stands at one direction of a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,6 +58,10 @@ impl PortSpec {
     }
 }
 
+/// Why packet sockets are used where TCP packets of up to 64 kB pass.
+const FOR_LARGE: &str =
+    "TCP packets of up to 64 kB pass whole, for which AF_XDP has no room; METHOD XDP has them cut";
+
 /// An element that reads an interface.
 struct Reader {
     element: String,
@@ -75,8 +80,8 @@ pub(super) struct Ports {
     inputs: Mutex<Vec<String>>,
     /// When captures have their next packets.
     pub(super) timeline: Arc<Timeline>,
-    /// Interfaces that outputs write.
-    outputs: Mutex<Vec<String>>,
+    /// Interfaces that outputs write, and how.
+    outputs: Mutex<Vec<(String, Method)>>,
     /// Interfaces that inputs read, and how.
     interfaces: Mutex<Vec<Reader>>,
     /// What outputs told last, by element.
@@ -105,16 +110,31 @@ impl Ports {
             && self.inputs.lock().unwrap_or_else(|poison| poison.into_inner()).iter().any(same)
     }
 
-    /// Notes that an output writes an interface.
-    pub(super) fn writes(&self, interface: &str) {
+    /// Notes that an output writes an interface, and how.
+    pub(super) fn writes(&self, interface: &str, method: Method) {
         let mut all = self.outputs.lock().unwrap_or_else(|poison| poison.into_inner());
-        all.push(interface.to_owned());
+        all.push((interface.to_owned(), method));
+    }
+
+    /// Whether large packets may leave, by whichever output.
+    fn outputs_take_large(&self) -> bool {
+        let outputs = self.outputs.lock().unwrap_or_else(|poison| poison.into_inner());
+        let inputs = self.interfaces.lock().unwrap_or_else(|poison| poison.into_inner());
+        // What its input takes an interface by its output does, too.
+        let is_by_xdp = |name: &str| {
+            let mut readers = inputs.iter().filter(|reader| reader.interface == name);
+            readers.any(|reader| reader.request.may_be_xdp())
+        };
+        let takes = |(name, method): &(String, Method)| {
+            *method != Method::Xdp && !is_by_xdp(name) && interface::is_for_large_packets(name)
+        };
+        !outputs.is_empty() && outputs.iter().all(takes)
     }
 
     /// Whether some output writes this interface.
     pub(super) fn is_written(&self, interface: &str) -> bool {
         let all = self.outputs.lock().unwrap_or_else(|poison| poison.into_inner());
-        all.iter().any(|name| name == interface)
+        all.iter().any(|(name, _)| name == interface)
     }
 
     /// Notes that an element reads an interface, and how.
@@ -134,16 +154,35 @@ impl Ports {
     }
 
     /// How an input uses an interface: where several read all of it each is to see every packet,
-    /// which packet sockets do.
+    /// which packet sockets do; and so are packets that AF_XDP has no room for.
     pub(super) fn apply(&self, interface: &str, own: &PortRequest) -> PortRequest {
-        let all = self.interfaces.lock().unwrap_or_else(|poison| poison.into_inner());
-        let whole =
-            |reader: &&Reader| reader.interface == interface && reader.request.queue.is_none();
+        let readers_of_all = {
+            let all = self.interfaces.lock().unwrap_or_else(|poison| poison.into_inner());
+            let whole =
+                |reader: &&Reader| reader.interface == interface && reader.request.queue.is_none();
+            all.iter().filter(whole).count()
+        };
         let mut request = own.clone();
-        if request.method == Method::Best && all.iter().filter(whole).count() > 1 {
+        if request.method == Method::Best && readers_of_all > 1 {
             request.method = Method::Packet("more than one FromDevice reads it");
         }
+        if request.large == Large::IfPossible {
+            let can = interface::is_for_large_packets(interface) && self.outputs_take_large();
+            request.large = if can { Large::Yes } else { Large::No };
+        }
+        if request.method == Method::Best && request.large == Large::Yes {
+            request.method = Method::Packet(FOR_LARGE);
+        }
         request
+    }
+
+    /// Whether large packets come by some input.
+    fn has_large(&self) -> bool {
+        let all: Vec<(String, PortRequest)> = {
+            let all = self.interfaces.lock().unwrap_or_else(|poison| poison.into_inner());
+            all.iter().map(|reader| (reader.interface.clone(), reader.request.clone())).collect()
+        };
+        all.iter().any(|(name, request)| self.apply(name, request).large == Large::Yes)
     }
 
     /// How an output uses an interface: as its inputs do, if it has any and the output's own wish
@@ -157,6 +196,9 @@ impl Ports {
         };
         let input = input.map(|request| self.apply(interface, &request));
         match (&own.method, input) {
+            (Method::Best, None) if self.has_large() => {
+                PortRequest { method: Method::Packet(FOR_LARGE), ..own.clone() }
+            }
             (Method::Packet(_), _) | (_, None) => own.clone(),
             (Method::Xdp, Some(input)) if matches!(input.method, Method::Packet(_)) => own.clone(),
             (Method::Xdp, Some(input)) => {
@@ -229,7 +271,7 @@ mod tests {
         use thruway_port::af_xdp::XdpOptions;
         let xdp = XdpOptions::default();
         let request =
-            |method, queue| PortRequest { method, xdp, queue, large: false, exclusive: false };
+            |method, queue| PortRequest { method, xdp, queue, large: Large::No, exclusive: false };
         let (best, xdp) = (request(Method::Best, None), request(Method::Xdp, None));
         let packet = request(Method::Packet("as METHOD says"), None);
         let ports = Ports::default();

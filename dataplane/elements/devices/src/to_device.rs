@@ -77,6 +77,7 @@ pub static ENTRY: Entry = Entry::new(
         ),
         purpose: Purpose::SendToDevice,
         short_cut: ShortCut::Leaves,
+        large_packets: true,
         ..Spec::DEFAULT
     },
     build,
@@ -145,15 +146,13 @@ struct ToDevice {
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     let link = encap::parse(&args.get::<String>("ENCAP")?);
     let link = link.map_err(|message| args.error("ENCAP", message))?;
-    let burst = args.opt("BURST")?;
-    if burst == Some(0) {
-        return Err(args.error("BURST", "must be at least 1").into());
-    }
+    let burst = mode::burst(args)?;
     let mut request = None;
     let sink = match PortSpec::of(args, Direction::Out)? {
         PortSpec::Interface(name) => {
-            Ports::of(args).writes(&name);
-            request = Some(PortRequest::of(args)?);
+            let how = PortRequest::of(args)?;
+            Ports::of(args).writes(&name, how.method.clone());
+            request = Some(how);
             Sink::Interface(name)
         }
         PortSpec::Capture(path) => {

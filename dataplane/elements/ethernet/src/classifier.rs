@@ -40,6 +40,7 @@ pub static ENTRY: Entry = Entry::built::<Classifier>(
         changes: Changes::Nothing,
         replicas: Replicas::Alike,
         short_cut: ShortCut::Passes,
+        large_packets: true,
         ..Spec::DEFAULT
     },
     build,

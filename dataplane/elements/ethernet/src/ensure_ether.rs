@@ -32,6 +32,7 @@ pub static ENTRY: Entry = Entry::new(
         cost: &[Operation::HeaderWrite.once()],
         changes: Changes::Frame,
         replicas: Replicas::Alike,
+        large_packets: true,
         ..Spec::DEFAULT
     },
     build,

@@ -33,6 +33,7 @@ pub static ENTRY: Entry = Entry::new(
         changes: Changes::Frame,
         replicas: Replicas::Alike,
         short_cut: ShortCut::Passes,
+        large_packets: true,
         ..Spec::DEFAULT
     },
     build,

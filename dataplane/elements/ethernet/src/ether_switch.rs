@@ -74,6 +74,7 @@ pub static ENTRY: Entry = Entry::built::<EtherSwitch>(
         ],
         changes: Changes::Frame,
         replicas: Replicas::Sharing("the table of who is where"),
+        large_packets: true,
         ..Spec::DEFAULT
     },
     build,

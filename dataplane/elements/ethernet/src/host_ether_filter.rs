@@ -27,6 +27,7 @@ pub static ENTRY: Entry = Entry::of::<HostEtherFilter>(Spec {
     changes: Changes::Nothing,
     replicas: Replicas::Alike,
     short_cut: ShortCut::Passes,
+    large_packets: true,
     ..Spec::DEFAULT
 });
 

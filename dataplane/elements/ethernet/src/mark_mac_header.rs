@@ -25,6 +25,7 @@ pub static ENTRY: Entry = Entry::new(
         changes: Changes::Nothing,
         cost: &[Operation::Annotate.once()],
         replicas: Replicas::Alike,
+        large_packets: true,
         ..Spec::DEFAULT
     },
     build,

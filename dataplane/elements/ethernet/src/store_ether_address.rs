@@ -29,6 +29,7 @@ pub static ENTRY: Entry = Entry::built::<StoreEtherAddress>(
         changes: Changes::Headers,
         cost: &[Operation::HeaderWrite.once()],
         replicas: Replicas::Alike,
+        large_packets: true,
         ..Spec::DEFAULT
     },
     build,

@@ -22,6 +22,7 @@ pub static ENTRY: Entry = Entry::of::<Strip>(Spec {
     changes: Changes::Frame,
     replicas: Replicas::Alike,
     short_cut: ShortCut::Passes,
+    large_packets: true,
     ..Spec::DEFAULT
 });
 

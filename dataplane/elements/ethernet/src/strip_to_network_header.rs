@@ -35,6 +35,7 @@ pub static ENTRY: Entry = Entry::of::<StripToNetworkHeader>(Spec {
     cost: &[Operation::HeaderMove.once()],
     changes: Changes::Frame,
     replicas: Replicas::Alike,
+    large_packets: true,
     ..Spec::DEFAULT
 });
 

@@ -21,6 +21,7 @@ pub static ENTRY: Entry = Entry::of::<Unstrip>(Spec {
     changes: Changes::Frame,
     replicas: Replicas::Alike,
     short_cut: ShortCut::Passes,
+    large_packets: true,
     ..Spec::DEFAULT
 });
 

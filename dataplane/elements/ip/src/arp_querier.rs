@@ -85,6 +85,7 @@ pub static ENTRY: Entry = Entry::new(
         wants: Wants { classes: &["-", "arp reply"], ..Wants::NOTHING },
         replicas: Replicas::Sharing("the table of addresses, with the packets that wait"),
         short_cut: ShortCut::Passes,
+        large_packets: true,
         ..Spec::DEFAULT
     },
     build,

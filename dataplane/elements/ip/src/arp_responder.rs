@@ -34,6 +34,7 @@ pub static ENTRY: Entry = Entry::built::<ArpResponder>(
         wants: Wants { classes: &["arp request"], ..Wants::NOTHING },
         cost: &[Operation::HeaderRead.once(), Operation::HeaderWrite.once()],
         replicas: Replicas::Alike,
+        large_packets: true,
         ..Spec::DEFAULT
     },
     build,

@@ -55,6 +55,7 @@ pub static ENTRY: Entry = Entry::new(
         changes: Changes::Nothing,
         replicas: Replicas::Alike,
         short_cut: ShortCut::Passes,
+        large_packets: true,
         ..Spec::DEFAULT
     },
     build,

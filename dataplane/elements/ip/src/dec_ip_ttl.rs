@@ -27,6 +27,7 @@ pub static ENTRY: Entry = Entry::of::<DecIpTtl>(Spec {
     changes: Changes::Headers,
     replicas: Replicas::Alike,
     short_cut: ShortCut::Passes,
+    large_packets: true,
     ..Spec::DEFAULT
 });
 

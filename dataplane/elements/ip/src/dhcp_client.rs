@@ -61,6 +61,7 @@ pub static ENTRY: Entry = Entry::new(
         cost: &[Operation::HeaderRead.times(3.0)],
         replicas: Replicas::OneThread("it has one exchange with the servers"),
         purpose: Purpose::SendUnasked,
+        large_packets: true,
         ..Spec::DEFAULT
     },
     build,

@@ -72,6 +72,7 @@ pub static ENTRY: Entry = Entry::new(
             Operation::ChecksumLine.times(6.0),
         ],
         replicas: Replicas::OneThread("it must not give one address to two clients"),
+        large_packets: true,
         ..Spec::DEFAULT
     },
     build,

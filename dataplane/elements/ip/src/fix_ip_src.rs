@@ -26,6 +26,7 @@ pub static ENTRY: Entry = Entry::of::<FixIpSrc>(Spec {
     cost: &[Operation::Annotate.once()],
     replicas: Replicas::Alike,
     short_cut: ShortCut::Passes,
+    large_packets: true,
     ..Spec::DEFAULT
 });
 

@@ -28,6 +28,7 @@ pub static ENTRY: Entry = Entry::new(
         changes: Changes::Nothing,
         cost: &[Operation::HeaderRead.once()],
         replicas: Replicas::Alike,
+        large_packets: true,
         ..Spec::DEFAULT
     },
     build,

@@ -58,6 +58,7 @@ pub static ENTRY: Entry = Entry::built::<IcmpError>(
             Operation::ChecksumLine.once(),
         ],
         replicas: Replicas::Apart("each has its part of the identifications"),
+        large_packets: true,
         ..Spec::DEFAULT
     },
     build,

@@ -29,6 +29,7 @@ pub static ENTRY: Entry = Entry::new(
         wants: Wants { classes: &["icmp type echo"], ..Wants::NOTHING },
         cost: &[Operation::HeaderWrite.times(2.0)],
         replicas: Replicas::Alike,
+        large_packets: true,
         ..Spec::DEFAULT
     },
     build,

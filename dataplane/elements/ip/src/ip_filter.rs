@@ -43,6 +43,7 @@ pub static ENTRY: Entry = Entry::new(
         changes: Changes::Nothing,
         replicas: Replicas::Sharing("the compiled rules"),
         short_cut: ShortCut::Passes,
+        large_packets: true,
         ..Spec::DEFAULT
     },
     build_filter,

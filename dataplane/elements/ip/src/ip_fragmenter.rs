@@ -4,7 +4,7 @@ use thruway_element::{
     Arg, ArgErrors, Args, Cx, Element, Entry, Handlers, Operation, Reason, Replicas, ShortCut,
     Spec, Topic, Ty, reasons,
 };
-use thruway_elements_support::links::PortMtu;
+use thruway_elements_support::links::{PortMtu, sent_len};
 use thruway_packet::{Anno, Batch, Packet};
 use thruway_wire::Header;
 use thruway_wire::ipv4::{DONT_FRAGMENT, Ipv4Header, MAX_HEADER_LEN, MORE_FRAGMENTS, OFFSET_MASK};
@@ -42,6 +42,7 @@ pub static ENTRY: Entry = Entry::built::<IpFragmenter>(
         cost: &[Operation::HeaderRead.once()],
         replicas: Replicas::Apart("each has its part of the identifications"),
         short_cut: ShortCut::Passes,
+        large_packets: true,
         ..Spec::DEFAULT
     },
     build,
@@ -81,20 +82,7 @@ struct IpFragmenter {
 /// longest of those.
 #[inline]
 fn link_len(packet: &Packet) -> usize {
-    match packet.segments() {
-        1 => packet.network().len(),
-        segments => segment_len(packet, segments),
-    }
-}
-
-#[cold]
-fn segment_len(packet: &Packet, segments: usize) -> usize {
-    let (whole, tcp) = (packet.network().len(), packet.transport());
-    let header_len = tcp.get(12).map_or(usize::MAX, |byte| usize::from(byte >> 4) * 4);
-    match tcp.len().checked_sub(header_len) {
-        Some(payload_len) => whole - payload_len + payload_len.div_ceil(segments),
-        None => whole,
-    }
+    sent_len(packet, packet.network().len())
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {

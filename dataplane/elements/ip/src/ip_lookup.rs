@@ -73,6 +73,7 @@ pub static ENTRY: Entry = Entry::new(
         changes: Changes::Nothing,
         replicas: Replicas::Sharing("the table"),
         short_cut: ShortCut::Passes,
+        large_packets: true,
         ..Spec::DEFAULT
     },
     build,

@@ -22,6 +22,7 @@ pub static ENTRY: Entry = Entry::of::<IpMirror>(Spec {
     drops: NoHeader::DROPS,
     cost: &[Operation::HeaderWrite.once()],
     replicas: Replicas::Alike,
+    large_packets: true,
     ..Spec::DEFAULT
 });
 

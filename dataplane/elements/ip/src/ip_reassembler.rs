@@ -58,6 +58,7 @@ pub static ENTRY: Entry = Entry::new(
             "each puts together what some hosts send others, and hands it the fragments of the rest",
         ),
         short_cut: ShortCut::Passes,
+        large_packets: true,
         ..Spec::DEFAULT
     },
     build,

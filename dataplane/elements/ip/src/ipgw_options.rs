@@ -39,6 +39,7 @@ pub static ENTRY: Entry = Entry::built::<IpGwOptions>(
         cost: &[Operation::HeaderRead.once()],
         replicas: Replicas::Alike,
         short_cut: ShortCut::Passes,
+        large_packets: true,
         ..Spec::DEFAULT
     },
     build,

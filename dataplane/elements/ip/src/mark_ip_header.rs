@@ -20,6 +20,7 @@ pub static ENTRY: Entry = Entry::of::<MarkIpHeader>(Spec {
     cost: &[Operation::HeaderRead.once()],
     replicas: Replicas::Alike,
     short_cut: ShortCut::Passes,
+    large_packets: true,
     ..Spec::DEFAULT
 });
 

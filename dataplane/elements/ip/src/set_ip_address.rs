@@ -27,6 +27,7 @@ pub static ENTRY: Entry = Entry::built::<SetIpAddress>(
         changes: Changes::Nothing,
         cost: &[Operation::Annotate.once()],
         replicas: Replicas::Alike,
+        large_packets: true,
         ..Spec::DEFAULT
     },
     build,

@@ -36,6 +36,7 @@ pub static ENTRY: Entry = Entry::new(
         cost: &[Operation::HeaderWrite.once()],
         changes: Changes::Headers,
         replicas: Replicas::Alike,
+        large_packets: true,
         ..Spec::DEFAULT
     },
     build,

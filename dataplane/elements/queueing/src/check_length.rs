@@ -4,7 +4,7 @@ use thruway_element::{
     Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, ShortCut, Spec, Topic,
     Ty, Verdict, reasons,
 };
-use thruway_elements_support::links::PortMtu;
+use thruway_elements_support::links::{PortMtu, sent_len};
 use thruway_packet::{Anno, Batch, Packet};
 
 /// See the spec.
@@ -15,7 +15,8 @@ pub static ENTRY: Entry = Entry::of::<CheckLength>(Spec {
     docs: "Packets of at most LENGTH bytes go on; longer ones leave by output 1, or are dropped \
            where there is none. With EXTRA_LENGTH, bytes that a packet had on the wire and the \
            capture left out count too. With PORT, a packet longer than that interface's MTU now is \
-           too long, too (for packets without a link-layer header).",
+           too long, too (for packets without a link-layer header). Of a packet that stands for \
+           several (FromDevice, LARGE) the longest of those counts.",
     example: "InfiniteSource(LENGTH 100, LIMIT 3, STOP true) -> c :: CheckLength(64) -> Discard;\n\
               c[1] -> Print(long) -> Discard",
     ports: "1/1-2",
@@ -26,6 +27,7 @@ pub static ENTRY: Entry = Entry::of::<CheckLength>(Spec {
     cost: &[Operation::Annotate.once()],
     replicas: Replicas::Alike,
     short_cut: ShortCut::Passes,
+    large_packets: true,
     ..Spec::DEFAULT
 });
 
@@ -55,7 +57,7 @@ impl CheckLength {
     #[inline]
     fn passes(&self, packet: &Packet, limit: usize) -> bool {
         let extra = if self.extra { packet.anno_number(Anno::EXTRA_LENGTH) as usize } else { 0 };
-        packet.len() + extra <= limit
+        sent_len(packet, packet.len()) + extra <= limit
     }
 }
 

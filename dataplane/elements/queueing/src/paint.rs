@@ -20,6 +20,7 @@ pub static ENTRY: Entry = Entry::of::<Paint>(Spec {
     cost: &[Operation::Annotate.once()],
     replicas: Replicas::Alike,
     short_cut: ShortCut::Passes,
+    large_packets: true,
     ..Spec::DEFAULT
 });
 

@@ -20,6 +20,7 @@ const SPEC: Spec = Spec {
     drops: Full::DROPS,
     changes: Changes::Nothing,
     cost: &[Operation::Store.once()],
+    large_packets: true,
     ..Spec::DEFAULT
 };
 

@@ -26,6 +26,7 @@ pub static ENTRY: Entry = Entry::new(
         changes: Changes::Nothing,
         cost: NOTHING_MORE,
         replicas: Replicas::Alike,
+        large_packets: true,
         ..Spec::DEFAULT
     },
     build,

@@ -25,6 +25,7 @@ pub static ENTRY: Entry = Entry::new(
         cost: &[Operation::Clone.once()],
         replicas: Replicas::Alike,
         purpose: Purpose::CopyToAll,
+        large_packets: true,
         ..Spec::DEFAULT
     },
     build,

@@ -86,8 +86,7 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("UDP_NEW", Ty::Time, "timeout before there is a reply").or("120"),
             Arg::keyword("UDP", Ty::Time, "timeout afterwards").or("300"),
             Arg::keyword("ICMP", Ty::Time, "timeout of ICMP queries").or("60"),
-            Arg::keyword("OTHER_NEW", Ty::Time, "timeout of other sessions before a reply")
-                .or("60"),
+            Arg::keyword("OTHER_NEW", Ty::Time, "timeout of others before a reply").or("60"),
             Arg::keyword("OTHER", Ty::Time, "timeout afterwards").or("600"),
             Arg::keyword(
                 "EARLY_DROP",
@@ -146,6 +145,7 @@ pub static ENTRY: Entry = Entry::new(
              threads meet",
         ),
         short_cut: ShortCut::Passes,
+        large_packets: true,
         ..Spec::DEFAULT
     },
     build,

@@ -73,6 +73,7 @@ pub static ENTRY: Entry = Entry::new(
         purpose: Purpose::DispatchLinks,
         replicas: Replicas::Alike,
         short_cut: ShortCut::Passes,
+        large_packets: true,
         ..Spec::DEFAULT
     },
     build,

@@ -19,6 +19,7 @@ mod nat;
 #[cfg(test)]
 pub(crate) mod plain;
 mod pool;
+mod replicate;
 pub(crate) mod rewrite;
 pub mod rewriters;
 mod session_limiter;
@@ -41,6 +42,7 @@ pub static ELEMENTS: &[&Entry] = &[
     &flow_print::ENTRY,
     &load_balancer::ENTRY,
     &nat::ENTRY,
+    &replicate::ENTRY,
     &session_limiter::ENTRY,
     &session_stats::ENTRY,
     &stateful_firewall::ENTRY,

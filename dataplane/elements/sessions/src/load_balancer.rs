@@ -100,6 +100,7 @@ pub static ENTRY: Entry = Entry::new(
             "each spreads the sessions that begin in its thread, and sums are as even: each \
              server has at most one session for each thread more than it should",
         ),
+        large_packets: true,
         ..Spec::DEFAULT
     },
     build,

@@ -13,6 +13,7 @@ mod ports;
 mod rules;
 mod sessions;
 mod state;
+mod transfer;
 
 use std::any::Any;
 use std::fmt::Write as _;
@@ -21,13 +22,14 @@ use std::io::Write as _;
 use std::net::Ipv4Addr;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers, HotSwap,
-    Merge, Operation, PerSession, Replicas, SessionFunction, ShortCut, Spec, Topic, Ty, Wants,
+    Answers, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers,
+    HotSwap, Merge, Operation, PerSession, Replicas, SessionFunction, SessionTransfer, ShortCut,
+    Spec, Topic, Ty, Wants,
 };
 use thruway_flow::Ended;
 use thruway_packet::Batch;
 use thruway_port::interface;
-use zerocopy::FromBytes;
+use zerocopy::{FromBytes, IntoBytes};
 
 use embryonic::Embryonic;
 use kind::Kind;
@@ -144,12 +146,14 @@ pub static ENTRY: Entry = Entry::new(
              ports",
         ),
         short_cut: ShortCut::Passes,
+        large_packets: true,
         ..Spec::DEFAULT
     },
     build,
 )
 .with_session_function::<Nat>()
 .with_hot_swap::<Nat>()
+.with_session_transfer::<Nat>()
 .with_handlers::<Nat>();
 
 const MAPPINGS: &str = "endpoint-independent mappings, a line each: protocol, inside, outside, \
@@ -443,6 +447,22 @@ impl HotSwap for Nat {
             translator.embryonic = tables.embryonic;
             (translator.tables, translator.created) = (tables.tables, tables.created);
         }
+    }
+}
+
+impl SessionTransfer for Nat {
+    fn export(&self, state: &[u8], out: &mut Vec<u8>) -> bool {
+        NatSession::read_from_bytes(state).is_ok_and(|state| transfer::export(&state, out))
+    }
+
+    fn import(
+        &mut self,
+        bytes: &[u8],
+        answers: &mut dyn Answers,
+        state: &mut [u8],
+    ) -> Result<(), &'static str> {
+        let imported = self.translator.import(bytes, answers)?;
+        imported.write_to(state).map_err(|_| "a state of another size")
     }
 }
 

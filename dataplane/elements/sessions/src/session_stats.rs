@@ -86,6 +86,7 @@ pub static ENTRY: Entry = Entry::new(
              each direction",
         ),
         short_cut: ShortCut::Passes,
+        large_packets: true,
         ..Spec::DEFAULT
     },
     build,

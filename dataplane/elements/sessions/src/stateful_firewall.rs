@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use thruway_element::text::{join, split_args};
 use thruway_element::{
-    Arg, ArgError, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers,
-    HotSwap, Names, Operation, Replicas, SessionFunction, ShortCut, Spec, Topic, Ty, Wants,
+    Answers, Arg, ArgError, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError,
+    Handlers, HotSwap, Names, Operation, Replicas, SessionFunction, SessionTransfer, ShortCut,
+    Spec, Topic, Ty, Wants,
 };
 use thruway_flow::Ended;
 use thruway_packet::Batch;
-use zerocopy::FromBytes;
+use zerocopy::{FromBytes, IntoBytes};
 
 use thruway_elements_ip::rule_texts::listed;
 
@@ -86,12 +87,14 @@ pub static ENTRY: Entry = Entry::new(
             "the compiled rules; directions of a session that come in by two threads meet",
         ),
         short_cut: ShortCut::Passes,
+        large_packets: true,
         ..Spec::DEFAULT
     },
     build,
 )
 .with_session_function::<StatefulFirewall>()
 .with_hot_swap::<StatefulFirewall>()
+.with_session_transfer::<StatefulFirewall>()
 .with_handlers::<StatefulFirewall>();
 
 struct StatefulFirewall {
@@ -202,6 +205,22 @@ impl HotSwap for StatefulFirewall {
         if let Ok(kept) = state.downcast::<Kept>() {
             self.guard.take_over(*kept);
         }
+    }
+}
+
+impl SessionTransfer for StatefulFirewall {
+    fn export(&self, state: &[u8], out: &mut Vec<u8>) -> bool {
+        Decision::read_from_bytes(state).is_ok_and(|state| self.guard.export(state, out))
+    }
+
+    fn import(
+        &mut self,
+        bytes: &[u8],
+        answers: &mut dyn Answers,
+        state: &mut [u8],
+    ) -> Result<(), &'static str> {
+        let decision = self.guard.import(bytes, answers)?;
+        decision.write_to(state).map_err(|_| "a state of another size")
     }
 }
 

@@ -26,6 +26,7 @@ pub static ENTRY: Entry = Entry::built::<Discard>(
         cost: NOTHING_MORE,
         replicas: Replicas::Alike,
         purpose: Purpose::Discard,
+        large_packets: true,
         ..Spec::DEFAULT
     },
     build,

@@ -22,6 +22,7 @@ pub static ENTRY: Entry = Entry::of::<Idle>(Spec {
     cost: NOTHING_MORE,
     replicas: Replicas::Alike,
     purpose: Purpose::FillPorts,
+    large_packets: true,
     ..Spec::DEFAULT
 });
 

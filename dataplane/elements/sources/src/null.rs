@@ -15,6 +15,7 @@ const SPEC: Spec = Spec {
     changes: Changes::Nothing,
     cost: NOTHING_MORE,
     replicas: Replicas::Alike,
+    large_packets: true,
     ..Spec::DEFAULT
 };
 

@@ -121,6 +121,7 @@ pub static ENTRY: Entry = Entry::new(
         cost: &[Operation::SessionState.once(), Operation::HeaderParse.once()],
         purpose: Purpose::BeginContext(Layer::Http),
         replicas: Replicas::Apart("each follows the connections of its thread"),
+        large_packets: true,
         ..Spec::DEFAULT
     },
     build,

@@ -53,6 +53,7 @@ pub static ENTRY: Entry = Entry::new(
         cost: &[Operation::SessionState.once()],
         purpose: Purpose::EndContext(Layer::Http),
         replicas: Replicas::Apart("each follows the connections of its thread"),
+        large_packets: true,
         ..Spec::DEFAULT
     },
     build,

@@ -75,6 +75,7 @@ pub static ENTRY: Entry = Entry::new(
         changes: Changes::Nothing,
         cost: &[Operation::SessionState.once(), Operation::MatchLine.once()],
         replicas: Replicas::Apart("each follows the connections of its thread"),
+        large_packets: true,
         ..Spec::DEFAULT
     },
     build,

@@ -170,6 +170,7 @@ pub static IN: Entry = Entry::new(
         cost: &[Operation::SessionState.once(), Operation::HeaderParse.once()],
         purpose: Purpose::BeginContext(Layer::Tcp),
         replicas: Replicas::Apart(APART),
+        large_packets: true,
         ..Spec::DEFAULT
     },
     build,
@@ -199,6 +200,7 @@ pub static OUT: Entry = Entry::new(
         cost: &[Operation::SessionState.once()],
         purpose: Purpose::EndContext(Layer::Tcp),
         replicas: Replicas::Apart(APART),
+        large_packets: true,
         ..Spec::DEFAULT
     },
     |_: &Args<'_>| -> Result<Box<dyn Element>, ArgErrors> { Ok(Box::<TcpOut>::default()) },

@@ -94,6 +94,7 @@ pub static ENTRY: Entry = Entry::new(
         changes: Changes::Nothing,
         cost: &[Operation::SessionState.once(), Operation::MatchLine.once()],
         replicas: Replicas::Sharing("the words; each looks through the sessions of its thread"),
+        large_packets: true,
         ..Spec::DEFAULT
     },
     build,

@@ -4,6 +4,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use thruway_element::{ArgErrors, Args, Cx};
+use thruway_packet::Packet;
 use thruway_sync::atomic::{AtomicUsize, Ordering};
 
 /// Called when a link was lost.
@@ -67,6 +68,26 @@ impl Mtu {
     }
 }
 
+/// Bytes that the longest packet has, of those that are sent in place of this one, where `len`
+/// bytes of this one count: the same but for one that stands for several (FromDevice, LARGE).
+#[inline]
+pub fn sent_len(packet: &Packet, len: usize) -> usize {
+    match packet.segments() {
+        1 => len,
+        segments => segment_len(packet, len, segments),
+    }
+}
+
+#[cold]
+fn segment_len(packet: &Packet, len: usize, segments: usize) -> usize {
+    let tcp = packet.transport();
+    let header_len = tcp.get(12).map_or(usize::MAX, |byte| usize::from(byte >> 4) * 4);
+    match tcp.len().checked_sub(header_len) {
+        Some(payload_len) => len.saturating_sub(payload_len) + payload_len.div_ceil(segments),
+        None => len,
+    }
+}
+
 /// The argument PORT of an element that bounds or tells lengths.
 pub struct PortMtu {
     interface: String,
@@ -121,6 +142,24 @@ impl PortMtu {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_what_a_packet_stands_for_the_longest_counts() {
+        let lens = |segments: usize, header_len: u8| {
+            let mut packet = Packet::zeroed(14 + 20 + 20 + 3000).expect("memory");
+            packet.set_network(14, 20);
+            packet.data_mut()[34 + 12] = header_len << 2;
+            assert!(packet.set_segments(segments));
+            sent_len(&packet, packet.len())
+        };
+        assert_eq!(lens(1, 20), 3054);
+        assert_eq!(lens(3, 20), 1054);
+        assert_eq!(lens(7, 20), 54 + 429);
+        // A header that is longer than the packet's own bytes is none.
+        let mut short = Packet::zeroed(30).expect("memory");
+        assert!(short.set_segments(4));
+        assert_eq!(sent_len(&short, 30), 30);
+    }
 
     #[test]
     fn a_loss_is_heard_and_an_mtu_is_that_of_the_interface() {

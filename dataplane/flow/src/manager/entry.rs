@@ -281,7 +281,9 @@ impl Manager {
         let state = &mut self.levels[level];
         if after.0 != head.state {
             state.advance(index, after);
+            self.note_change(level as LevelId, index);
         }
+        let state = &mut self.levels[level];
         if shared {
             state.publish_life(index, now, after);
         }
@@ -305,6 +307,7 @@ impl Manager {
             self.stop_short_cut(level, index);
         }
         if self.levels[usize::from(level)].end(index, why) {
+            self.note_removal(level, index);
             let state = &mut self.levels[usize::from(level)];
             state.is_changed = true;
             self.note_end(usize::from(level), index, why);
@@ -356,6 +359,7 @@ impl Manager {
         head.leaf = item.leaf;
         head.flags |= forward_flag(item, direction);
         self.count_begun(item.leaf);
+        self.note_change(level, index);
         if !self.plan.levels[usize::from(level)].links.is_empty()
             && let Err(refused) = self.link(level, index, item, packet)
         {
@@ -394,7 +398,7 @@ impl Manager {
     }
 
     /// A new record, for which an embryonic session may have to go.
-    fn insert(&mut self, level: LevelId, key: &Key, life: Life) -> Result<u32, Refused> {
+    pub(super) fn insert(&mut self, level: LevelId, key: &Key, life: Life) -> Result<u32, Refused> {
         if let Some(victim) = self.levels[usize::from(level)].victim(life)? {
             self.end(level, victim, Ended::Evicted);
         }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::fcb::Fcb;
 use crate::life::Ended;
+use crate::manager::change_log::ChangeLog;
 use crate::manager::counts::{ClassCounts, Counts};
 use crate::manager::headers::Kind;
 use crate::manager::level::{Extra, LevelState};
@@ -68,6 +69,8 @@ pub struct Manager {
     /// The packet under way is a probe, and whether the decision about it is only its own.
     pub(super) is_probing: bool,
     pub(super) is_spoiled: bool,
+    /// What happened to sessions, where they are replicated.
+    pub(super) changes: Option<Box<ChangeLog>>,
 }
 
 impl Manager {
@@ -126,16 +129,15 @@ impl Manager {
             }) as u16);
         }
         let limit_min = limits.iter().flat_map(|limits| limits.iter().copied()).min().unwrap_or(0);
-        let work = levels.iter().map(|_| Work::default()).collect();
         let classes = vec![ClassCounts::default(); plan.leaves.len()];
         Ok(Manager {
             plan,
+            work: levels.iter().map(|_| Work::default()).collect(),
             levels,
             readers,
             leaf_limits,
             limits,
             limit_min,
-            work,
             classes,
             ended: Vec::with_capacity(1024),
             sessionless: [0; 6],
@@ -151,6 +153,7 @@ impl Manager {
             short_cuts: None,
             is_probing: false,
             is_spoiled: false,
+            changes: None,
         })
     }
 

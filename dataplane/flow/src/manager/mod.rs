@@ -6,6 +6,7 @@
 //! session begins or ends) happens in the third.
 
 mod answer;
+mod change_log;
 mod classes;
 mod counts;
 mod entry;
@@ -13,6 +14,7 @@ mod filter;
 mod flow_manager;
 mod headers;
 mod http;
+mod images;
 mod level;
 mod list;
 mod numbers;
@@ -32,11 +34,13 @@ mod thread_set;
 mod work;
 
 pub use answer::NoAnswer;
+pub use change_log::Change;
 pub use counts::{ClassCounts, Counts};
 pub use entry::{Input, Refusal};
 pub use filter::Filter;
 pub use flow_manager::{EndedSession, Manager};
 pub use headers::{Kind, ParsedHeaders, parse_ethernet, parse_ip};
+pub use images::{Installed, SessionImage};
 pub use level::Bounds;
 pub use list::{Cursor, Ends, Flow};
 pub use settings::{Settings, TICK_NS};

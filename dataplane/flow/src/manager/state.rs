@@ -5,7 +5,7 @@ use crate::life::{Ended, Life, Phase, Transport};
 use crate::manager::flow_manager::Manager;
 use crate::manager::level::{END_ASKED, ENDING, LINK_TURNED, SHORT_CUT};
 use crate::manager::shared_records::WORDS_MAX;
-use crate::plan::{Access, LEVELS_MAX, LevelId};
+use crate::plan::{Access, LEVELS_MAX, LevelId, ScratchSlot};
 
 /// Where a function's state for a packet's session is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +22,21 @@ pub struct At {
     /// The function's bit among those that have opened the session.
     opened: u32,
     shared_at: u16,
+}
+
+impl At {
+    /// Of the function in a slot of a record's level, for a packet that goes forward.
+    pub(super) fn of_slot((level, index): (LevelId, u32), slot: &ScratchSlot) -> At {
+        At {
+            level,
+            index,
+            direction: Direction::Forward,
+            offset: slot.offset,
+            size: slot.demand.size as u32,
+            opened: 1 << slot.bit,
+            shared_at: slot.shared_at,
+        }
+    }
 }
 
 /// A function's ways to its state, by the level that packets' records are of.
@@ -126,6 +141,12 @@ impl Manager {
     #[inline]
     pub fn life(&self, at: &At) -> Life {
         self.levels[usize::from(at.level)].both(at.index).0
+    }
+
+    /// The function's scratch, to be read.
+    pub(super) fn scratch_of(&self, at: &At) -> &[u8] {
+        let scratch = self.levels[usize::from(at.level)].pool.scratch(at.index);
+        scratch.get(at.offset as usize..(at.offset + at.size) as usize).unwrap_or(&[])
     }
 
     /// The function's scratch.

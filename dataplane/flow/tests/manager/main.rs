@@ -3,6 +3,7 @@
 
 mod endings;
 mod forged;
+mod images;
 mod takeover;
 mod threads;
 

@@ -86,6 +86,8 @@ pub const ONLY_FILTERED: &[&str] = &[
     "its region, to execute",
     "its region, to write and execute",
     "keyctl",
+    // Of a processor that has them (AMX).
+    "larger registers",
     "less than it has",
     "lock its region",
     "lock its region by flock",

@@ -64,13 +64,13 @@ fn thruway_balances() {
 }
 
 #[test]
-fn thruway_balances_large_packets() {
-    if !privileged("thruway_balances_large_packets") {
+fn thruway_balances_by_af_xdp() {
+    if !privileged("thruway_balances_by_af_xdp") {
         return;
     }
-    let mut lab = Lab::new();
+    let mut lab = Lab::new().for_af_xdp();
     lab.route_inside();
-    lab.example(&["run"], "balancer.click", &[SERVICES, "LARGE=true"]);
+    lab.example(&["run"], "balancer.click", &[SERVICES]);
     undergo(&lab, TRIALS);
     lab.stop().expect(0).prints(&["balancer"]);
 }

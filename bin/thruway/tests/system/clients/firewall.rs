@@ -71,7 +71,7 @@ fn two_threads_guard() {
         return;
     }
     // The threads have a queue of each interface, or a socket on each.
-    for mut lab in [Lab::with_queues(2), Lab::new().for_packet_sockets()] {
+    for mut lab in [Lab::with_queues(2).for_af_xdp(), Lab::new().for_packet_sockets()] {
         lab.route_inside();
         lab.example(&["run", "-j", "2"], "firewall.click", &[]);
         undergo(&lab, TRIALS);

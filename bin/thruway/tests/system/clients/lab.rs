@@ -51,6 +51,13 @@ impl Lab {
         self
     }
 
+    /// Has the middle's interfaces take no packets of up to 64 kB: then the middlebox takes AF_XDP,
+    /// where nothing else stands against it.
+    pub fn for_af_xdp(self) -> Lab {
+        self.middle.without_large_packets(&["lan0", "wan0"]);
+        self
+    }
+
     /// The same, with so many queues each way at the middlebox's interfaces.
     pub fn with_queues(count: u32) -> Lab {
         let queues = format!("numrxqueues {count} numtxqueues {count}");

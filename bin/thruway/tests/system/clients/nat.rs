@@ -131,7 +131,7 @@ fn two_threads_on_two_queues_translate() {
     if !privileged("two_threads_on_two_queues_translate") {
         return;
     }
-    let told = translates(Lab::with_queues(2), &["run", "-j", "2"], SHARED);
+    let told = translates(Lab::with_queues(2).for_af_xdp(), &["run", "-j", "2"], SHARED);
     told.says(&["AF_XDP, native mode, the kernel copies, 2 queues, for 2 threads"]);
 }
 

@@ -240,7 +240,7 @@ fn undergo(lab: Lab, example: &str, service: (&'static str, u16)) {
 #[test]
 fn an_open_connection_notices_no_overload_of_the_firewall() {
     if privileged("an_open_connection_notices_no_overload_of_the_firewall") {
-        undergo(Lab::new(), "firewall.click", (INSIDE[1], 80));
+        undergo(Lab::new().for_af_xdp(), "firewall.click", (INSIDE[1], 80));
     }
 }
 

@@ -76,8 +76,11 @@ fn a_data_plane_that_dies_is_back_with_what_it_ran() {
     assert_eq!(talk(connect(&path), counted(100)), 100);
     assert_eq!(lab.status("one").restarts, 1);
     // Whoever looks again when an event comes has seen it ready twice.
-    let ready = lab.events().into_iter().filter(|event| event == "one Answers").count();
-    assert_eq!(ready, 2);
+    // (On a busy machine it may not have answered for a while, and then again.)
+    let events = lab.events();
+    let count = |name: &str| events.iter().filter(|event| *event == name).count();
+    let ready = count("one Answers");
+    assert!((2..=2 + count("one NoAnswer")).contains(&ready), "{events:?}");
     assert_eq!(lab.is_up("two"), other);
 
     // It dies while there is no manager.

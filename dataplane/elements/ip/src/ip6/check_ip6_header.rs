@@ -35,6 +35,7 @@ pub static ENTRY: Entry = Entry::built::<CheckIp6Header>(
         changes: Changes::Nothing,
         cost: &[Operation::HeaderRead.once()],
         replicas: Replicas::Alike,
+        large_packets: true,
         ..Spec::DEFAULT
     },
     build,

@@ -25,6 +25,7 @@ pub static ENTRY: Entry = Entry::of::<DecIp6Hlim>(Spec {
     changes: Changes::Headers,
     cost: &[Operation::HeaderWrite.once()],
     replicas: Replicas::Alike,
+    large_packets: true,
     ..Spec::DEFAULT
 });
 

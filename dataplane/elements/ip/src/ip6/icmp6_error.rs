@@ -48,6 +48,7 @@ pub static ENTRY: Entry = Entry::built::<Icmp6Error>(
         drops: Silent::DROPS,
         cost: &[Operation::HeaderWrite.times(3.0), Operation::ChecksumLine.times(2.0)],
         replicas: Replicas::Alike,
+        large_packets: true,
         ..Spec::DEFAULT
     },
     build,

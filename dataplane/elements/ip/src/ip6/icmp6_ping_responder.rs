@@ -28,6 +28,7 @@ pub static ENTRY: Entry = Entry::new(
         drops: Other::DROPS,
         cost: &[Operation::HeaderWrite.times(2.0)],
         replicas: Replicas::Alike,
+        large_packets: true,
         ..Spec::DEFAULT
     },
     build,

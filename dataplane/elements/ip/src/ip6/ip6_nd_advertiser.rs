@@ -44,6 +44,7 @@ pub static ENTRY: Entry = Entry::new(
             Operation::ChecksumLine.once(),
         ],
         replicas: Replicas::Alike,
+        large_packets: true,
         ..Spec::DEFAULT
     },
     build,

@@ -74,6 +74,7 @@ pub static ENTRY: Entry = Entry::new(
         wants: Wants { classes: &["-", "12/86dd 20/3a 54/88"], ..Wants::NOTHING },
         cost: &[Operation::HashLookup.once(), Operation::HeaderWrite.once()],
         replicas: Replicas::Sharing("the table of addresses, with the packets that wait"),
+        large_packets: true,
         ..Spec::DEFAULT
     },
     build,

@@ -53,6 +53,7 @@ pub static ENTRY: Entry = Entry::built::<RouterAdvertiser>(
         wants: Wants { classes: &["12/86dd 20/3a 54/85"], ..Wants::NOTHING },
         cost: &[Operation::HeaderRead.once(), Operation::ChecksumLine.once()],
         replicas: Replicas::OneThread("it keeps the times between advertisements"),
+        large_packets: true,
         ..Spec::DEFAULT
     },
     build,

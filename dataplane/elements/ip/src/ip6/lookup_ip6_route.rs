@@ -51,6 +51,7 @@ pub static ENTRY: Entry = Entry::new(
         cost: &[Operation::RouteLookup6.once()],
         changes: Changes::Nothing,
         replicas: Replicas::Sharing("the table"),
+        large_packets: true,
         ..Spec::DEFAULT
     },
     build,

@@ -22,6 +22,7 @@ pub static ENTRY: Entry = Entry::of::<MarkIp6Header>(Spec {
     changes: Changes::Nothing,
     cost: &[Operation::HeaderRead.once()],
     replicas: Replicas::Alike,
+    large_packets: true,
     ..Spec::DEFAULT
 });
 

@@ -97,6 +97,14 @@ impl Ports {
         }
     }
 
+    /// Takes this very port of an address; false when it is in use, not of this thread, or given by
+    /// the block.
+    pub(super) fn claim(&mut self, (address_index, port): (u32, u16), kind: Kind) -> bool {
+        let Some(address) = self.addresses.get_mut(address_index as usize) else { return false };
+        let lanes = &mut address.lanes[kind as usize];
+        self.blocks.is_none() && lanes[usize::from(port >= WELL_KNOWN_END)].claim(port)
+    }
+
     /// The place of the address that has this port to give.
     pub(super) fn address_index(&self, addr: u32, port: u16) -> Option<u32> {
         let has = |(pool, _): &&(Pool, u32)| {

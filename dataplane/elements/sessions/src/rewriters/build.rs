@@ -70,6 +70,7 @@ pub(super) const REWRITER: Spec = Spec {
     handlers: shown![handlers::table("table"), handlers::table("mappings")],
     changes: Changes::Headers,
     cost: COST,
+    large_packets: true,
     ..Spec::DEFAULT
 };
 

@@ -49,6 +49,7 @@ pub static ENTRY: Entry = Entry::new(
         replicas: Replicas::Apart(
             "each asks the rewriters of its thread, which know each other's mappings",
         ),
+        large_packets: true,
         ..Spec::DEFAULT
     },
     build,

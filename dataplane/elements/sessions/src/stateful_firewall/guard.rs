@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use thruway_element::{Direction, Opening, PerSession, Reason, Session, Verdict};
+use thruway_element::{Answers, Direction, Opening, PerSession, Reason, Session, Verdict};
 use thruway_flow::{Ended, PacketView};
 use thruway_packet::Packet;
 use thruway_wire::ip_protocol::TCP;
@@ -37,6 +37,9 @@ const ELSEWHERE: u32 = 1 << 30;
 const TURNED: u32 = 1 << 29;
 /// IPv6: no rule was asked.
 pub(super) const NO_RULE: u32 = (1 << 29) - 1;
+
+/// In the place of the sum of a rule's text: it is no longer among the rules. No sum is even.
+const EARLIER: u32 = 0;
 
 impl Decision {
     fn side(self) -> Side {
@@ -153,6 +156,50 @@ impl Guard {
         if policy.texts() != self.policy.texts() {
             self.replace(policy);
         }
+    }
+
+    /// Appends which rule allowed a session, and a sum of its text; none of an earlier rule's.
+    pub(super) fn export(&self, state: Decision, out: &mut Vec<u8>) -> bool {
+        let is_current = state.generation == self.generation;
+        out.extend_from_slice(&(state.rule & !ELSEWHERE).to_be_bytes());
+        let sum = if is_current { self.rule_sum(state) } else { EARLIER };
+        out.extend_from_slice(&sum.to_be_bytes());
+        true
+    }
+
+    /// Goes on with a session that a firewall of another host allowed. Where that was by another
+    /// rule than there is here, it counts as one that an earlier rule allowed.
+    pub(super) fn import(
+        &mut self,
+        bytes: &[u8],
+        answers: &mut dyn Answers,
+    ) -> Result<Decision, &'static str> {
+        let bytes: &[u8; 8] = bytes.try_into().map_err(|_| "a firewall's state of another size")?;
+        let word = u64::from_be_bytes(*bytes);
+        let (rule, sum) = ((word >> 32) as u32 & !ELSEWHERE, word as u32);
+        let current = Decision { rule, generation: self.generation };
+        if sum != EARLIER && sum == self.rule_sum(current) {
+            self.count_in(current);
+            answers.publish(&[current.published()]);
+            return Ok(current);
+        }
+        self.counts.older += 1;
+        let older = Decision { generation: self.generation.wrapping_sub(1), ..current };
+        answers.publish(&[older.published()]);
+        Ok(older)
+    }
+
+    /// A sum of a rule's text (FNV-1a): that of the same rule on another host is the same.
+    fn rule_sum(&self, decision: Decision) -> u32 {
+        let text = match decision.number() {
+            NO_RULE => "",
+            number => match self.policy.texts().get(number as usize) {
+                Some(text) => text,
+                None => return EARLIER,
+            },
+        };
+        let fold = |sum: u32, byte: u8| (sum ^ u32::from(byte)).wrapping_mul(0x0100_0193);
+        text.bytes().fold(0x811c_9dc5, fold) | 1
     }
 
     /// Puts other rules in force.

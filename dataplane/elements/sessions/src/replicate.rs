@@ -1,0 +1,387 @@
+//! Replicate: sessions of this host, kept by a backup host that can take over.
+
+mod announce;
+mod install;
+mod send;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use thruway_element::{
+    Arg, ArgError, ArgErrors, Args, Changes, Cx, Element, Entry, HandlerError, Handlers,
+    NOTHING_MORE, Nanos, Replicas, Spec, Topic, Ty, reasons,
+};
+use thruway_flow::plan::Family;
+use thruway_packet::Batch;
+use thruway_replication::{Active, Backup, Key, Link};
+use thruway_sync::atomic::Ordering;
+
+use announce::Announcement;
+use install::Installer;
+use send::{CHANGES, Sender};
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::built::<Replicate>(
+    Spec {
+        name: "Replicate",
+        topic: Topic::Sessions,
+        summary: "keeps the sessions of this host at a backup host, which can take over",
+        docs: "Two hosts run the same configuration, one with TO, which serves the traffic, and one \
+               with LISTEN, the backup. The active host streams its sessions (keys, lives, \
+               translations of NAT, decisions of StatefulFirewall) to the backup, over TCP. The \
+               backup drops all packets until it takes over: when the takeover handler is written, \
+               or by itself when it had all sessions and the active host has been silent for AFTER \
+               (0: never by itself). Then it announces each ADDRESS by ARP and serves the traffic \
+               with the same ports and decisions. A host that learns from its backup that this has \
+               taken over serves no more traffic (fenced); restart it as the other's backup. An active \
+               host that begins serves nothing until its backup lets it in, or HOLD has passed.\n\n\
+               Each ADDRESS is an IP address and an Ethernet address that both hosts have at one \
+               network. Put Replicate right behind the devices: packets of network N enter by input N \
+               and leave by output N; with K networks, announcements for network N leave by output \
+               K+N, to its device.\n\n\
+               Both hosts have the same secret in the file KEY, which only its owner may read; \
+               frames are signed (HMAC-SHA-256), not encrypted. Streams without the key, of another \
+               version, repeated or malformed are refused, logged and counted. The stream never \
+               holds packets up: what finds no room in its queues is made good by a transfer of all \
+               sessions, as when a stream begins.\n\n\
+               Sessions are those of IPv4 with ports, of a FlowClassifier in the same thread (those of IPv6 \
+               begin anew at the backup): one \
+               thread only is supported. All functions with sessions must be NAT or \
+               StatefulFirewall. Sessions that begin within about 10 ms of the active host's end \
+               are lost. See docs/replication.md.",
+        example: "rep :: Replicate(192.0.2.1 02:00:00:00:00:01, TO 198.51.100.2:7070, KEY /etc/thruway/key);\n\
+                  Idle -> rep -> Strip(14) -> CheckIPHeader -> FlowClassifier(INPUT ip) \
+                  ~> StatefulFirewall(allow all) -> Discard;\n\
+                  rep[1] -> Discard",
+        ports: "1-/2-",
+        processing: "h/h",
+        flow: "#/#",
+        args: &[
+            Arg::rest("ADDRESS", Ty::Rule("IP ETH"), "an address that both hosts have"),
+            Arg::keyword("TO", Ty::Any, "the backup's IP address and TCP port, of the active host"),
+            Arg::keyword("LISTEN", Ty::Any, "where the backup listens: IP address and TCP port"),
+            Arg::required_keyword("KEY", Ty::File, "file with the secret that both hosts have"),
+            Arg::keyword("AFTER", Ty::Time, "silence after which the backup takes over; 0: never")
+                .or("0"),
+            Arg::keyword(
+                "HOLD",
+                Ty::Time,
+                "longest time that an active host that begins waits for its backup's word",
+            )
+            .or("1s"),
+        ],
+        drops: Idle::DROPS,
+        changes: Changes::Nothing,
+        cost: NOTHING_MORE,
+        replicas: Replicas::OneThread("sessions of one thread are replicated"),
+        ..Spec::DEFAULT
+    },
+    build,
+);
+
+reasons! {
+    /// Why a packet goes no further.
+    enum Idle {
+        Standby = "standby": "this host is the backup",
+        Fenced = "fenced": "the backup has taken over from this host",
+        Held = "held": "it is not known yet whether the backup has taken over",
+    }
+}
+
+/// Time between two looks at what changed, nanoseconds.
+const TICK_NS: i64 = 5_000_000;
+/// The timers.
+const TICK: u32 = 0;
+const ANNOUNCE: u32 = 1;
+/// A tick that comes later than this after the one before it is late.
+const LATE_NS: i64 = 50_000_000;
+
+/// What this host does.
+enum Role {
+    /// Serves traffic, and sends its sessions.
+    Active(Sender),
+    /// Installs sessions of the other host.
+    Backup(Installer),
+    /// Has taken over from the other host.
+    Successor,
+    /// The other host has taken over.
+    Retired,
+}
+
+impl Role {
+    fn name(&self) -> &'static str {
+        match self {
+            Role::Active(_) | Role::Successor => "active",
+            Role::Backup(_) => "backup",
+            Role::Retired => "retired",
+        }
+    }
+}
+
+/// The threads of the stream.
+enum Threads {
+    None,
+    Active(#[expect(dead_code, reason = "it ends when it is dropped")] Active),
+    Backup(#[expect(dead_code, reason = "it ends when it is dropped")] Backup),
+}
+
+#[derive(Handlers)]
+#[handler(
+    read, name = "role", "active, backup, or retired: the other host has taken over",
+    get = self.role.name()
+)]
+#[handler(
+    read, name = "connected", "whether there is a stream to or from the other host",
+    get = self.link.stream().is_some()
+)]
+#[handler(
+    read, name = "synchronized", "of the backup: whether it has had all sessions",
+    get = matches!(&self.role, Role::Backup(backup) if backup.is_synchronized())
+)]
+#[handler(
+    read, name = "sent", "records sent; of the backup: received",
+    get = self.link.counts.sent.load(Ordering::Relaxed)
+)]
+#[handler(
+    read, name = "acknowledged", "records that the backup acknowledged",
+    get = self.link.counts.acknowledged.load(Ordering::Relaxed)
+)]
+#[handler(
+    read, name = "lag", "records of this stream that are not acknowledged yet",
+    get = self.link.counts.lag.load(Ordering::Relaxed)
+)]
+#[handler(
+    read, name = "resyncs", "transfers of all sessions",
+    get = self.link.counts.resyncs.load(Ordering::Relaxed)
+)]
+#[handler(
+    read, name = "overflows", "times that changes of sessions found no room",
+    get = self.link.counts.overflows.load(Ordering::Relaxed)
+)]
+#[handler(
+    read, name = "refused", "streams that were refused, or ended for what they sent",
+    get = self.link.counts.refused.load(Ordering::Relaxed)
+)]
+#[handler(
+    read, name = "unusable", "sessions that this host could not go on with",
+    get = self.link.counts.unusable.load(Ordering::Relaxed)
+)]
+#[handler(
+    write, name = "takeover", "has the backup serve the traffic; the value is not read",
+    write = self.write_takeover(cx)
+)]
+struct Replicate {
+    role: Role,
+    link: Arc<Link>,
+    threads: Threads,
+    other: SocketAddr,
+    key: String,
+    after: Option<Duration>,
+    /// How long to wait for the backup's word, nanoseconds.
+    hold: i64,
+    /// Until when; 0 once that is over.
+    held_until: i64,
+    /// When the last tick was, and since when ticks have come in time.
+    ticked: i64,
+    steady_since: i64,
+    announcement: Announcement,
+}
+
+fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    let announcement = Announcement::of(args)?;
+    let address = |name| -> Result<Option<SocketAddr>, ArgError> {
+        let Some(text) = args.text(name) else { return Ok(None) };
+        let why = |_| args.error(name, format!("'{text}': expected IP:PORT, as 192.0.2.1:7070"));
+        text.trim().parse().map(Some).map_err(why)
+    };
+    let after: Nanos = args.get("AFTER")?;
+    let after = u64::try_from(after.0).map_err(|_| args.error("AFTER", "must not be negative"))?;
+    let link = Arc::new(Link::default());
+    let (other, role) = match (address("TO")?, address("LISTEN")?) {
+        (Some(_), None) if after > 0 => {
+            return Err(args.error("AFTER", "is the backup's: write it with LISTEN").into());
+        }
+        (Some(to), None) => (to, Role::Active(Sender::new(Arc::clone(&link)))),
+        (None, Some(listen)) => (listen, Role::Backup(Installer::new(Arc::clone(&link)))),
+        _ => {
+            let why = "write TO IP:PORT on the active host, or LISTEN IP:PORT on the backup";
+            return Err(args.error("TO", why).into());
+        }
+    };
+    Ok(Box::new(Replicate {
+        role,
+        link,
+        threads: Threads::None,
+        other,
+        key: args.get("KEY")?,
+        after: (after > 0).then(|| Duration::from_nanos(after)),
+        hold: args.get::<Nanos>("HOLD")?.0.max(0),
+        held_until: 0,
+        ticked: 0,
+        steady_since: 0,
+        announcement,
+    }))
+}
+
+/// What is replicated, as both hosts compare it: classes and functions of sessions.
+fn chain(cx: &mut Cx<'_>) -> Result<String, String> {
+    let Some(flows) = cx.flows() else {
+        return Err("needs a FlowClassifier: there are no sessions".into());
+    };
+    let levels = 0..flows.plan().levels.len() as u8;
+    let mut text = format!("classes {:016x}", flows.plan().fingerprint());
+    let mut nodes: Vec<u32> = Vec::new();
+    for level in levels {
+        let table = &flows.plan().levels[usize::from(level)];
+        if table.family == Family::V6 {
+            continue;
+        }
+        if !flows.is_replicable(level) {
+            return Err(format!(
+                "sessions '{}' of {} cannot be replicated: only 'connection' of IPv4 can, in one \
+                 thread and without coarser sessions (pair, source)",
+                table.session, table.family
+            ));
+        }
+        text += &format!("; {}:", table.session);
+        for node in flows.functions(level) {
+            text += &format!(" {node}");
+            nodes.push(node);
+        }
+    }
+    for node in nodes {
+        let (name, class) = cx.host().describe(node).unwrap_or_default();
+        let function = format!("{name} :: {class}");
+        text += &format!("; {node} {function}");
+        if !cx.can_transfer(node) {
+            return Err(format!(
+                "sessions of '{function}' cannot be replicated: only those of NAT and \
+                 StatefulFirewall can"
+            ));
+        }
+    }
+    Ok(text)
+}
+
+impl Replicate {
+    /// Why packets go no further, if they do not.
+    fn idle(&self) -> Option<Idle> {
+        match self.role {
+            Role::Active(_) if self.held_until > 0 => Some(Idle::Held),
+            Role::Active(_) | Role::Successor => None,
+            Role::Backup(_) => Some(Idle::Standby),
+            Role::Retired => Some(Idle::Fenced),
+        }
+    }
+
+    /// Notes a tick. Where ticks were late this process stood still, and has not listened: the
+    /// other host's silence counts from then on.
+    fn note_tick(&mut self, now: i64) {
+        if now.saturating_sub(self.ticked) > LATE_NS {
+            self.steady_since = now;
+        }
+        self.ticked = now;
+    }
+
+    /// Whether the active host has been silent for long enough, while this one listened.
+    fn is_abandoned(&self, now: i64) -> bool {
+        let listened = Duration::from_nanos(now.saturating_sub(self.steady_since).max(0) as u64);
+        self.after.is_some_and(|after| self.link.silence().min(listened) > after)
+    }
+
+    /// An active host that begins serves no traffic until its backup has let it in, or was not
+    /// reached for a while: it may have been replaced.
+    fn end_hold(&mut self, now: i64) {
+        if self.held_until > 0 && (self.link.stream().is_some() || now >= self.held_until) {
+            self.held_until = 0;
+        }
+    }
+
+    /// Serves the traffic from now on.
+    fn take_over(&mut self, cx: &mut Cx<'_>, why: &str) {
+        if let Role::Backup(installer) = &mut self.role {
+            self.link.set_taken_over();
+            installer.finish(cx);
+            self.role = Role::Successor;
+            cx.log(&format!("Replicate: this host serves the traffic now: {why}"));
+            self.announcement.begin();
+            self.announce(cx);
+        }
+    }
+
+    fn write_takeover(&mut self, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
+        if !matches!(self.role, Role::Backup(_)) {
+            return Err(HandlerError::refused("only a backup takes over: see the handler role"));
+        }
+        self.take_over(cx, "by its handler takeover");
+        Ok(())
+    }
+
+    fn announce(&mut self, cx: &mut Cx<'_>) {
+        if let Some(pause) = self.announcement.send(cx) {
+            cx.set_timer(ANNOUNCE, cx.now().saturating_add(pause));
+        }
+    }
+
+    fn tick(&mut self, cx: &mut Cx<'_>) {
+        self.note_tick(cx.now());
+        self.end_hold(cx.now());
+        let is_abandoned = self.is_abandoned(cx.now());
+        match &mut self.role {
+            Role::Active(_) if self.link.is_taken_over() => self.role = Role::Retired,
+            Role::Active(sender) => sender.tick(cx),
+            Role::Backup(installer) => {
+                installer.tick(cx);
+                if installer.is_synchronized() && is_abandoned {
+                    let silence = self.link.silence();
+                    self.take_over(cx, &format!("the active host was silent for {silence:.0?}"));
+                }
+            }
+            Role::Successor | Role::Retired => {}
+        }
+        while let Some(line) = self.link.line() {
+            cx.log(&format!("Replicate: {line}"));
+        }
+    }
+}
+
+impl Element for Replicate {
+    fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        let (key, chain) =
+            (Key::of_file(&self.key).map_err(|error| error.to_string())?, chain(cx)?);
+        self.threads = match self.role {
+            Role::Active(_) => {
+                if let Some(flows) = cx.flows() {
+                    flows.log_changes(CHANGES);
+                }
+                self.held_until =
+                    if self.hold > 0 { cx.now().saturating_add(self.hold) } else { 0 };
+                Threads::Active(Active::begin(&self.link, self.other, key, chain)?)
+            }
+            _ => Threads::Backup(Backup::begin(&self.link, self.other, key, chain)?),
+        };
+        cx.set_timer(TICK, cx.now().saturating_add(TICK_NS));
+        Ok(())
+    }
+
+    fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
+        match self.idle() {
+            None => cx.pass_on(port, batch),
+            Some(why) => cx.drop_all(why, batch),
+        }
+    }
+
+    fn timer(&mut self, cx: &mut Cx<'_>, token: u32) {
+        if token == ANNOUNCE {
+            return self.announce(cx);
+        }
+        self.tick(cx);
+        cx.set_timer(TICK, cx.now().saturating_add(TICK_NS));
+    }
+
+    fn finish(&mut self, _cx: &mut Cx<'_>) -> Result<(), String> {
+        self.threads = Threads::None;
+        Ok(())
+    }
+}

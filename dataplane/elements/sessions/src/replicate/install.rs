@@ -1,0 +1,113 @@
+//! The backup's side: records of the active host, into this host's tables.
+
+use std::sync::Arc;
+
+use thruway_element::{Cx, Life};
+use thruway_flow::manager::{Installed, SessionImage};
+use thruway_replication::{Batch, Link, Record, Records, Session};
+use thruway_sync::atomic::Ordering;
+
+/// Batches installed in one tick at most; no packet waits, as a backup serves none.
+const BATCHES: usize = 32;
+
+/// See the module.
+pub(super) struct Installer {
+    link: Arc<Link>,
+    /// By level and record: the transfer of all sessions in which it was last heard of.
+    stamps: Vec<Vec<u32>>,
+    transfer: u32,
+    /// A transfer of all sessions was complete.
+    is_synchronized: bool,
+    has_logged: bool,
+}
+
+impl Installer {
+    pub(super) fn new(link: Arc<Link>) -> Installer {
+        Installer {
+            link,
+            stamps: Vec::new(),
+            transfer: 0,
+            is_synchronized: false,
+            has_logged: false,
+        }
+    }
+
+    pub(super) fn is_synchronized(&self) -> bool {
+        self.is_synchronized
+    }
+
+    /// Installs some of what has come.
+    pub(super) fn tick(&mut self, cx: &mut Cx<'_>) {
+        self.install_batches(cx, BATCHES);
+    }
+
+    /// Installs all that has come.
+    pub(super) fn finish(&mut self, cx: &mut Cx<'_>) {
+        self.install_batches(cx, usize::MAX);
+    }
+
+    fn install_batches(&mut self, cx: &mut Cx<'_>, count_max: usize) {
+        for _ in 0..count_max {
+            let Some(batch) = self.link.take() else { return };
+            self.install(cx, batch);
+        }
+    }
+
+    fn install(&mut self, cx: &mut Cx<'_>, batch: Batch) {
+        // The stream's thread has looked at all of them.
+        for record in Records::new(&batch.bytes).flatten() {
+            match record {
+                Record::Session(session) => self.install_session(cx, &session),
+                Record::Ended(level, key) => cx.end_sessions(|flows| flows.remove(level, key)),
+                Record::ResyncBegins => self.transfer = self.transfer.wrapping_add(1),
+                Record::ResyncEnds => self.end_others(cx),
+            }
+        }
+        self.link.add_done(batch.records);
+        self.link.recycle(batch.bytes);
+    }
+
+    fn install_session(&mut self, cx: &mut Cx<'_>, session: &Session<'_>) {
+        let Session { level, exchanged, life, leaf, idle, key, states } = *session;
+        let image = SessionImage { level, key, exchanged, life: Life(life), leaf, idle };
+        match cx.import_session(&image, states) {
+            Ok(Installed { level, index }) => {
+                let (level, index) = (usize::from(level), index as usize);
+                if self.stamps.len() <= level {
+                    self.stamps.resize_with(level + 1, Vec::new);
+                }
+                let stamps = &mut self.stamps[level];
+                if stamps.len() <= index {
+                    stamps.resize((index + 1).next_power_of_two(), 0);
+                }
+                stamps[index] = self.transfer;
+            }
+            Err(why) => {
+                self.link.counts.unusable.fetch_add(1, Ordering::Relaxed);
+                if !std::mem::replace(&mut self.has_logged, true) {
+                    cx.log(&format!(
+                        "Replicate: a session cannot go on here: {why} (further ones are counted \
+                         by the handler unusable)"
+                    ));
+                }
+            }
+        }
+    }
+
+    /// Ends the sessions that a transfer of all did not have.
+    fn end_others(&mut self, cx: &mut Cx<'_>) {
+        let (stamps, transfer) = (&self.stamps, self.transfer);
+        let levels = cx.flows().map_or(0, |flows| flows.plan().levels.len());
+        for level in 0..levels {
+            let own = stamps.get(level).map_or(&[][..], |stamps| stamps);
+            let extent = cx.flows().map_or(0, |flows| flows.extent(level as u8));
+            for index in 0..extent {
+                if own.get(index as usize) != Some(&transfer) {
+                    cx.end_sessions(|flows| flows.remove_record(level as u8, index));
+                }
+            }
+        }
+        self.is_synchronized = true;
+        self.link.counts.resyncs.fetch_add(1, Ordering::Relaxed);
+    }
+}

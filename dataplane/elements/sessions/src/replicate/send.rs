@@ -1,0 +1,170 @@
+//! The active host's side: what changed, into batches.
+
+use std::sync::Arc;
+
+use thruway_element::Cx;
+use thruway_flow::manager::{Change, SessionImage, TICK_NS};
+use thruway_replication::{Batch, Link, PAYLOAD_MAX, RECORD_LEN_MAX, Record, Session};
+use thruway_sync::atomic::Ordering;
+
+/// Changes that wait at most: more are made good by a transfer of all sessions.
+pub(super) const CHANGES: usize = 1 << 16;
+/// Changes, and records that are looked at, in one tick at most.
+const BUDGET: usize = 1024;
+/// How often a session whose record does not change is sent again, so that the backup does not
+/// time it out, nanoseconds.
+const REFRESH_NS: i64 = 10_000_000_000;
+
+/// A walk through all records.
+#[derive(Clone, Copy)]
+struct Walk {
+    level: u8,
+    index: u32,
+    /// All sessions are sent; else those that had packets lately.
+    is_full: bool,
+}
+
+/// See the module.
+pub(super) struct Sender {
+    link: Arc<Link>,
+    stream: Option<u64>,
+    walk: Walk,
+    has_begun: bool,
+    batch: Option<Batch>,
+    states: Vec<u8>,
+    last_ns: i64,
+}
+
+impl Sender {
+    pub(super) fn new(link: Arc<Link>) -> Sender {
+        let walk = Walk { level: 0, index: 0, is_full: true };
+        let states = Vec::with_capacity(RECORD_LEN_MAX);
+        Sender { link, stream: None, walk, has_begun: false, batch: None, states, last_ns: 0 }
+    }
+
+    /// Sends some of what changed.
+    pub(super) fn tick(&mut self, cx: &mut Cx<'_>) {
+        let stream = self.link.stream();
+        if stream != self.stream {
+            self.drop_batch();
+            self.stream = stream;
+            self.resync(cx);
+        }
+        let Some(flows) = cx.flows().filter(|_| stream.is_some()) else { return };
+        if flows.has_lost_changes() {
+            self.link.counts.overflows.fetch_add(1, Ordering::Relaxed);
+            self.resync(cx);
+        }
+        self.send_changes(cx);
+        self.send_walk(cx);
+        self.put_batch();
+        self.last_ns = cx.now();
+    }
+
+    /// Begins a transfer of all sessions.
+    fn resync(&mut self, cx: &mut Cx<'_>) {
+        self.walk = Walk { level: 0, index: 0, is_full: true };
+        self.has_begun = false;
+        if let Some(flows) = cx.flows() {
+            flows.forget_changes();
+        }
+    }
+
+    /// Whether there is a batch that one more record fits into.
+    fn has_room(&mut self) -> bool {
+        let is_full = |batch: &Batch| batch.bytes.len() + RECORD_LEN_MAX > PAYLOAD_MAX;
+        if self.batch.as_ref().is_some_and(is_full) {
+            self.put_batch();
+        }
+        if self.batch.is_none() {
+            let stream = self.stream.unwrap_or_default();
+            self.batch = self.link.buffer().map(|bytes| Batch { stream, records: 0, bytes });
+        }
+        self.batch.is_some()
+    }
+
+    fn write(&mut self, record: &Record<'_>) {
+        if let Some(batch) = &mut self.batch {
+            batch.records += u64::from(record.write(&mut batch.bytes));
+        }
+    }
+
+    fn put_batch(&mut self) {
+        match self.batch.take() {
+            // Who has a buffer has room.
+            Some(batch) if batch.records > 0 => drop(self.link.put(batch)),
+            batch => self.batch = batch,
+        }
+    }
+
+    fn drop_batch(&mut self) {
+        if let Some(batch) = self.batch.take() {
+            self.link.recycle(batch.bytes);
+        }
+    }
+
+    fn send_changes(&mut self, cx: &mut Cx<'_>) {
+        for _ in 0..BUDGET {
+            if !self.has_room() {
+                return;
+            }
+            let Some(change) = cx.flows().and_then(|flows| flows.next_change()) else { return };
+            match change {
+                Change::Changed(level, index) => {
+                    self.send_session(cx, (level, index), |_| true);
+                }
+                Change::Ended(level, key) => self.write(&Record::Ended(level, key)),
+            }
+        }
+    }
+
+    fn send_session(
+        &mut self,
+        cx: &mut Cx<'_>,
+        at: (u8, u32),
+        is_wanted: impl FnOnce(&SessionImage) -> bool,
+    ) {
+        let mut states = std::mem::take(&mut self.states);
+        if let Some(image) = cx.export_session(at, &mut states).filter(is_wanted) {
+            let SessionImage { level, key, exchanged, life, leaf, idle } = image;
+            let life = life.0;
+            let session = Session { level, exchanged, life, leaf, idle, key, states: &states };
+            self.write(&Record::Session(session));
+        }
+        self.states = states;
+    }
+
+    /// Goes on with the walk: all records at once where all are sent, else so many that one round
+    /// takes as long as a refresh may.
+    fn send_walk(&mut self, cx: &mut Cx<'_>) {
+        let Some(flows) = cx.flows() else { return };
+        let levels = flows.plan().levels.len() as u8;
+        let total: u32 = (0..levels).map(|level| flows.extent(level)).sum();
+        let since = (cx.now() - self.last_ns).clamp(0, REFRESH_NS);
+        let part = (i64::from(total) * since / REFRESH_NS + 1) as usize;
+        let budget = if self.walk.is_full { BUDGET } else { part.min(BUDGET) };
+        let lately = (REFRESH_NS / TICK_NS) as u32 + 1;
+        for _ in 0..budget {
+            if !self.has_room() {
+                return;
+            }
+            let Walk { level, index, is_full } = self.walk;
+            if is_full && !self.has_begun {
+                self.write(&Record::ResyncBegins);
+                self.has_begun = true;
+            } else if level >= levels {
+                if is_full {
+                    self.write(&Record::ResyncEnds);
+                    self.link.counts.resyncs.fetch_add(1, Ordering::Relaxed);
+                }
+                self.walk = Walk { level: 0, index: 0, is_full: false };
+                return;
+            } else if cx.flows().is_none_or(|flows| index >= flows.extent(level)) {
+                self.walk = Walk { level: level + 1, index: 0, is_full };
+            } else {
+                self.walk.index += 1;
+                self.send_session(cx, (level, index), |image| is_full || image.idle <= lately);
+            }
+        }
+    }
+}

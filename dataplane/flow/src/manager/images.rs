@@ -1,0 +1,213 @@
+//! Sessions as the flow manager of another host can take them: which have changed, what is known of
+//! one, and how one is installed that began elsewhere.
+//!
+//! What is replicated are sessions of IPv4 five-tuples without links to coarser ones, of a manager
+//! that no other thread shares sessions with.
+
+use crate::life::{Ended, Life, Phase};
+use crate::manager::change_log::{Change, ChangeLog};
+use crate::manager::flow_manager::Manager;
+use crate::manager::level::{ENDING, FORWARD_EXCHANGED};
+use crate::manager::ownership::HERE;
+use crate::manager::reader::{Key, Narrow, Reader, is_narrow};
+use crate::manager::settings::ticks;
+use crate::manager::state::At;
+use crate::plan::{Family, LeafId, LevelId};
+use crate::table::{Head, Refused};
+
+/// What is known of a session besides the state of functions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SessionImage {
+    /// Its level.
+    pub level: LevelId,
+    /// Its key.
+    pub key: Narrow,
+    /// Whether source and destination of its first packet are exchanged in the key.
+    pub exchanged: bool,
+    /// Its life so far.
+    pub life: Life,
+    /// The class of its packets.
+    pub leaf: LeafId,
+    /// Ticks since its last packet.
+    pub idle: u32,
+}
+
+/// A session that was installed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Installed {
+    /// Its level.
+    pub level: LevelId,
+    /// Its record.
+    pub index: u32,
+}
+
+/// Whether a session is replicated: it is not embryonic.
+fn is_replicated(head: &Head) -> bool {
+    Life(head.state).phase() != Phase::New
+}
+
+impl Manager {
+    /// From now on keeps up to so many changes of sessions until they are asked for.
+    pub fn log_changes(&mut self, capacity: usize) {
+        self.changes = Some(Box::new(ChangeLog::new(capacity)));
+    }
+
+    /// The oldest change that was not asked for yet.
+    pub fn next_change(&mut self) -> Option<Change> {
+        self.changes.as_mut()?.take()
+    }
+
+    /// Forgets all changes, and that some were lost.
+    pub fn forget_changes(&mut self) {
+        if let Some(log) = &mut self.changes {
+            log.clear();
+        }
+    }
+
+    /// Whether changes were lost for lack of room.
+    pub fn has_lost_changes(&self) -> bool {
+        self.changes.as_ref().is_some_and(|log| log.is_lost())
+    }
+
+    /// Something new is known of a session. Embryonic ones are not replicated: a flood of them
+    /// would be.
+    #[cold]
+    pub(super) fn note_change(&mut self, level: LevelId, index: u32) {
+        let Some(log) = &mut self.changes else { return };
+        if is_replicated(self.levels[usize::from(level)].pool.head(index)) {
+            log.add(Change::Changed(level, index));
+        }
+    }
+
+    /// A session ends; its key is still in its record.
+    pub(super) fn note_removal(&mut self, level: LevelId, index: u32) {
+        let Some(log) = &mut self.changes else { return };
+        let pool = &self.levels[usize::from(level)].pool;
+        if !is_replicated(pool.head(index)) {
+            return;
+        }
+        if let Ok(key) = Narrow::try_from(pool.key(index)) {
+            log.add(Change::Ended(level, key));
+        }
+    }
+
+    /// Whether sessions of a level can be replicated.
+    pub fn is_replicable(&self, level: LevelId) -> bool {
+        let linked = self.plan.levels.iter().any(|other| other.links.contains(&level));
+        let Some(table) = self.plan.levels.get(usize::from(level)) else { return false };
+        is_narrow(table)
+            && !linked
+            && table.links.is_empty()
+            && self.levels[usize::from(level)].shared_flows.is_none()
+    }
+
+    /// Records of a level that were ever in use.
+    pub fn extent(&self, level: LevelId) -> u32 {
+        self.levels.get(usize::from(level)).map_or(0, |state| state.pool.extent())
+    }
+
+    /// What is known of a session; `None` where there is none, and of one that no function opened.
+    pub fn image(&self, level: LevelId, index: u32, now: i64) -> Option<SessionImage> {
+        if !self.is_replicable(level) || index >= self.extent(level) {
+            return None;
+        }
+        let pool = &self.levels[usize::from(level)].pool;
+        if !pool.is_live(index) {
+            return None;
+        }
+        let head = *pool.head(index);
+        if head.flags & ENDING != 0 || head.opened == 0 || !is_replicated(&head) {
+            return None;
+        }
+        Some(SessionImage {
+            level,
+            key: Narrow::try_from(pool.key(index)).ok()?,
+            exchanged: head.flags & FORWARD_EXCHANGED != 0,
+            life: Life(head.state),
+            leaf: head.leaf,
+            idle: ticks(now).wrapping_sub(head.seen).min(u32::MAX / 2),
+        })
+    }
+
+    /// The functions of a level, as nodes, in the order of their slots.
+    pub fn functions(&self, level: LevelId) -> impl Iterator<Item = u32> + '_ {
+        let table = self.plan.levels.get(usize::from(level));
+        table.into_iter().flat_map(|table| table.scratch_slots.iter().map(|slot| slot.node))
+    }
+
+    /// Where the state of the function in a slot is, and the function's node.
+    pub fn slot(&self, session: Installed, slot: usize) -> Option<(At, u32)> {
+        let Installed { level, index } = session;
+        let own = self.plan.levels.get(usize::from(level))?.scratch_slots.get(slot)?;
+        (index < self.extent(level)).then(|| (At::of_slot((level, index), own), own.node))
+    }
+
+    /// A function's state of a session, if it has opened it.
+    pub fn state(&self, at: &At) -> Option<&[u8]> {
+        self.is_opened(at).then(|| self.scratch_of(at))
+    }
+
+    /// Installs a session that began elsewhere, or brings what is known of it up to date. Another
+    /// one whose replies have its key ends.
+    ///
+    /// # Errors
+    /// There is no room for it, or no such level or class here.
+    pub fn install(&mut self, image: &SessionImage, now: i64) -> Result<Installed, Refused> {
+        let SessionImage { level, life, .. } = *image;
+        let leaf = self.leaf_of(level, image.leaf).ok_or(Refused::NoRoom)?;
+        self.now = ticks(now);
+        let key = Key::Narrow(image.key);
+        let found = self.levels[usize::from(level)].find(&key);
+        let index = match found.index() {
+            Some(index) if !found.is_alias() => {
+                self.levels[usize::from(level)].advance(index, life);
+                index
+            }
+            other => {
+                if let Some(other) = other {
+                    self.end(level, other, Ended::Evicted);
+                }
+                let index = self.insert(level, &key, life)?;
+                self.levels[usize::from(level)].set_served(index, HERE);
+                self.count_begun(leaf);
+                index
+            }
+        };
+        let head = self.levels[usize::from(level)].pool.head_mut(index);
+        (head.seen, head.leaf) = (self.now.wrapping_sub(image.idle), leaf);
+        let exchanged = if image.exchanged { FORWARD_EXCHANGED } else { 0 };
+        head.flags = head.flags & !FORWARD_EXCHANGED | exchanged;
+        Ok(Installed { level, index })
+    }
+
+    /// The class of packets of a level, if a session may be installed there. After a hot swap the
+    /// other host does not know it until the next packet: any that finds its sessions there does.
+    fn leaf_of(&self, level: LevelId, leaf: LeafId) -> Option<LeafId> {
+        let finds = |of: &[Option<Reader>; 3]| {
+            of[Family::V4 as usize].as_ref().is_some_and(|reader| reader.level == level)
+        };
+        if !self.is_replicable(level) {
+            return None;
+        }
+        let known = self.readers.get(usize::from(leaf)).filter(|of| finds(of)).map(|_| leaf);
+        known.or_else(|| self.readers.iter().position(finds).map(|leaf| leaf as LeafId))
+    }
+
+    /// Ends the session of this key, if there is one.
+    pub fn remove(&mut self, level: LevelId, key: Narrow) {
+        if !self.is_replicable(level) {
+            return;
+        }
+        let found = self.levels[usize::from(level)].find(&Key::Narrow(key));
+        if let Some(index) = found.index().filter(|_| !found.is_alias()) {
+            self.end(level, index, Ended::Removed);
+        }
+    }
+
+    /// Ends the session in a record, if there is one.
+    pub fn remove_record(&mut self, level: LevelId, index: u32) {
+        if index < self.extent(level) && self.levels[usize::from(level)].pool.is_live(index) {
+            self.end(level, index, Ended::Removed);
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! What an element and the threads of a stream share. Neither waits for the other.
+
+use std::time::{Duration, Instant};
+
+use crossbeam_queue::ArrayQueue;
+use thruway_sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::frame::PAYLOAD_MAX;
+
+/// Batches in the queue, at most.
+const BATCHES: usize = 256;
+/// Lines for the user that wait, at most.
+const LINES: usize = 16;
+
+/// Records that travel together.
+#[derive(Debug, Default)]
+pub struct Batch {
+    /// The stream that they are for: what an earlier one did not send is no use to the next.
+    pub stream: u64,
+    /// How many.
+    pub records: u64,
+    /// The records.
+    pub bytes: Vec<u8>,
+}
+
+/// What a user may want to know.
+#[derive(Debug, Default)]
+pub struct Counts {
+    /// Records sent, or received.
+    pub sent: AtomicU64,
+    /// Records that the backup acknowledged.
+    pub acknowledged: AtomicU64,
+    /// Records of the present stream that are not acknowledged yet.
+    pub lag: AtomicU64,
+    /// Transfers of all sessions.
+    pub resyncs: AtomicU64,
+    /// Times that records found no room in a queue.
+    pub overflows: AtomicU64,
+    /// Streams that were refused or ended for what they sent.
+    pub refused: AtomicU64,
+    /// Sessions that this host could not go on with.
+    pub unusable: AtomicU64,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Link {
+    full: ArrayQueue<Batch>,
+    free: ArrayQueue<Vec<u8>>,
+    lines: ArrayQueue<String>,
+    /// Counters.
+    pub counts: Counts,
+    stream: AtomicU64,
+    is_connected: AtomicBool,
+    is_taken_over: AtomicBool,
+    stops: AtomicBool,
+    done: AtomicU64,
+    heard_ms: AtomicU64,
+    since: Instant,
+}
+
+impl Default for Link {
+    fn default() -> Link {
+        let free = ArrayQueue::new(BATCHES);
+        for _ in 0..BATCHES {
+            // As many as there is room for.
+            let _ = free.push(Vec::with_capacity(PAYLOAD_MAX));
+        }
+        Link {
+            full: ArrayQueue::new(BATCHES),
+            free,
+            lines: ArrayQueue::new(LINES),
+            counts: Counts::default(),
+            stream: AtomicU64::new(0),
+            is_connected: AtomicBool::new(false),
+            is_taken_over: AtomicBool::new(false),
+            stops: AtomicBool::new(false),
+            done: AtomicU64::new(0),
+            heard_ms: AtomicU64::new(0),
+            since: Instant::now(),
+        }
+    }
+}
+
+impl Link {
+    /// An empty buffer for a batch; `None` while all are in use.
+    pub fn buffer(&self) -> Option<Vec<u8>> {
+        self.free.pop()
+    }
+
+    /// Queues a batch; gives it back where there is no room.
+    ///
+    /// # Errors
+    /// The queue is full.
+    pub fn put(&self, batch: Batch) -> Result<(), Batch> {
+        self.full.push(batch)
+    }
+
+    /// The next batch.
+    pub fn take(&self) -> Option<Batch> {
+        self.full.pop()
+    }
+
+    /// Gives a buffer back.
+    pub fn recycle(&self, mut buffer: Vec<u8>) {
+        buffer.clear();
+        // There are never more than there is room for.
+        let _ = self.free.push(buffer);
+    }
+
+    /// Leaves a line for the user; the oldest goes where nobody reads them.
+    pub fn log(&self, line: String) {
+        self.lines.force_push(line);
+    }
+
+    /// A line for the user.
+    pub fn line(&self) -> Option<String> {
+        self.lines.pop()
+    }
+
+    /// The number of the present stream, if there is one.
+    pub fn stream(&self) -> Option<u64> {
+        self.is_connected.load(Ordering::Acquire).then(|| self.stream.load(Ordering::Acquire))
+    }
+
+    /// A stream begins, or ends.
+    pub(crate) fn set_connected(&self, is_connected: bool) {
+        if is_connected {
+            self.stream.fetch_add(1, Ordering::AcqRel);
+        }
+        self.is_connected.store(is_connected, Ordering::Release);
+    }
+
+    /// Whether the backup serves the traffic: of the active host, whether it has said so.
+    pub fn is_taken_over(&self) -> bool {
+        self.is_taken_over.load(Ordering::Acquire)
+    }
+
+    /// The backup serves the traffic from now on.
+    pub fn set_taken_over(&self) {
+        self.is_taken_over.store(true, Ordering::Release);
+    }
+
+    /// The element has installed or refused so many more records.
+    pub fn add_done(&self, records: u64) {
+        self.done.fetch_add(records, Ordering::AcqRel);
+    }
+
+    pub(crate) fn done(&self) -> u64 {
+        self.done.load(Ordering::Acquire)
+    }
+
+    /// Has the threads end.
+    pub fn stop(&self) {
+        self.stops.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn stops(&self) -> bool {
+        self.stops.load(Ordering::Acquire)
+    }
+
+    /// The other host was heard.
+    pub(crate) fn hear(&self) {
+        let now = self.since.elapsed().as_millis() as u64;
+        self.heard_ms.store(now, Ordering::Release);
+    }
+
+    /// How long the other host has been silent.
+    pub fn silence(&self) -> Duration {
+        let heard = Duration::from_millis(self.heard_ms.load(Ordering::Acquire));
+        self.since.elapsed().saturating_sub(heard)
+    }
+
+    /// Waits, unless the threads are to end.
+    pub(crate) fn pause(&self, time: Duration) {
+        let end = Instant::now() + time;
+        while !self.stops() && Instant::now() < end {
+            std::thread::sleep(time.min(Duration::from_millis(10)));
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! A stream between two hosts, as both ends use it.
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use ring::hmac;
+
+use crate::frame::{Frame, FrameReader, FrameWriter, Kind};
+
+/// How long a connection, a greeting or a write may take.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
+/// How long a read waits: so often each end looks for other work.
+pub(crate) const LOOK: Duration = Duration::from_millis(2);
+/// Most bytes that are read at once.
+const READ_MAX: usize = 16384;
+
+/// See the module.
+pub(crate) struct Stream {
+    socket: TcpStream,
+    /// Who the other end is, for messages.
+    other: &'static str,
+    reader: FrameReader,
+    writer: FrameWriter,
+    /// What is to be sent in front of the next frame.
+    bytes: Vec<u8>,
+    /// The other end sent what no honest host sends.
+    pub is_violated: bool,
+}
+
+impl Stream {
+    /// Of a connection to `other`; `keys` are those of its frames and of this end's.
+    pub fn new(socket: TcpStream, other: &'static str, [from, to]: [hmac::Key; 2]) -> Stream {
+        let (reader, writer) = (FrameReader::new(from), FrameWriter::new(to));
+        Stream { socket, other, reader, writer, bytes: Vec::new(), is_violated: false }
+    }
+
+    /// Has these bytes sent in front of the first frame.
+    pub fn begin_with(mut self, bytes: &[u8]) -> Stream {
+        self.bytes.extend_from_slice(bytes);
+        self
+    }
+
+    /// From now on reads return soon: each end has agreed, and has other work.
+    pub fn hasten(&self) -> Result<(), String> {
+        prepare(&self.socket, LOOK)?;
+        self.socket.set_write_timeout(Some(PATIENCE)).map_err(|error| error.to_string())
+    }
+
+    /// Sends a frame, and what waits in front of it.
+    pub fn send(&mut self, kind: Kind, payload: &[u8]) -> Result<(), String> {
+        self.writer.write(kind, payload, &mut self.bytes);
+        let sent = self.socket.write_all(&self.bytes);
+        self.bytes.clear();
+        sent.map_err(|error| format!("{} takes nothing: {error}", self.other))
+    }
+
+    /// The next frame, if one comes in time.
+    pub fn receive(&mut self) -> Result<Option<Frame>, String> {
+        if let Some(frame) = self.next()? {
+            return Ok(Some(frame));
+        }
+        let mut bytes = [0; READ_MAX];
+        match self.socket.read(&mut bytes) {
+            Ok(0) => Err(format!("{} closed the stream", self.other)),
+            Ok(len) => {
+                self.reader.add(&bytes[..len]);
+                self.next()
+            }
+            Err(error) if is_late(&error) => Ok(None),
+            Err(error) => Err(format!("the stream to {} broke: {error}", self.other)),
+        }
+    }
+
+    /// The next frame of what has come.
+    fn next(&mut self) -> Result<Option<Frame>, String> {
+        let next = self.reader.read();
+        self.is_violated |= next.is_err();
+        next.map_err(|error| error.to_string())
+    }
+}
+
+/// Sets what all streams want.
+pub(crate) fn prepare(stream: &TcpStream, patience: Duration) -> Result<(), String> {
+    let set = || {
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(patience))?;
+        stream.set_write_timeout(Some(patience))
+    };
+    set().map_err(|error| format!("the stream cannot be used: {error}"))
+}
+
+/// Whether an error of a read only says that nothing came in time.
+pub(crate) fn is_late(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
+    matches!(error.kind(), WouldBlock | TimedOut | Interrupted)
+}
+
+/// A line about a peer.
+pub(crate) fn about(peer: SocketAddr, what: impl std::fmt::Display) -> String {
+    format!("{peer}: {what}")
+}

@@ -1,0 +1,34 @@
+//! What an active host, or a stranger, sends to a backup: what was understood is, written again,
+//! the same bytes.
+
+use thruway_replication::{Frame, FrameReader, Greeting, Key, Record, Records};
+
+/// See the module.
+pub fn run(bytes: &[u8]) {
+    let (mut read, mut written) = (Vec::new(), Vec::new());
+    for record in Records::new(bytes) {
+        let Ok(record) = record else { break };
+        read.push(record);
+    }
+    read.iter().for_each(|record: &Record<'_>| assert!(record.write(&mut written)));
+    assert_eq!(written.get(..2), bytes.get(..2).filter(|_| !read.is_empty()));
+    let again: Vec<Record<'_>> = Records::new(&written).map_while(Result::ok).collect();
+    assert_eq!(again, read);
+    if let Some(Ok(greeting)) = bytes.get(..Greeting::LEN).map(<&[u8; Greeting::LEN]>::try_from)
+        && let Ok(greeting) = Greeting::parse(greeting)
+    {
+        assert_eq!(greeting.bytes()[..], bytes[..Greeting::LEN]);
+    }
+    frames(bytes);
+}
+
+/// No bytes have a right signature by chance, in whichever pieces they come.
+fn frames(bytes: &[u8]) {
+    let mut reader =
+        FrameReader::new(Key::of_bytes(b"0123456789abcdef").of_stream("fuzz", [&[]; 2]));
+    for piece in bytes.chunks(1 + bytes.len() / 3) {
+        reader.add(piece);
+        let frame: Option<Frame> = reader.read().unwrap_or_default();
+        assert_eq!(frame, None);
+    }
+}
