@@ -18,11 +18,8 @@ use crate::later::HandlerError;
 use crate::outside::{Origin, Remote};
 use crate::probe::Probed;
 use crate::reason::Reason;
-<<<<<<< HEAD
 use crate::session_mover::SessionMover;
-=======
 use crate::session_transfer::Transfer;
->>>>>>> a7bbedb6a79add1378aee03ff10dc97134b8655f
 use crate::spec::Spec;
 use crate::storage::{Backlog, Storage};
 use crate::wires::{PullFrom, Target, Wires};

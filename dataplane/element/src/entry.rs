@@ -13,11 +13,8 @@ use crate::handoff::Handoff;
 use crate::later::HandlerError;
 use crate::purpose::Purpose;
 use crate::registered::{Capabilities, Cast, of_type, of_type_mut, with_capabilities};
-<<<<<<< HEAD
 use crate::session_mover::SessionMover;
-=======
 use crate::session_transfer::SessionTransfer;
->>>>>>> a7bbedb6a79add1378aee03ff10dc97134b8655f
 use crate::spec::Spec;
 use crate::{Element, values::Addresses};
 

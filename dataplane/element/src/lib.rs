@@ -28,11 +28,8 @@ mod purpose;
 mod reason;
 mod registered;
 mod replicas;
-<<<<<<< HEAD
 mod session_mover;
-=======
 mod session_transfer;
->>>>>>> a7bbedb6a79add1378aee03ff10dc97134b8655f
 pub mod spec;
 mod stats;
 mod storage;
@@ -65,11 +62,8 @@ pub use probe::{Egress, PROBE_TAG, Probe, Probed, SHORT_CUT_TIMER, ShortCut};
 pub use purpose::{Purpose, ThreadNumber};
 pub use reason::Reason;
 pub use registered::{Capabilities, Cast};
-<<<<<<< HEAD
 pub use session_mover::SessionMover;
-=======
 pub use session_transfer::{SessionTransfer, Transfer, states};
->>>>>>> a7bbedb6a79add1378aee03ff10dc97134b8655f
 pub use spec::{
     Access, Alias, Arg, ArgRule, Changes, Drop, Handler, Merge, Replicas, Scratch, Spec, Topic, Ty,
     Wants,

@@ -7,11 +7,8 @@ use crate::capability::{
     Buffer, CostModel, FlowDispatch, FlowEntry, HandoffQueue, HotSwap, SessionFunction,
     StreamMember,
 };
-<<<<<<< HEAD
 use crate::session_mover::SessionMover;
-=======
 use crate::session_transfer::SessionTransfer;
->>>>>>> a7bbedb6a79add1378aee03ff10dc97134b8655f
 
 /// From an element of a known type to its capability `C`.
 pub struct Cast<C: ?Sized + 'static> {
@@ -86,13 +83,10 @@ macro_rules! with_capabilities {
                 "it begins, ends or stands in a context of streams";
             SessionFunction session_function session_function_mut with_session_function:
                 "what it wants of sessions depends on its arguments, or it is to know of their end";
-<<<<<<< HEAD
             SessionMover session_mover session_mover_mut with_session_mover:
                 "its sessions can go to another instance of it";
-=======
             SessionTransfer session_transfer session_transfer_mut with_session_transfer:
                 "another host can go on with its sessions";
->>>>>>> a7bbedb6a79add1378aee03ff10dc97134b8655f
             Buffer buffer buffer_mut with_buffer: "it keeps packets for later";
             CostModel cost_model cost_model_mut with_cost_model:
                 "its cost depends on arguments, tables or traffic";
