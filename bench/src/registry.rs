@@ -6,9 +6,10 @@ use thruway_elements::CATALOG;
 use thruway_engine::{Options, Router};
 use thruway_lang::{Source, Variables};
 
-use super::{flow, kills, stream, threads};
+use super::{flow, kills, moves, stream, threads};
 
-const OWN: [&[&Entry]; 4] = [flow::ELEMENTS, kills::ELEMENTS, stream::ELEMENTS, threads::ELEMENTS];
+const OWN: [&[&Entry]; 5] =
+    [flow::ELEMENTS, kills::ELEMENTS, moves::ELEMENTS, stream::ELEMENTS, threads::ELEMENTS];
 const LISTS: usize = CATALOG.0.len() + OWN.len();
 
 static ALL: [&[&Entry]; LISTS] = {

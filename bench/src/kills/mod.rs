@@ -8,7 +8,7 @@
 mod elements;
 mod killing;
 mod report;
-mod stamp;
+pub mod stamp;
 mod waits;
 
 use std::path::PathBuf;

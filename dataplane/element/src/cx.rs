@@ -396,6 +396,12 @@ impl<'a> Cx<'a> {
         self.wires.stores.set(self.node, full, true);
     }
 
+    /// The same of an element that packets pass but for times in which it holds them.
+    #[inline]
+    pub fn press_back_while_holding(&mut self, full: bool) {
+        self.wires.stores.set_passing(self.node, full);
+    }
+
     /// See [`crate::Pressing`]: the element itself is one of them where it lies on a loop.
     pub(crate) fn pressing_downstream(&self, ends: &[u32]) -> Vec<u32> {
         self.wires.pressing_downstream(self.node, ends)

@@ -18,6 +18,10 @@ pub trait SessionMover: Any {
     /// Whether of the packets that it was given none of the first `given` is with it any more.
     fn is_done_with(&self, given: u64) -> bool;
 
+    /// How many packets it takes now before those upstream are to wait. What it would drop in any
+    /// case is no reason to wait for: then as many as there are.
+    fn room(&self) -> usize;
+
     /// Copies what it keeps of a session; whether it was told that the session has begun. `None`:
     /// it keeps nothing of it.
     fn copy_record(&self, state: &[u8], record: &mut [u8]) -> Option<bool>;

@@ -46,6 +46,15 @@ impl SessionMover for Nf {
         is_idle || state.figures().put.saturating_sub(with_it.into()) >= given
     }
 
+    fn room(&self) -> usize {
+        let Some(state) = &self.running else { return usize::MAX };
+        match &state.link {
+            Some(link) if state.backlog.is_empty() => link.room(),
+            Some(_) => 0,
+            None => self.room_without(state.waiting()),
+        }
+    }
+
     fn copy_record(&self, state: &[u8], record: &mut [u8]) -> Option<bool> {
         let entry = SessionEntry::read_from_bytes(state).ok()?;
         let NfState { entries, .. } = self.running.as_ref()?;

@@ -11,11 +11,15 @@ use thruway_packet::Batch;
 use zerocopy::FromBytes;
 
 use super::pool::{Member, Method, Pool, Standing, WEIGHT_MAX};
+use assigned::Assigned;
 use lost::Lost;
-use moves::{MOVE_TIMER, Move, Mover};
-use spread::{Assigned, Replica, Spread};
+use moves::{Move, Mover};
+use spread::{Replica, Spread};
 
+mod assigned;
+mod carry;
 mod hash;
+mod held;
 mod lost;
 mod moves;
 mod spread;
@@ -80,6 +84,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::sum("queues", "a line per replica: number, packets that wait for it"),
             Handler::sum("moved", "sessions that went from one replica to another"),
             Handler::read("moving", "moves under way: a line `FROM TO MOVED LEFT_BEHIND`"),
+            Handler::read("pause_max", "longest wait of packets for a move, in nanoseconds").lines(),
             Handler::write("drain", "REPLICA [now]: no new sessions; now: those it has move"),
             Handler::write("resume", "REPLICA: new sessions again"),
             Handler::write("weight", "REPLICA WEIGHT: another weight for new sessions"),
@@ -157,9 +162,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
 impl Element for Balance {
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.spread.find_buffers(cx);
-        if self.mover.is_busy() {
-            cx.set_timer(MOVE_TIMER, cx.now());
-        }
+        self.mover.start(cx);
         Ok(())
     }
 
@@ -171,7 +174,6 @@ impl Element for Balance {
         // Moves go on in the timer alone. Packets that this element sent earlier in the same round
         // may not have reached their function yet, which then would not count them.
         if self.mover.is_busy() {
-            self.mover.release_left(cx, &mut self.spread);
             self.mover.hold(cx, port, batch);
         }
         self.spread.input = port;
@@ -237,6 +239,7 @@ impl Handlers for Balance {
         self.spread.look(cx);
         let line: fn(&Member<Replica>) -> String = match name {
             "moved" => return Ok(self.spread.moved.to_string()),
+            "pause_max" => return Ok(self.mover.pause_max().to_string()),
             "moving" => return Ok(self.mover.describe()),
             "replicas" => |of| format!("{} {} {}", of.id, of.weight, standing(of)),
             "queues" => |of| format!("{} {}", of.id, of.queue),

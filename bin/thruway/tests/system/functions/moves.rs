@@ -75,11 +75,11 @@ struct Moved {
 }
 
 impl Moved {
-    fn start(sessions: u32, rate: u32) -> Moved {
+    fn start(sessions: u32, rate: u32, slots: u32) -> Moved {
         let dir = tempfile::tempdir().expect("a directory");
         let socket = dir.path().join("control");
         let nf = |name: &str, part: &str| {
-            let run = "SESSION connection, SESSIONS 65536, SLOTS 2048, HANG 60s";
+            let run = format!("SESSION connection, SESSIONS 65536, SLOTS {slots}, HANG 60s");
             format!("{name} :: Nf({}, {run}, ON_FAILURE restart, HOLD 10s)", exec(part))
         };
         let replica = |n: usize| format!("b[{n}] -> {} -> k;", nf(&format!("r{n}"), "stamps"));
@@ -122,10 +122,11 @@ impl Moved {
         wait_for("moves", || self.client.read("b.moving").is_empty().then_some(()));
     }
 
-    fn kill(&mut self, of: &str) {
+    /// Sends a function's process a signal.
+    fn signal(&mut self, of: &str, signal: Signal) {
         let pid = self.client.read(&format!("{of}.pid")).parse().expect("a number");
         if let Some(pid) = Pid::from_raw(pid) {
-            let _ = kill_process(pid, Signal::KILL);
+            let _ = kill_process(pid, signal);
         }
     }
 
@@ -144,7 +145,7 @@ impl Moved {
 
 #[test]
 fn sessions_move_a_hundred_times_in_order_and_nothing_is_lost() {
-    let mut moved = Moved::start(500, 20_000);
+    let mut moved = Moved::start(500, 20_000, 2048);
     for nth in 0..100 {
         let from = nth % 3;
         moved.write(&format!("b.move {from} {} all", (from + 1) % 3));
@@ -168,14 +169,36 @@ fn sessions_move_a_hundred_times_in_order_and_nothing_is_lost() {
     moved.driver.interrupt().expect(0);
 }
 
+/// A replica that stands still when its sessions move: what waits for them meanwhile is more than
+/// the new replica's ring takes at once. (All go together: those that wait for their turn would fill
+/// the ring of the one that stands.)
+#[test]
+fn a_move_that_waits_for_long_loses_nothing_in_small_rings() {
+    let mut moved = Moved::start(250, 20_000, 256);
+    for nth in 0..6 {
+        let from = nth % 3;
+        moved.signal(&format!("r{from}"), Signal::STOP);
+        moved.write(&format!("b.move {from} {} all", (from + 1) % 3));
+        std::thread::sleep(Duration::from_millis(150));
+        moved.signal(&format!("r{from}"), Signal::CONT);
+        moved.wait_for_moves();
+        assert_eq!((moved.held()[from], moved.held().iter().sum::<u64>()), (0, 250));
+    }
+    let lost = moved.drained();
+    let drops = ["b", "r0", "r1", "r2", "k"].map(|of| moved.client.read(&format!("{of}.drops")));
+    assert_eq!(lost, 0, "none is lost: {drops:?}");
+    assert_eq!((moved.counter("k", "gaps"), moved.counter("k", "backwards")), (0, 0));
+    moved.driver.interrupt().expect(0);
+}
+
 #[test]
 fn sessions_survive_kills_of_source_and_target_while_they_move() {
-    let mut moved = Moved::start(500, 20_000);
+    let mut moved = Moved::start(500, 20_000, 2048);
     for nth in 0..12 {
         let (from, to) = (nth % 3, (nth + 1) % 3);
         let killed = if nth % 2 == 0 { from } else { to };
         moved.write(&format!("b.move {from} {to} all"));
-        moved.kill(&format!("r{killed}"));
+        moved.signal(&format!("r{killed}"), Signal::KILL);
         moved.wait_for_moves();
         assert_eq!((moved.held()[from], moved.held().iter().sum::<u64>()), (0, 500));
     }
@@ -195,7 +218,7 @@ fn sessions_survive_kills_of_source_and_target_while_they_move() {
 
 #[test]
 fn many_sessions_move_soon() {
-    let mut moved = Moved::start(30_000, 20_000);
+    let mut moved = Moved::start(30_000, 20_000, 2048);
     let from = moved.held()[0];
     let begun = Instant::now();
     moved.write("b.move 0 1 all");

@@ -7,6 +7,7 @@ reasons! {
     pub(super) enum Lost {
         HeldFull = "held-full": "too many packets waited for their sessions to move",
         Unfinished = "unfinished": "its session was moving when the router stopped",
+        Ended = "session-ended": "its session had ended when it could go on after a hot swap",
         NoReplica = "no-replica": "all replicas were drained when its session began",
     }
 }

@@ -8,25 +8,23 @@
 use std::collections::VecDeque;
 use std::fmt::Write;
 
-use thruway_element::{Cx, SessionMover};
-use thruway_flow::manager::{At, Manager};
+use thruway_element::Cx;
+use thruway_flow::manager::Manager;
 use thruway_flow::plan::LEVELS_MAX;
-use thruway_flow::{Direction, Fcb};
-use thruway_packet::{Batch, MAX_BATCH, Packet};
-use zerocopy::{FromBytes, IntoBytes};
+use thruway_packet::Batch;
 
-use super::lost::Lost;
-use super::spread::{Assigned, Replica, Spread};
+use super::assigned::{Assigned, own_state};
+use super::carry::{Carrier, record_len};
+use super::held::HeldPackets;
+use super::spread::{Replica, Spread};
 
 /// The timer of moves.
 pub(super) const MOVE_TIMER: u32 = 0;
 /// Sessions that move together.
-const PART_MAX: usize = 1024;
+const PART_MAX: usize = 256;
 /// Records that are looked through for them at a time.
-const RECORDS_MAX: u32 = 4096;
-/// Packets that wait at most.
-const HELD_MAX: usize = 8192;
-/// How often is looked whether the old replica is done, nanoseconds.
+const RECORDS_MAX: u32 = 1024;
+/// How often is looked whether the old replica is done, and the new one takes more, nanoseconds.
 const LOOK_NS: i64 = 20_000;
 
 /// What is to move.
@@ -70,61 +68,59 @@ struct Job {
     what: Move,
     /// Where to look next; `None`: all was looked through.
     cursor: Option<(u8, u32)>,
-    /// The part whose packets are held: level and record.
-    part: Vec<(u8, u32)>,
-    /// Packets that the old replica was given before.
-    given: u64,
     moved: u64,
     stayed: u64,
+}
+
+/// Sessions that move together, whose packets wait.
+#[derive(Default)]
+struct Part {
+    /// Level and record of each.
+    sessions: Vec<(u8, u32)>,
+    /// Packets that the old replica was given before they began to wait; `None` once none of them
+    /// is there any more.
+    given: Option<u64>,
 }
 
 /// All moves, and the packets that wait.
 pub(super) struct Mover {
     jobs: VecDeque<Job>,
-    held: VecDeque<(usize, Packet)>,
-    passing: Batch,
-    record: Vec<u8>,
-}
-
-/// Where state of this session is, of the function `node`, if it is in the session's own record.
-fn at(flows: &Manager, node: u32, (level, index): (u8, u32)) -> Option<At> {
-    let access = flows.access(node);
-    let is_own = Manager::is_kept_at(access, level);
-    let fcb = Fcb::of_session(level, index, Direction::Forward, false);
-    is_own.then(|| flows.locate(access, fcb)).flatten()
-}
-
-/// What Balance knows of a session that it has opened.
-fn assigned(flows: &mut Manager, at: &At) -> Option<Assigned> {
-    let (_, scratch) = flows.enter(at)?;
-    Assigned::read_from_bytes(scratch).ok()
-}
-
-fn assign(flows: &mut Manager, at: &At, state: Assigned) {
-    let _ = state.write_to(flows.scratch_mut(at));
-}
-
-/// The length of the records of a replica's function.
-fn record_len(cx: &mut Cx<'_>, spread: &Spread, replica: Replica) -> Result<usize, String> {
-    let node = spread.function_of(replica);
-    let len = node.and_then(|node| cx.session_mover(node, |mover| mover.record_len()));
-    len.unwrap_or_else(|| Err("its output leads to no function: connect an Nf".to_owned()))
-        .map_err(|why| format!("sessions of replica {replica} cannot move: {why}"))
+    part: Part,
+    held: HeldPackets,
+    carrier: Carrier,
+    /// Since when packets of the last part wait, or have waited in this round.
+    pausing_since: Option<i64>,
+    /// The longest time that packets of a part waited, nanoseconds.
+    pause_max: i64,
 }
 
 impl Mover {
     pub(super) fn new() -> Mover {
         Mover {
             jobs: VecDeque::new(),
-            held: VecDeque::new(),
-            passing: Batch::with_room(),
-            record: Vec::new(),
+            part: Part::default(),
+            held: HeldPackets::new(),
+            carrier: Carrier::default(),
+            pausing_since: None,
+            pause_max: 0,
         }
+    }
+
+    /// Sets the timer for what a predecessor has left.
+    pub(super) fn start(&mut self, cx: &mut Cx<'_>) {
+        self.held.press(cx);
+        self.set_timer(cx, 0);
     }
 
     #[inline]
     pub(super) fn is_busy(&self) -> bool {
-        !self.jobs.is_empty() || !self.held.is_empty()
+        !self.jobs.is_empty() || !self.part.sessions.is_empty() || self.pausing_since.is_some()
+    }
+
+    fn set_timer(&self, cx: &mut Cx<'_>, after: i64) {
+        if self.is_busy() {
+            cx.set_timer(MOVE_TIMER, cx.now() + after);
+        }
     }
 
     /// Begins what a user asked for.
@@ -170,10 +166,8 @@ impl Mover {
     }
 
     fn begin(&mut self, cx: &mut Cx<'_>, what: Move) {
-        let part = Vec::with_capacity(PART_MAX);
-        let job = Job { what, cursor: Some((0, 0)), part, given: 0, moved: 0, stayed: 0 };
-        self.jobs.push_back(job);
-        cx.set_timer(MOVE_TIMER, cx.now());
+        self.jobs.push_back(Job { what, cursor: Some((0, 0)), moved: 0, stayed: 0 });
+        self.set_timer(cx, 0);
     }
 
     /// What is under way.
@@ -187,180 +181,147 @@ impl Mover {
         text
     }
 
-    /// Holds the packets of a batch whose sessions are about to move.
+    /// The longest time that packets of a session waited for it to move, nanoseconds.
+    pub(super) fn pause_max(&self) -> i64 {
+        self.pause_max
+    }
+
+    /// Takes the packets out of a batch whose sessions are about to move.
     pub(super) fn hold(&mut self, cx: &mut Cx<'_>, input: usize, batch: &mut Batch) {
-        if self.jobs.front().is_none_or(|job| job.part.is_empty()) {
-            return;
+        if !self.part.sessions.is_empty() {
+            self.held.take(cx, input, batch);
         }
-        let node = cx.node();
-        let mut lost = 0;
-        if let Some(flows) = cx.flows() {
-            let access = *flows.access(node);
-            for packet in batch.drain() {
-                let known = flows.locate(&access, Fcb(packet.fcb()));
-                let state = known.and_then(|at| assigned(flows, &at));
-                if !state.is_some_and(|state| state.is_held()) {
-                    self.passing.push(packet);
-                } else if self.held.len() < HELD_MAX {
-                    self.held.push_back((input, packet));
-                } else {
-                    lost += 1;
-                }
-            }
-        }
-        std::mem::swap(batch, &mut self.passing);
-        cx.count_drops(Lost::HeldFull, lost);
     }
 
-    /// Goes on as far as can be without waiting, with one part at most.
+    /// Goes on as far as can be without waiting, with one part at most: a round of the thread is
+    /// short however many sessions move.
     pub(super) fn advance(&mut self, cx: &mut Cx<'_>, spread: &mut Spread) {
-        if let Some(mut job) = self.jobs.pop_front() {
-            if job.part.is_empty() {
-                job.choose(cx, spread);
-            }
-            let is_done = spread.function_of(job.what.from).is_none_or(|node| {
-                cx.session_mover(node, |mover| mover.is_done_with(job.given)).unwrap_or(true)
-            });
-            if is_done {
-                self.hand_over_part(cx, spread, &mut job);
-            }
-            if job.cursor.is_some() && job.what.left > 0 || !job.part.is_empty() {
-                self.jobs.push_front(job);
-            }
-            if !is_done {
-                cx.set_timer(MOVE_TIMER, cx.now() + LOOK_NS);
-                return;
+        self.end_pause(cx.now());
+        self.choose(cx, spread);
+        let is_through = self.carry_part(cx, spread) && self.held.release(cx, spread);
+        if is_through {
+            self.part.let_go(cx);
+            if self.jobs.front().is_some_and(Job::is_through) {
+                self.jobs.pop_front();
             }
         }
-        self.release(cx, spread);
-        if !self.jobs.is_empty() {
-            cx.set_timer(MOVE_TIMER, cx.now());
+        self.set_timer(cx, if is_through { 1 } else { LOOK_NS });
+    }
+
+    /// Notes how long packets of the last part waited, if all have gone: to this round, as what was
+    /// done in the last one took its time.
+    fn end_pause(&mut self, now: i64) {
+        if self.part.sessions.is_empty()
+            && let Some(since) = self.pausing_since.take()
+        {
+            self.pause_max = self.pause_max.max(now - since);
         }
     }
 
-    /// Hands the sessions of a part over, whose packets are all here.
-    fn hand_over_part(&mut self, cx: &mut Cx<'_>, spread: &mut Spread, job: &mut Job) {
-        for session in std::mem::take(&mut job.part) {
-            match self.hand_over_one(cx, spread, (job.what, session)) {
+    /// Chooses a part, if there is none.
+    fn choose(&mut self, cx: &mut Cx<'_>, spread: &mut Spread) {
+        if let (true, Some(job)) = (self.part.sessions.is_empty(), self.jobs.front_mut()) {
+            job.choose(cx, spread, &mut self.part);
+            if !self.part.sessions.is_empty() {
+                self.pausing_since = Some(cx.now());
+            }
+        }
+    }
+
+    /// Hands the sessions of the part over, once none of their packets is at the old replica. False
+    /// before.
+    fn carry_part(&mut self, cx: &mut Cx<'_>, spread: &mut Spread) -> bool {
+        let Some(given) = self.part.given else { return true };
+        let Mover { jobs, part, carrier, .. } = self;
+        let Some(job) = jobs.front_mut() else { return true };
+        let from = job.what.from;
+        let node = spread.function_of(from);
+        let is_done =
+            node.and_then(|node| cx.session_mover(node, |mover| mover.is_done_with(given)));
+        if is_done == Some(false) {
+            return false;
+        }
+        part.given = None;
+        // Without a length none can be carried: all stay.
+        carrier.prepare(record_len(cx, spread, from).unwrap_or(0));
+        for session in &part.sessions {
+            match carry_one(cx, spread, carrier, (job.what, *session)) {
                 Some(true) => job.moved += 1,
                 Some(false) => job.stayed += 1,
-                // It has ended meanwhile.
                 None => {}
             }
         }
-    }
-
-    fn hand_over_one(
-        &mut self,
-        cx: &mut Cx<'_>,
-        spread: &mut Spread,
-        (what, session): (Move, (u8, u32)),
-    ) -> Option<bool> {
-        let node = cx.node();
-        let flows = cx.flows()?;
-        let own = at(flows, node, session)?;
-        let mut state = assigned(flows, &own).filter(Assigned::is_held)?;
-        state.set_held(false);
-        assign(flows, &own, state);
-        let to = what.to.or_else(|| spread.other_than(what.from, session.1.into()));
-        let Some(to) = to else { return Some(false) };
-        if !self.carry(cx, spread, (what.from, to), session) {
-            return Some(false);
-        }
-        let word = spread.reassign(&mut state, to);
-        let flows = cx.flows()?;
-        assign(flows, &own, state);
-        if let Some(word) = word {
-            flows.publish(&own, &[word]);
-        }
-        Some(true)
-    }
-
-    /// Carries what the function keeps of a session from one replica to another. False, and nothing
-    /// done, when it cannot.
-    fn carry(
-        &mut self,
-        cx: &mut Cx<'_>,
-        spread: &Spread,
-        (from, to): (Replica, Replica),
-        session: (u8, u32),
-    ) -> bool {
-        let (Some(from), Some(to)) = (spread.function_of(from), spread.function_of(to)) else {
-            return false;
-        };
-        let Some(flows) = cx.flows() else { return false };
-        let (Some(old), Some(new)) = (at(flows, from, session), at(flows, to, session)) else {
-            // It is kept for more than this session.
-            return false;
-        };
-        let mut before = [0; 8];
-        if flows.enter(&old).and_then(|(_, scratch)| scratch.write_to(&mut before).ok()).is_none() {
-            // Nothing is known of it there yet.
-            return true;
-        }
-        let Some(Ok(len)) = cx.session_mover(from, |mover| mover.record_len()) else {
-            return false;
-        };
-        self.record.resize(len, 0);
-        let record = &mut self.record;
-        let copied = cx.session_mover(from, |mover| mover.copy_record(&before, record));
-        let Some(is_known) = copied.flatten() else { return false };
-        let mut after = [0; 8];
-        let take = |mover: &mut dyn SessionMover| mover.take_record(record, is_known, &mut after);
-        if cx.session_mover(to, take) != Some(true) {
-            return false;
-        }
-        cx.session_mover(from, |mover| mover.leave(&before));
-        if let Some(flows) = cx.flows() {
-            flows.clear_opened(&old);
-            let _ = after.write_to(flows.scratch_mut(&new));
-            flows.set_opened(&new);
-        }
         true
-    }
-
-    /// Sends what a predecessor held, if no move is under way: nothing that comes later overtakes
-    /// it.
-    #[inline]
-    pub(super) fn release_left(&mut self, cx: &mut Cx<'_>, spread: &mut Spread) {
-        if self.jobs.is_empty() {
-            self.release(cx, spread);
-        }
-    }
-
-    /// Sends what was held, in its order.
-    fn release(&mut self, cx: &mut Cx<'_>, spread: &mut Spread) {
-        let mut batch = Batch::with_room();
-        while let Some((input, packet)) = self.held.pop_front() {
-            batch.push(packet);
-            let is_last = self.held.front().is_none_or(|(next, _)| *next != input);
-            if is_last || batch.len() == MAX_BATCH {
-                spread.input = input;
-                cx.per_session(spread, &mut batch);
-                cx.emit_all(0, &mut batch);
-            }
-        }
     }
 
     /// Loses what was held; how many packets.
     pub(super) fn forget(&mut self) -> usize {
         self.jobs.clear();
-        self.held.drain(..).count()
+        self.part = Part::default();
+        self.held.forget()
     }
 
     /// What a successor goes on with: packets that were held. Moves end here.
     pub(super) fn hand_over(&mut self) -> Mover {
         self.jobs.clear();
+        self.part.given = None;
         std::mem::replace(self, Mover::new())
     }
 }
 
+/// Hands a session over. Whether it could be; `None` of one that Balance does not know any more.
+fn carry_one(
+    cx: &mut Cx<'_>,
+    spread: &mut Spread,
+    carrier: &mut Carrier,
+    (what, session): (Move, (u8, u32)),
+) -> Option<bool> {
+    let node = cx.node();
+    let flows = cx.flows()?;
+    let own = own_state(flows, node, session)?;
+    let mut state = Assigned::read(flows, &own).filter(Assigned::is_held)?;
+    let to = what.to.or_else(|| spread.other_than(what.from, session.1.into()));
+    let Some(to) = to else { return Some(false) };
+    if !carrier.carry(cx, spread, (what.from, to), session) {
+        return Some(false);
+    }
+    let word = spread.reassign(&mut state, to);
+    state.set_held(true);
+    let flows = cx.flows()?;
+    state.write(flows, &own);
+    if let Some(word) = word {
+        flows.publish(&own, &[word]);
+    }
+    Some(true)
+}
+
+impl Part {
+    /// Its packets wait no longer.
+    fn let_go(&mut self, cx: &mut Cx<'_>) {
+        let node = cx.node();
+        let Some(flows) = cx.flows() else { return self.sessions.clear() };
+        for (level, index) in self.sessions.drain(..) {
+            if let Some(own) = own_state(flows, node, (level, index))
+                && let Some(mut state) = Assigned::read(flows, &own)
+            {
+                state.set_held(false);
+                state.write(flows, &own);
+            }
+            flows.let_go(level, index);
+        }
+    }
+}
+
 impl Job {
+    fn is_through(&self) -> bool {
+        self.cursor.is_none() || self.what.left == 0
+    }
+
     /// Chooses sessions for the next part, and has their packets held.
-    fn choose(&mut self, cx: &mut Cx<'_>, spread: &mut Spread) {
+    fn choose(&mut self, cx: &mut Cx<'_>, spread: &mut Spread, part: &mut Part) {
         let (node, from) = (cx.node(), self.what.from);
         let Some((level, index)) = self.cursor else { return };
-        let room = usize::try_from(self.what.left).unwrap_or(usize::MAX).min(PART_MAX);
+        let most = usize::try_from(self.what.left).unwrap_or(usize::MAX).min(PART_MAX);
         let Some(flows) = cx.flows() else { return self.cursor = None };
         let mut found = Vec::new();
         let next = match Manager::is_kept_at(flows.access(node), level) {
@@ -371,22 +332,24 @@ impl Job {
         let deeper = || (usize::from(level) + 1 < LEVELS_MAX).then_some((level + 1, 0));
         self.cursor = next.or_else(deeper);
         for index in found {
-            let Some(own) = at(flows, node, (level, index)) else { continue };
-            let Some(mut state) = assigned(flows, &own) else { continue };
+            let Some(own) = own_state(flows, node, (level, index)) else { continue };
+            let Some(mut state) = Assigned::read(flows, &own) else { continue };
             if spread.replica_of(&state) != Some(from) {
                 continue;
             }
-            if self.part.len() == room {
+            if part.sessions.len() == most {
                 self.cursor = Some((level, index));
                 break;
             }
             state.set_held(true);
-            assign(flows, &own, state);
-            self.part.push((level, index));
+            state.write(flows, &own);
+            // A packet that waits bears the number of its session's record.
+            flows.hold(level, index);
+            part.sessions.push((level, index));
         }
-        self.what.left = self.what.left.saturating_sub(self.part.len() as u64);
+        self.what.left = self.what.left.saturating_sub(part.sessions.len() as u64);
         let given =
             spread.function_of(from).and_then(|node| cx.session_mover(node, |of| of.given()));
-        self.given = given.unwrap_or(0);
+        part.given = (!part.sessions.is_empty()).then_some(given.unwrap_or(0));
     }
 }

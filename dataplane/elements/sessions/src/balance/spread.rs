@@ -5,11 +5,11 @@ use std::fmt;
 use thruway_element::{Cx, Opening, PerSession, Reason, Session, Verdict};
 use thruway_flow::Ended;
 use thruway_packet::Packet;
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+use super::assigned::Assigned;
 use super::hash::hash;
 use super::lost::Lost;
-use crate::pool::{Identity, Member, Pool, Standing, Ticket, mixed};
+use crate::pool::{Identity, Member, Pool, Standing, mixed};
 use thruway_elements_support::notice::warn;
 
 /// A replica: the number of its output.
@@ -27,43 +27,6 @@ impl Identity for Replica {
 
     fn key(&self) -> u64 {
         self.0.into()
-    }
-}
-
-/// State of a session: its replica's slot in the pool.
-#[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, KnownLayout, Immutable)]
-#[repr(C)]
-pub(super) struct Assigned {
-    slot: u32,
-    generation: u32,
-}
-
-/// In a slot: another thread's Balance chose the replica, and counts the session.
-const ELSEWHERE: u32 = 1 << 31;
-/// In a slot: the session is about to move, and its packets wait.
-const HELD: u32 = 1 << 30;
-
-impl Assigned {
-    fn of(ticket: Ticket, is_here: bool) -> Assigned {
-        let mark = if is_here { 0 } else { ELSEWHERE };
-        Assigned { slot: ticket.slot | mark, generation: ticket.generation }
-    }
-
-    #[inline]
-    fn ticket(&self) -> Ticket {
-        Ticket { slot: self.slot & !(ELSEWHERE | HELD), generation: self.generation }
-    }
-
-    pub(super) fn is_held(&self) -> bool {
-        self.slot & HELD != 0
-    }
-
-    pub(super) fn set_held(&mut self, is_held: bool) {
-        self.slot = self.slot & !HELD | if is_held { HELD } else { 0 };
-    }
-
-    fn is_here(&self) -> bool {
-        self.slot & ELSEWHERE == 0
     }
 }
 
@@ -179,6 +142,12 @@ impl Spread {
             [node] => Some(node),
             _ => None,
         }
+    }
+
+    /// How many packets a replica takes now before those upstream are to wait.
+    pub(super) fn room_of(&self, cx: &mut Cx<'_>, replica: Replica) -> usize {
+        let node = self.function_of(replica);
+        node.and_then(|node| cx.session_mover(node, |mover| mover.room())).unwrap_or(usize::MAX)
     }
 
     /// The replica of a session.

@@ -1,0 +1,117 @@
+//! Sessions that move between replicas, against a plain account: random packets, moves, deaths and
+//! ends. Each session's state is at exactly one replica, no packet overtakes another one of its
+//! session, and each is accounted for.
+
+mod replica;
+mod script;
+mod stage;
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use thruway::load::{self, Libraries};
+use thruway_element::{Entry, LogSink, Registry};
+use thruway_elements::CATALOG;
+use thruway_engine::{ClockKind, Options, Router};
+use thruway_lang::{Source, Variables};
+
+use stage::{Event, Stage, Standing, with};
+
+const REPLICAS: usize = 3;
+const CONNECTIONS: u16 = 12;
+
+static OWN: &[&Entry] = &[&script::SCRIPT, &script::LOOK, &replica::ENTRY, &script::SINK];
+
+static ALL: [&[&Entry]; CATALOG.0.len() + 1] = {
+    let mut lists = [OWN; CATALOG.0.len() + 1];
+    let mut at = 0;
+    while at < CATALOG.0.len() {
+        lists[at + 1] = CATALOG.0[at];
+        at += 1;
+    }
+    lists
+};
+
+static REGISTRY: Registry = Registry(&ALL);
+
+fn build() -> Router {
+    let replicas: String =
+        (0..REPLICAS).map(|n| format!("b[{n}] -> r{n} :: Replica({n}) -> seen;")).collect();
+    let text = format!(
+        "events :: Events -> FlowClassifier(INPUT ip) -> Records -> b :: Balance(FAILOVER 1ms);
+         seen :: Seen; {replicas}"
+    );
+    let log: LogSink = Arc::new(|_| ());
+    let options = Options { clock: ClockKind::Simulated(1), log, ..Options::default() };
+    let source = (Source::new("moves", text), &REGISTRY);
+    let built = load::build_of(source, &Variables::new(), &Libraries::new(""), &options);
+    built.unwrap_or_else(|wrong| panic!("{}", wrong.pretty.render(false))).0
+}
+
+/// A stage on which nothing has happened yet.
+fn begin(events: Vec<Event>) {
+    with(|stage| {
+        let replicas = vec![Standing::default(); REPLICAS];
+        *stage = Stage { events: events.into(), replicas, ..Stage::default() };
+    });
+}
+
+fn drops(router: &mut Router, of: &str) -> String {
+    let text = router.read(&format!("{of}.drops")).expect("a handler");
+    text.lines().filter(|line| !line.starts_with("0 ")).collect::<Vec<_>>().join(", ")
+}
+
+fn run(router: &mut Router) {
+    let outcome = router.run_threads();
+    assert!(outcome.errors.is_empty(), "{:?}", outcome.errors);
+}
+
+/// What was sent is what came out and what dead replicas lost, of each session; and what is kept of
+/// it has counted all that came out.
+fn settle_account(router: &mut Router) {
+    assert_eq!(drops(router, "b"), "");
+    for n in 0..REPLICAS {
+        let drops = drops(router, &format!("r{n}"));
+        assert!(drops.is_empty() || drops.ends_with(" dead"), "{drops}");
+    }
+    with(|stage| {
+        stage.check();
+        for (of, sent) in &stage.sent {
+            let seen = stage.seen.get(of).map_or(0, Vec::len) as u32;
+            let lost = stage.lost.get(of).copied().unwrap_or(0);
+            assert_eq!(*sent, seen + lost, "{of:?}");
+            let is_open = stage.incarnation(of.connection) == *of;
+            assert_eq!(stage.kept(*of).map(|kept| kept.count), is_open.then_some(seen), "{of:?}");
+        }
+    });
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    let (of, connection) = (0..REPLICAS, 0..CONNECTIONS);
+    let count = prop::option::weighted(0.3, 1..6u32);
+    prop_oneof![
+        20 => prop::collection::vec(connection.clone(), 1..9).prop_map(Event::Packets),
+        4 => (of.clone(), prop::option::of(of.clone()), count)
+            .prop_map(|(from, to, count)| Event::Move(from, to, count)),
+        1 => of.clone().prop_map(Event::Dies),
+        2 => of.clone().prop_map(Event::Lives),
+        2 => of.clone().prop_map(Event::Stands),
+        3 => of.prop_map(Event::Works),
+        1 => connection.prop_map(Event::Ends),
+        2 => (1..40u8).prop_map(Event::Passes),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn sessions_are_at_one_replica_in_order_and_every_packet_is_accounted_for(
+        events in prop::collection::vec(event(), 1..300),
+    ) {
+        begin(events);
+        let mut router = build();
+        load::initialize(&mut router).expect("it begins");
+        run(&mut router);
+        settle_account(&mut router);
+        router.finish();
+    }
+}
