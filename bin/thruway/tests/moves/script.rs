@@ -7,7 +7,7 @@ use thruway_packet::{Batch, Packet};
 use thruway_wire::checksum::checksum_20;
 
 use crate::replica::{KEPT_FREE, LOOK_NS, stamp};
-use crate::stage::{Event, Stamp, with};
+use crate::stage::{Event, Stage, Stamp, with};
 
 /// Rounds without anything under way after which a run ends.
 const QUIET_ROUNDS: u32 = 20;
@@ -88,6 +88,7 @@ impl Events {
             Event::Stands(of) => with(|stage| stage.replicas[*of].stands = true),
             Event::Works(of) => with(|stage| stage.replicas[*of].stands = false),
             Event::Ends(connection) => self.end(cx, *connection),
+            Event::Swap => cx.stop(),
             Event::Passes(looks) => return i64::from(*looks) * LOOK_NS,
         }
         LOOK_NS
@@ -107,6 +108,7 @@ impl Events {
         self.rounds += 1;
         assert!(self.rounds < ROUNDS_MAX, "a move does not come to its end");
         if with(|stage| stage.quiet_rounds) >= QUIET_ROUNDS {
+            with(Stage::close);
             cx.stop();
         }
     }

@@ -59,6 +59,8 @@ pub enum Event {
     Works(usize),
     /// The session of a connection ends.
     Ends(u16),
+    /// Another configuration, the same, takes over.
+    Swap,
     /// Time passes: so many looks of a move.
     Passes(u8),
 }
@@ -87,8 +89,12 @@ pub struct Stage {
     pub seen: HashMap<Incarnation, Vec<u32>>,
     /// Those that replicas have lost.
     pub lost: HashMap<Incarnation, u32>,
-    /// Those that came when all were waited for.
+    /// Rounds in which nothing was under way.
     pub quiet_rounds: u32,
+    /// All events are through, and nothing is under way.
+    pub is_over: bool,
+    /// What was kept of each session then: how many packets it had counted.
+    pub kept_at_end: HashMap<Incarnation, u32>,
 }
 
 impl Stage {
@@ -105,6 +111,13 @@ impl Stage {
         let first = kept.next().copied();
         assert_eq!(kept.next(), None, "it is at two places: {first:?}");
         first
+    }
+
+    /// Notes what is kept at the end: sessions end with the last configuration.
+    pub fn close(&mut self) {
+        self.is_over = true;
+        let kept = self.sent.keys().filter_map(|of| self.kept(*of));
+        self.kept_at_end = kept.map(|kept| (kept.of, kept.count)).collect();
     }
 
     pub fn check(&self) {
