@@ -6,7 +6,7 @@ use std::any::Any;
 /// A function whose sessions can go, with what it keeps of them, to another instance of it in the
 /// same thread. `state` is what the flow manager keeps of a session for the function.
 pub trait SessionMover: Any {
-    /// Bytes that it keeps of a session: those that go to another one must be as many.
+    /// Bytes that it keeps of a session. Another one that takes it may keep more.
     ///
     /// # Errors
     /// Why its sessions cannot go anywhere, and what to do about it.
@@ -26,7 +26,7 @@ pub trait SessionMover: Any {
     /// it keeps nothing of it.
     fn copy_record(&self, state: &[u8], record: &mut [u8]) -> Option<bool>;
 
-    /// Takes a session from another one. False, and nothing done, when there is no room.
+    /// Takes a session from another one, which may keep less of it: the rest is zeros. False, and nothing done, when there is no room.
     #[must_use = "false says that the session stays where it is"]
     fn take_record(&mut self, record: &[u8], is_known: bool, state: &mut [u8]) -> bool;
 

@@ -226,10 +226,11 @@ impl Entries {
         is_copied.then(|| self.is_announced(entry.entry))
     }
 
-    /// Takes a session in that another function had, with its scratch.
+    /// Takes a session in that another function had, with its scratch. Of a function that keeps
+    /// more the rest is zeros.
     pub fn take_record(&mut self, record: &[u8], is_known: bool) -> Option<SessionEntry> {
         let arena =
-            self.arena.clone().filter(|arena| arena.scratch_len() as usize == record.len())?;
+            self.arena.clone().filter(|arena| arena.scratch_len() as usize >= record.len())?;
         let entry = self.take()?;
         if !arena.copy_in(self.first + entry.entry, record) {
             self.free.push(&mut self.next, entry.entry);

@@ -53,12 +53,14 @@ impl Function for Stamps {
     }
 }
 
-/// The process that plays "stamps", or "checks".
-pub fn play(is_checking: bool) -> ExitCode {
-    let config = Config { name: "stamps", scratch_len: 8, ..Config::DEFAULT };
+/// The process that plays "stamps", "stamps-2" (a version that keeps more of each session), or
+/// "checks".
+pub fn play(part: &str) -> ExitCode {
+    let scratch_len = if part == "stamps-2" { 24 } else { 8 };
+    let config = Config { name: "stamps", scratch_len, ..Config::DEFAULT };
     thruway_nf::run(&config, |start| {
         Ok(Stamps {
-            is_checking,
+            is_checking: part == "checks",
             begun: start.counter("begun"),
             ended: start.counter("ended"),
             gaps: start.counter("gaps"),
@@ -74,29 +76,51 @@ struct Moved {
     _dir: tempfile::TempDir,
 }
 
+/// The name of an element that only the configuration of these replicas has.
+fn marker(parts: &[&str]) -> String {
+    parts.join("_").replace('-', "_")
+}
+
+/// The configuration: `parts` are what the replicas run.
+fn text(sessions: u32, rate: u32, slots: u32, parts: &[&str]) -> String {
+    let nf = |name: &str, part: &str| {
+        let run = format!("SESSION connection, SESSIONS 65536, SLOTS {slots}, HANG 60s");
+        format!("{name} :: Nf({}, {run}, ON_FAILURE restart, HOLD 10s)", exec(part))
+    };
+    let replica =
+        |(n, part): (usize, &&str)| format!("b[{n}] -> {} -> k;", nf(&format!("r{n}"), part));
+    let replicas: String = parts.iter().enumerate().map(replica).collect();
+    format!(
+        "s :: FastUDPFlows({rate}, -1, 60, 0:0:0:0:0:1, 10.0.0.1, 0:0:0:0:0:2, 10.0.0.2,
+            {sessions}, 1000000000)
+            -> Unqueue -> Strip(14) -> CheckIPHeader -> c :: Counter
+            -> FlowClassifier(INPUT ip) -> b :: Balance(FAILOVER 10s);
+         Idle -> {} :: Discard;
+         {} -> d :: Counter -> Discard; {replicas}",
+        marker(parts),
+        nf("k", "checks")
+    )
+}
+
 impl Moved {
     fn start(sessions: u32, rate: u32, slots: u32) -> Moved {
+        let moved = Moved::start_text(&text(sessions, rate, slots, &["stamps"; 3]));
+        moved.with(sessions)
+    }
+
+    fn start_text(text: &str) -> Moved {
         let dir = tempfile::tempdir().expect("a directory");
         let socket = dir.path().join("control");
-        let nf = |name: &str, part: &str| {
-            let run = format!("SESSION connection, SESSIONS 65536, SLOTS {slots}, HANG 60s");
-            format!("{name} :: Nf({}, {run}, ON_FAILURE restart, HOLD 10s)", exec(part))
-        };
-        let replica = |n: usize| format!("b[{n}] -> {} -> k;", nf(&format!("r{n}"), "stamps"));
-        let replicas: String = (0..3).map(replica).collect();
-        let text = format!(
-            "s :: FastUDPFlows({rate}, -1, 60, 0:0:0:0:0:1, 10.0.0.1, 0:0:0:0:0:2, 10.0.0.2,
-                {sessions}, 1000000000)
-                -> Unqueue -> Strip(14) -> CheckIPHeader -> c :: Counter
-                -> FlowClassifier(INPUT ip) -> b :: Balance(FAILOVER 10s);
-             {} -> d :: Counter -> Discard; {replicas}",
-            nf("k", "checks")
-        );
         let name = socket.to_str().expect("plain text");
-        let driver = Running::start(&mut click(&["-u", name, "-e", &text]));
-        let mut moved = Moved { driver, client: Client::unix(&socket), _dir: dir };
-        wait_for("all sessions", || (moved.counter("k", "begun") >= sessions.into()).then_some(()));
-        moved
+        let driver = Running::start(&mut click(&["-R", "-u", name, "-e", text]));
+        Moved { driver, client: Client::unix(&socket), _dir: dir }
+    }
+
+    /// Waits for so many sessions.
+    fn with(mut self, sessions: u32) -> Moved {
+        let all = u64::from(sessions);
+        wait_for("all sessions", || (self.counter("k", "begun") >= all).then_some(()));
+        self
     }
 
     /// A counter of a function's own.
@@ -213,6 +237,40 @@ fn sessions_survive_kills_of_source_and_target_while_they_move() {
     println!("lost {lost} with 12 processes, counted {counted}");
     assert_eq!(lost, counted, "what killed processes had, and no more");
     assert_eq!(moved.counter("k", "backwards"), 0);
+    moved.driver.interrupt().expect(0);
+}
+
+/// Another version is declared beside the old one, the old one is drained, and its place is for the
+/// version after that.
+#[test]
+fn sessions_move_from_version_to_version() {
+    const SESSIONS: u32 = 300;
+    let of = |parts: &[&str]| text(SESSIONS, 10_000, 1024, parts);
+    let mut moved = Moved::start_text(&of(&["stamps"])).with(SESSIONS);
+    let swap = |moved: &mut Moved, parts: &[&str], new: &str| {
+        let (code, said) = moved.client.write_data("hotconfig", &of(parts));
+        assert_eq!(code, 200, "{said}");
+        let call = format!("CHECKREAD {}.name", marker(parts));
+        wait_for("the swap", || (moved.client.ask(&call).0 == 200).then_some(()));
+        let call = format!("{new}.state");
+        wait_for("the version", || (moved.client.read(&call) == "running").then_some(()));
+    };
+    swap(&mut moved, &["stamps", "stamps-2"], "r1");
+    assert_eq!(moved.held(), [300, 0]);
+    // It keeps less of a session than the new one: there is no way back.
+    let (code, said) = moved.client.ask("WRITE b.move 1 0");
+    assert!(code != 200 && said.contains("may keep more, and not less"), "{code} {said}");
+    moved.write("b.drain 0 now");
+    moved.wait_for_moves();
+    assert_eq!(moved.held(), [0, 300]);
+    // Nothing is at the old one any more: another one may take its place, and no packet is lost.
+    swap(&mut moved, &["stamps-2", "stamps-2"], "r0");
+    moved.write("b.resume 0");
+    moved.write("b.drain 1 now");
+    moved.wait_for_moves();
+    assert_eq!(moved.held(), [300, 0]);
+    assert_eq!(moved.drained(), 0);
+    assert_eq!((moved.counter("k", "gaps"), moved.counter("k", "backwards")), (0, 0));
     moved.driver.interrupt().expect(0);
 }
 
