@@ -6,7 +6,8 @@ use thruway_elements::CATALOG;
 use thruway_engine::{Options, Router};
 use thruway_lang::{Source, Variables};
 
-use super::{flow, kills, moves, stream, threads};
+use super::moves::elements as moves;
+use super::{flow, kills, stream, threads};
 
 const OWN: [&[&Entry]; 5] =
     [flow::ELEMENTS, kills::ELEMENTS, moves::ELEMENTS, stream::ELEMENTS, threads::ELEMENTS];

@@ -8,7 +8,8 @@ use thruway_engine::{Control, Options as EngineOptions, Router};
 use thruway_sync::atomic::Ordering;
 
 use super::elements::Ledger;
-use super::{Move, Options, Results};
+use super::options::Options;
+use super::outcome::{Move, Results};
 use crate::child::beside;
 use crate::registry;
 
@@ -23,6 +24,8 @@ const LOOK: Duration = Duration::from_micros(200);
 pub fn measure(options: &Options) -> anyhow::Result<Results> {
     let ledger = Arc::new(Ledger::default());
     let mut router = router(&text(options)?, &ledger)?;
+    // All sessions begin at the first replica.
+    router.write("b.drain", "1")?;
     let control = Arc::clone(router.control());
     let moved = std::thread::scope(|scope| {
         let mover = scope.spawn(|| {
@@ -85,8 +88,6 @@ fn move_all(options: &Options, control: &Control, ledger: &Ledger) -> anyhow::Re
     let number =
         |handler: &str| -> anyhow::Result<u64> { Ok(control.read(handler)?.trim().parse()?) };
     let all = u64::from(options.sessions);
-    // All begin at the first.
-    control.write("b.drain", "1")?;
     soon("the sessions", || (ledger.back.get() > all).then_some(()))?;
     control.write("b.resume", "1")?;
     ledger.take_age_max();
@@ -106,7 +107,8 @@ fn move_all(options: &Options, control: &Control, ledger: &Ledger) -> anyhow::Re
         results.moves.push(Move { took, latency });
     }
     results.moved = [number("b.moved")?, all * u64::from(options.moves)];
-    results.pause = Duration::from_nanos(number("b.pause_max")?);
+    results.pauses = pauses(&control.read("b.pauses")?);
+    results.pause_max = Duration::from_nanos(number("b.pause_max")?);
     ledger.is_over.store(true, Ordering::Relaxed);
     let mut before = None;
     soon("the last packets", || {
@@ -115,6 +117,16 @@ fn move_all(options: &Options, control: &Control, ledger: &Ledger) -> anyhow::Re
         (std::mem::replace(&mut before, now) == now).then_some(())
     })?;
     Ok(results)
+}
+
+/// Counts by limits: lines `<LIMITns COUNT`, and `>= COUNT` for what is above all.
+fn pauses(text: &str) -> Vec<(u64, u64)> {
+    let pause = |line: &str| {
+        let (limit, count) = line.split_once(' ')?;
+        let limit = limit.trim_start_matches('<').trim_end_matches("ns");
+        Some((limit.parse().unwrap_or(u64::MAX), count.parse().ok()?))
+    };
+    text.lines().filter_map(pause).collect()
 }
 
 fn soon<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> anyhow::Result<T> {

@@ -26,7 +26,8 @@ pub trait SessionMover: Any {
     /// it keeps nothing of it.
     fn copy_record(&self, state: &[u8], record: &mut [u8]) -> Option<bool>;
 
-    /// Takes a session from another one, which may keep less of it: the rest is zeros. False, and nothing done, when there is no room.
+    /// Takes a session from another one, which may keep less of it: the rest is zeros. False, and
+    /// nothing done, when there is no room.
     #[must_use = "false says that the session stays where it is"]
     fn take_record(&mut self, record: &[u8], is_known: bool, state: &mut [u8]) -> bool;
 

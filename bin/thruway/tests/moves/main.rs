@@ -97,7 +97,7 @@ fn close(mut router: Router) -> u32 {
 
 /// What was sent is what came out, what dead replicas lost, and what a hot swap lost of sessions
 /// that had ended; and what is kept of a session has counted all that came out.
-fn settle_account(ended_in_swaps: u32) {
+fn balance_account(ended_in_swaps: u32) {
     let mut missing = 0;
     with(|stage| {
         stage.check();
@@ -138,6 +138,6 @@ proptest! {
     ) {
         begin(events);
         let ended = run();
-        settle_account(ended);
+        balance_account(ended);
     }
 }

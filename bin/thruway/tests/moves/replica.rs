@@ -29,7 +29,7 @@ pub static ENTRY: Entry = Entry::new(
         threading: Threading::Task,
         changes: Changes::Nothing,
         drops: Lost::DROPS,
-        wants: Wants::session::<State>("connection"),
+        wants: Wants::session::<EntryNumber>("connection"),
         ..Spec::DEFAULT
     },
     |args| {
@@ -50,7 +50,7 @@ thruway_element::reasons! {
 }
 
 /// What the flow manager keeps of a session: the number of its entry.
-type State = u64;
+type EntryNumber = u64;
 
 /// The entry of such a state.
 fn entry_of(state: &[u8]) -> usize {
@@ -84,7 +84,7 @@ impl Replica {
         self.ring.iter().filter(|item| matches!(item, Item::Packet(..))).count()
     }
 
-    fn take(&mut self, kept: Kept) -> State {
+    fn take(&mut self, kept: Kept) -> EntryNumber {
         self.own(|own| {
             let free = own.entries.iter().position(Option::is_none);
             let entry = free.unwrap_or(own.entries.len());
@@ -119,19 +119,19 @@ impl Replica {
 }
 
 impl PerSession for Replica {
-    type State = State;
+    type State = EntryNumber;
 
     fn open(
         &mut self,
         _: &mut Opening<'_>,
         packet: &mut Packet,
-        state: &mut State,
+        state: &mut EntryNumber,
     ) -> Result<(), Reason> {
         *state = self.take(Kept { of: stamp(packet).of, count: 0 });
         Ok(())
     }
 
-    fn each(&mut self, _: &mut Packet, session: &mut Session<'_, State>) -> Verdict {
+    fn each(&mut self, _: &mut Packet, session: &mut Session<'_, EntryNumber>) -> Verdict {
         self.of.get_or_insert_default().push(*session.state as usize);
         Verdict::Pass
     }

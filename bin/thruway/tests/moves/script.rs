@@ -95,7 +95,7 @@ impl Events {
     }
 
     /// Once all events are through: waits for what is under way.
-    fn settle(&mut self, cx: &mut Cx<'_>) {
+    fn await_end(&mut self, cx: &mut Cx<'_>) {
         let is_moving = cx.read_handler("b.moving").is_ok_and(|moves| !moves.is_empty());
         with(|stage| {
             for replica in &mut stage.replicas {
@@ -121,7 +121,7 @@ impl Element for Events {
         let after = match event {
             Some(event) => self.apply(cx, &event),
             None => {
-                self.settle(cx);
+                self.await_end(cx);
                 LOOK_NS
             }
         };
@@ -135,7 +135,7 @@ struct Records;
 impl Element for Records {
     fn process(&mut self, _cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         for packet in batch.iter() {
-            let record = Fcb(packet.fcb()).session().map(|(level, index)| (level, index));
+            let record = Fcb(packet.fcb()).session();
             let connection = stamp(packet).of.connection;
             with(|stage| stage.records.insert(connection, record.expect("a session")));
         }

@@ -84,6 +84,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::sum("queues", "a line per replica: number, packets that wait for it"),
             Handler::sum("moved", "sessions that went from one replica to another"),
             Handler::read("moving", "moves under way: a line `FROM TO MOVED LEFT_BEHIND`"),
+            Handler::sum("pauses", "parts that moved by their packets' wait: a line `<LIMIT COUNT`"),
             Handler::read("pause_max", "longest wait of packets for a move, in nanoseconds").lines(),
             Handler::write("drain", "REPLICA [now]: no new sessions; now: those it has move"),
             Handler::write("resume", "REPLICA: new sessions again"),
@@ -239,6 +240,7 @@ impl Handlers for Balance {
         self.spread.look(cx);
         let line: fn(&Member<Replica>) -> String = match name {
             "moved" => return Ok(self.spread.moved.to_string()),
+            "pauses" => return Ok(self.mover.pauses()),
             "pause_max" => return Ok(self.mover.pause_max().to_string()),
             "moving" => return Ok(self.mover.describe()),
             "replicas" => |of| format!("{} {} {}", of.id, of.weight, standing(of)),

@@ -3,6 +3,7 @@
 
 pub mod call;
 pub mod dialect;
+pub mod durations;
 pub mod ewma;
 pub mod links;
 pub mod named_file;

@@ -194,8 +194,8 @@ fn sessions_move_a_hundred_times_in_order_and_nothing_is_lost() {
 }
 
 /// A replica that stands still when its sessions move: what waits for them meanwhile is more than
-/// the new replica's ring takes at once. (All go together: those that wait for their turn would fill
-/// the ring of the one that stands.)
+/// the new replica's ring takes at once. (All go together: those that wait for their turn would
+/// fill the ring of the one that stands.)
 #[test]
 fn a_move_that_waits_for_long_loses_nothing_in_small_rings() {
     let mut moved = Moved::start(250, 20_000, 256);

@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::fmt::Write;
 
 use thruway_element::Cx;
+use thruway_elements_support::durations::Durations;
 use thruway_flow::manager::Manager;
 use thruway_flow::plan::LEVELS_MAX;
 use thruway_packet::Batch;
@@ -90,7 +91,8 @@ pub(super) struct Mover {
     carrier: Carrier,
     /// Since when packets of the last part wait, or have waited in this round.
     pausing_since: Option<i64>,
-    /// The longest time that packets of a part waited, nanoseconds.
+    /// How long packets of parts waited, and the longest of these times, nanoseconds.
+    pauses: Durations,
     pause_max: i64,
 }
 
@@ -102,6 +104,7 @@ impl Mover {
             held: HeldPackets::new(),
             carrier: Carrier::default(),
             pausing_since: None,
+            pauses: Durations::default(),
             pause_max: 0,
         }
     }
@@ -182,6 +185,11 @@ impl Mover {
         text
     }
 
+    /// Parts by how long their packets waited.
+    pub(super) fn pauses(&self) -> String {
+        self.pauses.text()
+    }
+
     /// The longest time that packets of a session waited for it to move, nanoseconds.
     pub(super) fn pause_max(&self) -> i64 {
         self.pause_max
@@ -215,7 +223,9 @@ impl Mover {
         if self.part.sessions.is_empty()
             && let Some(since) = self.pausing_since.take()
         {
-            self.pause_max = self.pause_max.max(now - since);
+            let pause = now - since;
+            self.pauses.count(pause.max(0) as u64);
+            self.pause_max = self.pause_max.max(pause);
         }
     }
 
