@@ -51,8 +51,10 @@ pub static ENTRY: Entry = Entry::new(
                configuration that takes over keeps the sessions of replicas that it has, too.\n\n\
                Sessions that move take with them what their function keeps of them, if the first element \
                behind each output that keeps packets is an Nf with SESSION: packets that come \
-               meanwhile wait here until the old replica has given back those that it has, so that \
-               none is overtaken. Behind other elements sessions begin anew, with their next \
+               meanwhile wait here until the old replica has given back those that it has, and go \
+               on as the new one takes them, so that none is overtaken or lost. The function there \
+               may be a newer version that keeps more of a session; what it finds of that is \
+               zeros. Behind other elements sessions begin anew, with their next \
                packet.\n\n\
                A packet without a session (ARP, fragments) goes to the first replica that takes \
                sessions. It is FlowClassifier that finds sessions, so it must be upstream, on both \

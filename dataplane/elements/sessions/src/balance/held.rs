@@ -50,6 +50,13 @@ impl HeldPackets {
         }
     }
 
+    /// Makes room for as many as may wait: packets allocate none.
+    pub(super) fn prepare(&mut self) {
+        for packets in [&mut self.packets, &mut self.left] {
+            packets.reserve(HELD_MAX.saturating_sub(packets.len()));
+        }
+    }
+
     /// Takes the packets out of a batch whose sessions are about to move.
     pub(super) fn take(&mut self, cx: &mut Cx<'_>, input: usize, batch: &mut Batch) {
         let node = cx.node();
@@ -133,7 +140,8 @@ impl HeldPackets {
         if self.room.len() <= at {
             self.room.resize(at + 1, None);
         }
-        let room = self.room[at].get_or_insert_with(|| spread.room_of(cx, replica));
+        // A batch at a time: more would have to be cut again.
+        let room = self.room[at].get_or_insert_with(|| spread.room_of(cx, replica).min(MAX_BATCH));
         let left = room.checked_sub(1);
         *room = left.unwrap_or(0);
         left.is_some()

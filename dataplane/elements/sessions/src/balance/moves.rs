@@ -170,6 +170,7 @@ impl Mover {
     }
 
     fn begin(&mut self, cx: &mut Cx<'_>, what: Move) {
+        self.held.prepare();
         self.jobs.push_back(Job { what, cursor: Some((0, 0)), moved: 0, stayed: 0 });
         self.set_timer(cx, 0);
     }
