@@ -20,7 +20,8 @@ use stage::{Event, Stage, Standing, with};
 const REPLICAS: usize = 3;
 const CONNECTIONS: u16 = 12;
 
-static OWN: &[&Entry] = &[&script::SCRIPT, &script::LOOK, &replica::ENTRY, &script::SINK];
+static OWN: &[&Entry] =
+    &[&script::SCRIPT, &script::LOOK, &replica::ENTRY, &script::SINK, &script::REFUSES];
 
 static ALL: [&[&Entry]; CATALOG.0.len() + 1] = {
     let mut lists = [OWN; CATALOG.0.len() + 1];
@@ -34,12 +35,13 @@ static ALL: [&[&Entry]; CATALOG.0.len() + 1] = {
 
 static REGISTRY: Registry = Registry(&ALL);
 
-fn build() -> Router {
+/// A configuration; `last` is one more element.
+fn build(last: &str) -> Router {
     let replicas: String =
         (0..REPLICAS).map(|n| format!("b[{n}] -> r{n} :: Replica({n}) -> seen;")).collect();
     let text = format!(
         "events :: Events -> FlowClassifier(INPUT ip) -> Records -> b :: Balance(FAILOVER 1ms);
-         seen :: Seen; {replicas}"
+         seen :: Seen; {replicas} {last}"
     );
     let log: LogSink = Arc::new(|_| ());
     let options = Options { clock: ClockKind::Simulated(1), log, ..Options::default() };
@@ -70,7 +72,7 @@ fn drops(router: &mut Router, of: &str, reason: &str) -> u32 {
 /// Runs all events, in one configuration after the other. How many packets `b` dropped because
 /// their session had ended when they could go on after a hot swap.
 fn run() -> u32 {
-    let mut router = build();
+    let mut router = build("");
     load::initialize(&mut router).expect("it begins");
     let mut ended = 0;
     loop {
@@ -79,10 +81,15 @@ fn run() -> u32 {
         if with(|stage| stage.is_over) {
             return ended + close(router);
         }
-        let mut next = build();
+        let begins = with(|stage| stage.next_begins);
+        let mut next = build(if begins { "" } else { "Refuses" });
         next.take_over(&mut router);
-        load::initialize(&mut next).expect("it begins");
-        ended += close(std::mem::replace(&mut router, next));
+        assert_eq!(load::initialize(&mut next).is_ok(), begins);
+        if begins {
+            ended += close(std::mem::replace(&mut router, next));
+        } else {
+            router.take_over(&mut next);
+        }
     }
 }
 
@@ -126,7 +133,7 @@ fn event() -> impl Strategy<Value = Event> {
         2 => of.clone().prop_map(Event::Stands),
         3 => of.prop_map(Event::Works),
         1 => connection.prop_map(Event::Ends),
-        1 => Just(Event::Swap),
+        1 => any::<bool>().prop_map(Event::Swap),
         2 => (1..40u8).prop_map(Event::Passes),
     ]
 }

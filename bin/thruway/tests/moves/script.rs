@@ -35,6 +35,18 @@ pub static SINK: Entry =
         Ok(Box::new(Seen))
     });
 
+pub static REFUSES: Entry =
+    Entry::new(Spec { name: "Refuses", ports: "0/0", ..Spec::DEFAULT }, |_| Ok(Box::new(Refuses)));
+
+/// Cannot be initialised.
+struct Refuses;
+
+impl Element for Refuses {
+    fn initialize(&mut self, _cx: &mut Cx<'_>) -> Result<(), String> {
+        Err("it cannot begin".into())
+    }
+}
+
 struct Events {
     pressing: Pressing,
     rounds: u32,
@@ -88,7 +100,10 @@ impl Events {
             Event::Stands(of) => with(|stage| stage.replicas[*of].stands = true),
             Event::Works(of) => with(|stage| stage.replicas[*of].stands = false),
             Event::Ends(connection) => self.end(cx, *connection),
-            Event::Swap => cx.stop(),
+            Event::Swap(begins) => {
+                with(|stage| stage.next_begins = *begins);
+                cx.stop();
+            }
             Event::Passes(looks) => return i64::from(*looks) * LOOK_NS,
         }
         LOOK_NS

@@ -59,8 +59,9 @@ pub enum Event {
     Works(usize),
     /// The session of a connection ends.
     Ends(u16),
-    /// Another configuration, the same, takes over.
-    Swap,
+    /// Another configuration, the same, takes over; or one that cannot begin, so that this one goes
+    /// on.
+    Swap(bool),
     /// Time passes: so many looks of a move.
     Passes(u8),
 }
@@ -89,6 +90,8 @@ pub struct Stage {
     pub seen: HashMap<Incarnation, Vec<u32>>,
     /// Those that replicas have lost.
     pub lost: HashMap<Incarnation, u32>,
+    /// Whether the next configuration begins.
+    pub next_begins: bool,
     /// Rounds in which nothing was under way.
     pub quiet_rounds: u32,
     /// All events are through, and nothing is under way.
