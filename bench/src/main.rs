@@ -30,6 +30,7 @@ mod latency;
 mod machine;
 mod measure;
 mod model;
+mod moves;
 mod namespace;
 mod offload;
 mod path;
@@ -90,6 +91,8 @@ enum Own {
     Io(io::Options),
     /// How soon a function that was killed is back, under traffic with sessions
     Kills(kills::Options),
+    /// How soon a million sessions have moved to another replica, under traffic
+    Moves(moves::Options),
     /// Print what a bench wrote as npf reads it: lines `RESULT-NAME value`
     Results(results::Options),
     /// A Worker of `thruway-bench exchange`; started by it
@@ -119,6 +122,7 @@ fn measure_all(arguments: &Arguments) -> ExitCode {
         Some(Own::Io(options)) => io::run(options),
         Some(Own::Kills(options)) => kills::run(options),
         Some(Own::Model(options)) => model::run(options),
+        Some(Own::Moves(options)) => moves::run(options),
         Some(Own::Sync(options)) => sync::run(options),
         Some(Own::Threads(options)) => threads::run(options),
         Some(Own::Results(options)) => results::run(options),

@@ -8,10 +8,11 @@ use thruway_lang::{Source, Variables};
 
 use super::flow::ELEMENTS as FLOW;
 use super::kills::ELEMENTS as KILLS;
+use super::moves::elements::ELEMENTS as MOVES;
 use super::stream::ELEMENTS as STREAM;
 use super::threads::ELEMENTS as THREADS;
 
-const OWN: [&[&Entry]; 4] = [FLOW, KILLS, STREAM, THREADS];
+const OWN: [&[&Entry]; 5] = [FLOW, KILLS, MOVES, STREAM, THREADS];
 const LISTS: usize = CATALOG.0.len() + OWN.len();
 
 static ALL: [&[&Entry]; LISTS] = {

@@ -10,7 +10,7 @@ mod killing;
 mod options;
 mod report;
 mod results;
-mod stamp;
+pub mod stamp;
 mod waits;
 
 use super::machine::{self, Machine};

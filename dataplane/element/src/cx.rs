@@ -18,6 +18,7 @@ use crate::later::HandlerError;
 use crate::outside::{Origin, Remote};
 use crate::probe::Probed;
 use crate::reason::Reason;
+use crate::session_mover::SessionMover;
 use crate::session_transfer::Transfer;
 use crate::spec::Spec;
 use crate::storage::{Backlog, Storage};
@@ -214,6 +215,12 @@ pub trait Host {
         None
     }
 
+    /// Runs `visit` on another element of this thread, if its sessions can go to another one and it
+    /// is not running.
+    fn session_mover(&mut self, node: u32, visit: &mut dyn FnMut(&mut dyn SessionMover)) {
+        let _ = (node, visit);
+    }
+
     /// Packets a source should make per run when the user did not say: 1 where Click's order must
     /// be kept, a vector otherwise.
     fn burst(&self) -> usize;
@@ -387,6 +394,12 @@ impl<'a> Cx<'a> {
     #[inline]
     pub fn press_back(&mut self, full: bool) {
         self.wires.stores.set(self.node, full, true);
+    }
+
+    /// The same of an element that packets pass but for times in which it holds them.
+    #[inline]
+    pub fn press_back_while_holding(&mut self, full: bool) {
+        self.wires.stores.set_passing(self.node, full);
     }
 
     /// See [`crate::Pressing`]: the element itself is one of them where it lies on a loop.

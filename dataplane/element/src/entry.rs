@@ -16,6 +16,7 @@ use crate::handoff::Handoff;
 use crate::later::HandlerError;
 use crate::purpose::Purpose;
 use crate::registered::{Capabilities, Cast, of_type, of_type_mut, with_capabilities};
+use crate::session_mover::SessionMover;
 use crate::session_transfer::SessionTransfer;
 use crate::spec::Spec;
 
@@ -174,7 +175,7 @@ macro_rules! entry_functions {
         /// Registering capabilities and asking for them.
         impl Entry {$(
             #[doc = concat!("Registers [`", stringify!($Trait), "`]: ", $about, ".")]
-            pub const fn $with<T: $Trait>(self) -> Entry {
+            pub const fn $with<T: Element + $Trait>(self) -> Entry {
                 let cast: Cast<dyn $Trait> = Cast {
                     shared: |element| of_type::<T>(element).map(|own| own as _),
                     exclusive: |element| of_type_mut::<T>(element).map(|own| own as _),

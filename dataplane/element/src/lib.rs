@@ -34,6 +34,7 @@ mod purpose;
 mod reason;
 mod registered;
 mod replicas;
+mod session_mover;
 mod session_transfer;
 pub mod spec;
 mod stats;
@@ -72,6 +73,7 @@ pub use probe::{Egress, PROBE_TAG, Probe, Probed, SHORT_CUT_TIMER, ShortCut};
 pub use purpose::{Purpose, ThreadNumber};
 pub use reason::Reason;
 pub use registered::{Capabilities, Cast};
+pub use session_mover::SessionMover;
 pub use session_transfer::{SessionTransfer, Transfer, states};
 pub use spec::{
     Access, Alias, Arg, ArgRule, Changes, Drop, Handler, Merge, Replicas, Scratch, Spec, Topic, Ty,

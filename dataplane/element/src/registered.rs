@@ -7,6 +7,7 @@ use crate::capability::{
     Buffer, CostModel, FlowDispatch, FlowEntry, HandoffQueue, HotSwap, SessionFunction,
     StreamMember,
 };
+use crate::session_mover::SessionMover;
 use crate::session_transfer::SessionTransfer;
 
 /// From an element of a known type to its capability `C`.
@@ -82,6 +83,8 @@ macro_rules! with_capabilities {
                 "it begins, ends or stands in a context of streams";
             SessionFunction session_function session_function_mut with_session_function:
                 "what it wants of sessions depends on its arguments, or it is to know of their end";
+            SessionMover session_mover session_mover_mut with_session_mover:
+                "its sessions can go to another instance of it";
             SessionTransfer session_transfer session_transfer_mut with_session_transfer:
                 "another host can go on with its sessions";
             Buffer buffer buffer_mut with_buffer: "it keeps packets for later";

@@ -53,22 +53,39 @@ struct Store {
     is_full: bool,
     /// Whether whoever can wait must wait while it is full.
     presses: bool,
+    /// Whether packets pass it at other times: those behind it store them.
+    passes: bool,
 }
 
 impl Stores {
     #[inline]
     pub(crate) fn set(&mut self, node: u32, is_full: bool, presses: bool) {
+        self.put(node, Store { is_full, presses, passes: false });
+    }
+
+    /// The same of an element that presses and stores packets now and then only.
+    pub(crate) fn set_passing(&mut self, node: u32, is_full: bool) {
+        self.put(node, Store { is_full, presses: true, passes: true });
+    }
+
+    #[inline]
+    fn put(&mut self, node: u32, store: Store) {
         let at = node as usize;
         if at >= self.0.len() {
             self.0.resize(at + 1, None);
         }
-        self.0[at] = Some(Store { is_full, presses });
+        self.0[at] = Some(store);
     }
 
     /// Whether a node is full; `None` when it does not store packets.
     #[inline]
     pub(crate) fn get(&self, node: u32) -> Option<bool> {
         self.0.get(node as usize).copied().flatten().map(|store| store.is_full)
+    }
+
+    /// Whether packets stay there.
+    fn keeps(&self, node: u32) -> bool {
+        self.0.get(node as usize).copied().flatten().is_some_and(|store| !store.passes)
     }
 
     fn presses(&self, node: u32) -> bool {
@@ -139,6 +156,8 @@ impl Wires {
     #[inline]
     pub(crate) fn send_all(&mut self, target: Target, batch: &mut Batch) -> Result<(), ()> {
         match target {
+            // A slot that is ready has a packet: the engine goes by that when one is under way.
+            Target::Slot(_) if batch.is_empty() => {}
             Target::Slot(slot) if self.single => {
                 self.log.extend(batch.drain().map(|packet| (slot, packet)));
             }
@@ -283,7 +302,7 @@ impl Wires {
                 continue;
             }
             seen.push(next);
-            if self.stores.get(next).is_some() {
+            if self.stores.keeps(next) {
                 found.push(next);
             } else if self.outputs(next) == 0 {
                 return None;
@@ -339,6 +358,28 @@ mod tests {
         assert_eq!(wires.pressing_downstream(0, &[]), [2, 3]);
         assert_eq!(wires.pressing_downstream(0, &[2]), [3]);
         assert_eq!(wires.pressing_downstream(0, &[1]), [0u32; 0]);
+    }
+
+    #[test]
+    fn who_stores_now_and_then_presses_and_is_no_store() {
+        let mut wires = wires();
+        wires.stores.set_passing(1, false);
+        wires.stores.set(2, false, false);
+        assert_eq!(wires.stores_downstream(0, 0), Some(vec![2]));
+        assert_eq!(wires.pressing_downstream(0, &[]), [1]);
+    }
+
+    #[test]
+    fn an_empty_batch_makes_no_slot_ready() {
+        let mut wires = Wires {
+            pending: vec![Batch::new(), Batch::new(), Batch::new()],
+            ready: vec![0],
+            ..wires()
+        };
+        wires.send_all(Target::Slot(1), &mut Batch::new()).unwrap();
+        assert!(wires.is_quiet());
+        wires.send(Target::Slot(2), Packet::new(&[1]).unwrap()).unwrap();
+        assert_eq!((wires.emitted, wires.next_ready()), (1, Some(2)));
     }
 
     #[test]

@@ -410,6 +410,18 @@ impl Host for Core {
         Some(Backlog { packets: buffer.holding(), accepts: buffer.accepts() })
     }
 
+    fn session_mover(
+        &mut self,
+        node: u32,
+        visit: &mut dyn FnMut(&mut dyn thruway_element::SessionMover),
+    ) {
+        let Some(Some(entry)) = self.layout.entries.get(node as usize) else { return };
+        let element = self.elements.get_mut(node as usize).and_then(Option::as_deref_mut);
+        if let Some(mover) = element.and_then(|element| entry.session_mover_mut(element)) {
+            visit(mover);
+        }
+    }
+
     fn burst(&self) -> usize {
         self.burst
     }

@@ -157,6 +157,12 @@ impl Engine {
         }
     }
 
+    /// Tells functions of the sessions that have ended while packets of theirs waited.
+    pub(crate) fn let_sessions_go(&mut self) {
+        self.wires.flows.iter_mut().for_each(|flows| flows.let_all_go());
+        self.core.notify_functions(&mut self.wires);
+    }
+
     /// Reads the clock.
     fn tick(&mut self) {
         self.wires.now = self.time.tick(self.wires.now, self.rest.rounds > 0);

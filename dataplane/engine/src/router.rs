@@ -202,6 +202,8 @@ impl Router {
     pub fn take_over(&mut self, old: &mut Router) {
         let (layout, before) = (Arc::clone(&self.layout), Arc::clone(&old.layout));
         old.engines.iter_mut().for_each(Engine::close_short_cuts);
+        // Before elements hand their state over: they hear of sessions that have ended.
+        old.engines.iter_mut().for_each(Engine::let_sessions_go);
         for (new, old) in self.engines.iter_mut().zip(&mut old.engines) {
             new.take_time(old);
         }

@@ -83,6 +83,27 @@ impl Arena {
         }
     }
 
+    /// Copies a session's scratch out: the host's, of a session that moves. False when there is no
+    /// such session, or as many bytes.
+    #[must_use]
+    pub fn copy_out(&self, session: u32, bytes: &mut [u8]) -> bool {
+        let is_whole = session < self.sessions && bytes.len() == self.scratch_len;
+        is_whole && self.region.copy_out(session as usize * self.stride, bytes).is_ok()
+    }
+
+    /// Writes a session's scratch, of which the rest is zeros: the host's, of a session that moves.
+    /// False, and nothing done, when there is no such session, or room for so many bytes.
+    #[must_use]
+    pub fn copy_in(&self, session: u32, bytes: &[u8]) -> bool {
+        if session >= self.sessions || bytes.len() > self.scratch_len {
+            return false;
+        }
+        if bytes.len() < self.scratch_len {
+            self.clear(session);
+        }
+        self.region.copy_in(session as usize * self.stride, bytes).is_ok()
+    }
+
     /// A session's scratch; `None` when there is no such session.
     #[inline]
     pub fn session(&mut self, session: u32) -> Option<&mut [u8]> {
@@ -123,6 +144,25 @@ mod tests {
             }
         }
         assert!(Arena::create(0, 0).is_err());
+    }
+
+    #[test]
+    fn scratch_is_copied_to_where_as_much_is_kept_or_more() {
+        let [small, large] = [8, 100].map(|len| Arena::create(len, 3).unwrap());
+        let mut record = [0; 8];
+        assert!(small.copy_in(2, &[1, 2, 3, 4, 5, 6, 7, 8]) && small.copy_out(2, &mut record));
+        // Whatever another session left there.
+        assert!(large.copy_in(1, &[9; 100]) && large.copy_in(1, &record));
+        let mut found = [7; 100];
+        assert!(large.copy_out(1, &mut found));
+        assert_eq!(found[..8], record);
+        assert_eq!(found[8..], [0; 92]);
+        assert!(!small.copy_in(0, &found) && !small.copy_in(3, &record));
+        assert!(!large.copy_out(1, &mut record) && !large.copy_out(3, &mut found));
+    }
+
+    #[test]
+    fn an_arena_that_is_too_short_is_not_opened() {
         let small = Arena::create(8, 1).unwrap();
         assert!(Arena::open(small.fd().try_clone_to_owned().unwrap(), 4096, 9).is_err());
     }

@@ -2,6 +2,7 @@
 
 mod both_modes;
 mod machines;
+mod moves;
 mod neighbour;
 pub mod parts;
 mod sessions;

@@ -1,6 +1,7 @@
 //! What an element is told of those around it that keep packets.
 
 use super::Cx;
+use crate::session_mover::SessionMover;
 use crate::storage::{Backlog, Storage};
 
 impl Cx<'_> {
@@ -38,6 +39,20 @@ impl Cx<'_> {
     #[inline]
     pub fn backlog(&self, node: u32) -> Option<Backlog> {
         self.host.backlog(node)
+    }
+
+    /// Asks or changes another element of this thread whose sessions can go to another one; `None`
+    /// if it is no such element.
+    pub fn session_mover<R>(
+        &mut self,
+        node: u32,
+        visit: impl FnOnce(&mut dyn SessionMover) -> R,
+    ) -> Option<R> {
+        let (mut visit, mut found) = (Some(visit), None);
+        self.host.session_mover(node, &mut |mover| {
+            found = visit.take().map(|visit| visit(mover));
+        });
+        found
     }
 
     /// The nearest elements downstream of output `port` that keep packets for later.

@@ -15,6 +15,7 @@ mod isolated_ports;
 mod latency;
 mod link;
 #[allow(clippy::module_inception, reason = "the element's file bears the element's name")]
+mod moves;
 mod nf;
 mod opened;
 mod outlet;

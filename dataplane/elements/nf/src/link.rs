@@ -211,7 +211,17 @@ impl Link {
 
     /// Whether so much is in use that sources should wait.
     pub fn is_full(&self) -> bool {
-        self.master.room() < self.parked.len() as u32 / 4
+        self.master.room() < self.kept_free()
+    }
+
+    /// How many more packets can be put until it is full.
+    pub fn room(&self) -> usize {
+        self.master.room().saturating_sub(self.kept_free()) as usize
+    }
+
+    /// Slots that are for what is under way when sources begin to wait.
+    fn kept_free(&self) -> u32 {
+        self.parked.len() as u32 / 4
     }
 
     /// Copies a packet into the next slot and parks it; the function sees it after

@@ -43,6 +43,7 @@ pub static ENTRY: Entry = Entry::new(
 )
 .with_stream_member::<Nf>()
 .with_session_function::<Nf>()
+.with_session_mover::<Nf>()
 .with_buffer::<Nf>()
 .with_cost_model::<Nf>()
 .with_hot_swap::<Nf>()

@@ -374,11 +374,23 @@ impl Nf {
         cx.now().saturating_sub(self.down_since) >= hold
     }
 
+    /// Most packets that wait while no function runs.
+    fn waiting_max_without(&self) -> usize {
+        waiting_max(&self.settings).max(self.settings.shape.slots as usize)
+    }
+
+    /// How many more may wait while no function runs; where none waits, as many as there are.
+    pub fn room_without(&self, waiting: usize) -> usize {
+        match self.settings.on_failure {
+            OnFailure::Restart(_) => self.waiting_max_without().saturating_sub(waiting),
+            _ => usize::MAX,
+        }
+    }
+
     /// What becomes of a packet while no function runs.
     #[cold]
     pub fn without(&mut self, cx: &mut Cx<'_>, mark: SlotTag, packet: Packet) {
-        let slots = self.settings.shape.slots as usize;
-        let (is_late, most) = (self.is_late(cx), slots.max(waiting_max(&self.settings)));
+        let (is_late, most) = (self.is_late(cx), self.waiting_max_without());
         let Some(state) = &mut self.running else { return };
         match self.settings.on_failure {
             OnFailure::Open => state.pass(cx, mark, packet),

@@ -2,6 +2,7 @@
 
 mod hop;
 mod kept;
+mod moves;
 mod refusals;
 
 use std::sync::{Arc, Mutex};

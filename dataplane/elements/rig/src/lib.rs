@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use thruway_element::{
     Addresses, ArgErrors, Args, Buffer, Cx, Element, Entry, Env, HandlerError, Host, NodeStats,
-    PullFrom, Run, Shared, Slot, Staged, Target, Wires,
+    PullFrom, Run, SessionMover, Shared, Slot, Staged, Target, Wires,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -223,6 +223,11 @@ impl Rig {
     /// Packets that the element holds.
     pub fn holding(&self) -> usize {
         self.entry.buffer(&*self.element).map_or(0, Buffer::holding)
+    }
+
+    /// What the element does for sessions that move.
+    pub fn session_mover(&self) -> Option<&dyn SessionMover> {
+        self.entry.session_mover(&*self.element)
     }
 
     /// Has the element's state taken over by that of another, as in a hot swap.

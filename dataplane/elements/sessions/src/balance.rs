@@ -11,11 +11,17 @@ use thruway_packet::Batch;
 use zerocopy::FromBytes;
 
 use super::pool::{Member, Method, Pool, Standing, WEIGHT_MAX};
+use assigned::Assigned;
 use lost::Lost;
-use spread::{Assigned, Replica, Spread};
+use moves::{Move, Mover};
+use spread::{Replica, Spread};
 
+mod assigned;
+mod carry;
 mod hash;
+mod held;
 mod lost;
+mod moves;
 mod spread;
 #[cfg(test)]
 mod tests;
@@ -39,11 +45,17 @@ pub static ENTRY: Entry = Entry::new(
                replicas' shares, from 1 on, in order.\n\n\
                A replica whose queue is full, or whose function does not run, gets no new sessions \
                as long as others can have them. When it has been so for FAILOVER without a break, \
-               its sessions go to others, where they begin anew; with FAILOVER 0 they wait for it. \
+               its sessions go to others; with FAILOVER 0 they wait for it. \
                Handlers change replicas at run time: drain (no new sessions, open ones go on), \
-               resume, weight, move (each of its sessions gets another replica with its next \
-               packet). When all are drained, packets of new sessions are dropped. A new \
+               resume, weight, move. When all are drained, packets of new sessions are dropped. A new \
                configuration that takes over keeps the sessions of replicas that it has, too.\n\n\
+               Sessions that move take with them what their function keeps of them, if the first element \
+               behind each output that keeps packets is an Nf with SESSION: packets that come \
+               meanwhile wait here until the old replica has given back those that it has, and go \
+               on as the new one takes them, so that none is overtaken or lost. The function there \
+               may be a newer version that keeps more of a session; what it finds of that is \
+               zeros. Behind other elements sessions begin anew, with their next \
+               packet.\n\n\
                A packet without a session (ARP, fragments) goes to the first replica that takes \
                sessions. It is FlowClassifier that finds sessions, so it must be upstream, on both \
                ways.",
@@ -73,10 +85,13 @@ pub static ENTRY: Entry = Entry::new(
             ),
             Handler::sum("queues", "a line per replica: number, packets that wait for it"),
             Handler::sum("moved", "sessions that went from one replica to another"),
-            Handler::write("drain", "REPLICA: no new sessions"),
+            Handler::read("moving", "moves under way: a line `FROM TO MOVED LEFT_BEHIND`"),
+            Handler::sum("pauses", "parts that moved by their packets' wait: a line `<LIMIT COUNT`"),
+            Handler::read("pause_max", "longest wait of packets for a move, in nanoseconds").lines(),
+            Handler::write("drain", "REPLICA [now]: no new sessions; now: those it has move"),
             Handler::write("resume", "REPLICA: new sessions again"),
             Handler::write("weight", "REPLICA WEIGHT: another weight for new sessions"),
-            Handler::write("move", "REPLICA: its sessions go to others"),
+            Handler::write("move", "FROM [TO [COUNT | all]]: sessions go to TO, or to others"),
         ],
         wants: Wants { shared_words: 1, ..Wants::session::<Assigned>("connection") },
         changes: Changes::Nothing,
@@ -104,6 +119,7 @@ fn method(word: &str) -> Option<Method> {
 
 struct Balance {
     spread: Spread,
+    mover: Mover,
 }
 
 /// How many replicas the ports are for.
@@ -143,24 +159,51 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     for (at, weight) in weights(args, replicas)?.into_iter().enumerate() {
         pool.add(Replica(at as u32), weight).map_err(|why| args.error("WEIGHTS", why))?;
     }
-    Ok(Box::new(Balance { spread: Spread::new(pool, replicas, failover) }))
+    Ok(Box::new(Balance { spread: Spread::new(pool, replicas, failover), mover: Mover::new() }))
 }
 
 impl Element for Balance {
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.spread.find_buffers(cx);
+        self.mover.start(cx);
         Ok(())
     }
 
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
         self.spread.look(cx);
+        if let Some(failed) = self.spread.take_failed() {
+            self.mover.begin_or_queue(cx, &mut self.spread, Move::all(failed));
+        }
+        // Moves go on in the timer alone. Packets that this element sent earlier in the same round
+        // may not have reached their function yet, which then would not count them.
+        if self.mover.is_busy() {
+            self.mover.hold(cx, port, batch);
+        }
         self.spread.input = port;
         cx.per_session(&mut self.spread, batch);
+    }
+
+    fn timer(&mut self, cx: &mut Cx<'_>, _token: u32) {
+        self.spread.look(cx);
+        self.mover.advance(cx, &mut self.spread);
+    }
+
+    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        cx.count_drops(Lost::Unfinished, self.mover.forget());
+        Ok(())
     }
 }
 
 impl Balance {
-    fn change(&mut self, what: &str, value: &str) -> Result<(), String> {
+    fn change(&mut self, cx: &mut Cx<'_>, what: &str, value: &str) -> Result<(), String> {
+        if what == "move" {
+            let asked = Move::parse(value)?;
+            return self.mover.ask(cx, &mut self.spread, asked);
+        }
+        let (value, moves) = match value.trim().strip_suffix(" now") {
+            Some(replica) if what == "drain" => (replica, true),
+            _ => (value, false),
+        };
         let (replica, rest) = value.trim().split_once(char::is_whitespace).unwrap_or((value, ""));
         let (replica, rest) = (replica.trim(), rest.trim());
         let number =
@@ -172,11 +215,10 @@ impl Balance {
                 self.spread.pool.set_weight(id, weight)
             }
             _ if !rest.is_empty() => Err(format!("takes the number of a replica, not '{value}'")),
-            "move" => self.spread.pool.let_go(id),
             _ => {
                 let standing = if what == "drain" { Standing::Drained } else { Standing::Up };
                 self.spread.pool.named(id)?.standing = standing;
-                Ok(())
+                if moves { self.mover.ask(cx, &mut self.spread, Move::all(id)) } else { Ok(()) }
             }
         }
     }
@@ -200,6 +242,9 @@ impl Handlers for Balance {
         self.spread.look(cx);
         let line: fn(&Member<Replica>) -> String = match name {
             "moved" => return Ok(self.spread.moved.to_string()),
+            "pauses" => return Ok(self.mover.pauses()),
+            "pause_max" => return Ok(self.mover.pause_max().to_string()),
+            "moving" => return Ok(self.mover.describe()),
             "replicas" => |of| format!("{} {} {}", of.id, of.weight, standing(of)),
             "queues" => |of| format!("{} {}", of.id, of.queue),
             "counts" => {
@@ -212,13 +257,13 @@ impl Handlers for Balance {
 
     fn write_handler(
         &mut self,
-        _cx: &mut Cx<'_>,
+        cx: &mut Cx<'_>,
         name: &str,
         value: &str,
     ) -> Result<(), HandlerError> {
         match name {
             "drain" | "resume" | "weight" | "move" => self
-                .change(name, value)
+                .change(cx, name, value)
                 .map_err(|message| HandlerError::refused(format!("{name}: {message}"))),
             _ => Err(HandlerError::no_write(name)),
         }
@@ -235,12 +280,14 @@ impl SessionFunction for Balance {
 
 impl HotSwap for Balance {
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
-        Some(Box::new(self.spread.pool.hand_over()))
+        Some(Box::new((self.spread.pool.hand_over(), self.mover.hand_over())))
     }
 
     fn take_over(&mut self, state: Box<dyn Any + Send>) {
-        if let Ok(members) = state.downcast::<Vec<Member<Replica>>>() {
-            self.spread.take_over(*members);
+        if let Ok(state) = state.downcast::<(Vec<Member<Replica>>, Mover)>() {
+            let (members, mover) = *state;
+            self.spread.take_over(members);
+            self.mover = mover;
         }
     }
 }

@@ -199,9 +199,17 @@ impl<I: Identity> Pool<I> {
         Ok(())
     }
 
-    /// Gives up all members with what is known of their sessions, for another list to take.
+    /// Gives up all members with what is known of their sessions, for another list to take. Those
+    /// that are listed here still are: if the other one cannot begin, it gives all back.
     pub(super) fn hand_over(&mut self) -> Vec<Member<I>> {
-        std::mem::take(&mut self.slots)
+        let members = self.slots.clone();
+        for member in &mut self.slots {
+            (member.held, member.sessions) = (0, 0);
+            if member.standing == Standing::Leaving {
+                member.standing = Standing::Gone;
+            }
+        }
+        members
     }
 
     /// Takes over the members of a list before this one: those that are here too keep their
@@ -209,7 +217,9 @@ impl<I: Identity> Pool<I> {
     pub(super) fn take_over(&mut self, slots: Vec<Member<I>>) {
         let listed = std::mem::replace(&mut self.slots, slots);
         for member in &mut self.slots {
-            let same = listed.iter().find(|other| other.id == member.id);
+            let is_same =
+                |other: &&Member<I>| other.id == member.id && other.standing != Standing::Gone;
+            let same = listed.iter().find(is_same);
             match (same, member.standing) {
                 (_, Standing::Gone) | (Some(_), Standing::Drained) => {}
                 (Some(_), _) => member.standing = Standing::Up,
@@ -220,7 +230,7 @@ impl<I: Identity> Pool<I> {
                 member.weight = same.weight;
             }
         }
-        for member in listed {
+        for member in listed.into_iter().filter(|member| member.standing != Standing::Gone) {
             // Refused are those that were there, and what is beyond the room.
             let _ = self.add(member.id, member.weight);
         }

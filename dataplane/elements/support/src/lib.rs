@@ -4,6 +4,7 @@
 pub mod call;
 pub mod collector;
 pub mod dialect;
+pub mod durations;
 pub mod ewma;
 pub mod links;
 pub mod named_file;

@@ -7,7 +7,8 @@ use thruway_packet::{Batch, MAX_BATCH, Packet};
 use crate::fcb::{Direction, Fcb};
 use crate::key::PacketView;
 use crate::life::{Ended, Life};
-use crate::manager::flow_manager::{EndedSession, Manager};
+use crate::manager::endings::EndedSession;
+use crate::manager::flow_manager::Manager;
 use crate::manager::headers::{self, Kind, ParsedHeaders, USUAL_NETWORK, USUAL_TRANSPORT};
 use crate::manager::level::{
     END_ASKED, ENDING, FORWARD_EXCHANGED, LINK_TURNED, REPLY_EXCHANGED, SHORT_CUT,
@@ -311,7 +312,7 @@ impl Manager {
             let state = &mut self.levels[usize::from(level)];
             state.is_changed = true;
             self.note_end(usize::from(level), index, why);
-            self.ended.push(EndedSession { level, index, why });
+            self.ended.add(EndedSession { level, index, why });
         }
     }
 

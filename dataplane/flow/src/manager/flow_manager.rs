@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use crate::fcb::Fcb;
-use crate::life::Ended;
 use crate::manager::change_log::ChangeLog;
 use crate::manager::counts::{ClassCounts, Counts};
+use crate::manager::endings::Endings;
 use crate::manager::headers::Kind;
 use crate::manager::level::{Extra, LevelState};
 use crate::manager::reader::Reader;
@@ -17,17 +17,6 @@ use crate::manager::work::Work;
 use crate::plan::{Hop, LevelId, Plan, PlanError};
 use crate::table::Load;
 use crate::tags::Generation;
-
-/// A session that has ended, before its record is used again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EndedSession {
-    /// Its level.
-    pub level: LevelId,
-    /// Its record.
-    pub index: u32,
-    /// Why.
-    pub why: Ended,
-}
 
 /// One thread's flow manager. The default one has no plan and classifies nothing.
 #[derive(Default)]
@@ -42,7 +31,7 @@ pub struct Manager {
     /// The shortest of all limits: who was seen more recently cannot be over.
     pub(super) limit_min: u32,
     pub(super) work: Vec<Work>,
-    pub(super) ended: Vec<EndedSession>,
+    pub(super) ended: Endings,
     /// By leaf: its sessions.
     pub(super) classes: Vec<ClassCounts>,
     /// Packets without a session, by [`Kind`].
@@ -139,7 +128,7 @@ impl Manager {
             limits,
             limit_min,
             classes,
-            ended: Vec::with_capacity(1024),
+            ended: Endings::new(),
             sessionless: [0; 6],
             stray: 0,
             swept: 0,

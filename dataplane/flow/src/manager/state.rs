@@ -109,6 +109,34 @@ impl Manager {
         self.levels[usize::from(at.level)].pool.head_mut(at.index).opened |= at.opened;
     }
 
+    /// Takes that back: the function has given the session up, and does not hear of its end.
+    pub fn clear_opened(&mut self, at: &At) {
+        self.levels[usize::from(at.level)].pool.head_mut(at.index).opened &= !at.opened;
+    }
+
+    /// Whether a function's state is in records of this level itself.
+    pub fn is_kept_at(access: &AccessByLevel, level: LevelId) -> bool {
+        access.get(usize::from(level)).is_some_and(|access| {
+            access.as_ref().is_some_and(|access| access.via.is_none() && access.level == level)
+        })
+    }
+
+    /// Adds the sessions that have not ended, among `max` records from `from` on; where to go on:
+    /// `None` at the end.
+    pub fn open_sessions(
+        &self,
+        level: LevelId,
+        (from, max): (u32, u32),
+        mut each: impl FnMut(u32),
+    ) -> Option<u32> {
+        let state = self.levels.get(usize::from(level))?;
+        let end = from.saturating_add(max).min(state.pool.extent());
+        let is_open =
+            |at: &u32| state.pool.is_live(*at) && state.pool.head(*at).flags & ENDING == 0;
+        (from..end).filter(is_open).for_each(&mut each);
+        (end < state.pool.extent()).then_some(end)
+    }
+
     /// What is known of the session.
     #[inline]
     pub fn life(&self, at: &At) -> Life {

@@ -2,7 +2,8 @@
 //! time, and functions are told before a record is used again.
 
 use crate::life::Ended;
-use crate::manager::flow_manager::{EndedSession, Manager};
+use crate::manager::endings::EndedSession;
+use crate::manager::flow_manager::Manager;
 use crate::manager::level::{END_ASKED, ENDING, LINK_TURNED};
 use crate::manager::settings::ticks;
 use crate::plan::{LeafId, LevelId};
@@ -72,6 +73,7 @@ impl Manager {
 
     /// Ends all sessions, as when a configuration stops. A few at a time: false when none is left.
     pub fn end_some(&mut self, why: Ended) -> bool {
+        self.let_all_go();
         for level in 0..self.levels.len() {
             while self.levels[level].now > 0 {
                 let state = &mut self.levels[level];
@@ -84,13 +86,29 @@ impl Manager {
                 }
             }
         }
-        !self.ended.is_empty()
+        self.ended.len() > 0
+    }
+
+    /// From now until [`Manager::let_go`] packets wait that bear the session's number. If it ends
+    /// meanwhile, functions hear of that later: its record is not used again before.
+    pub fn hold(&mut self, level: LevelId, index: u32) {
+        self.ended.hold(level, index);
+    }
+
+    /// The packets of a session have gone on: if it has ended, functions may hear of that.
+    pub fn let_go(&mut self, level: LevelId, index: u32) {
+        self.ended.let_go(level, index);
+    }
+
+    /// The same of all sessions, when no packet will go on any more.
+    pub fn let_all_go(&mut self) {
+        self.ended.let_all_go();
     }
 
     /// A session that has ended and whose functions are to be told.
     #[inline]
     pub fn next_ended(&self) -> Option<EndedSession> {
-        self.ended.last().copied()
+        self.ended.next()
     }
 
     /// The functions that have opened it, one after the other: the `nth`, and a copy of its
@@ -113,8 +131,9 @@ impl Manager {
 
     /// All functions have been told: the record may be used again.
     pub fn release(&mut self, ended: &EndedSession) {
-        let Some(at) = self.ended.iter().rposition(|other| other == ended) else { return };
-        self.ended.swap_remove(at);
+        if !self.ended.remove(ended) {
+            return;
+        }
         for link in 0..self.plan.levels[usize::from(ended.level)].links.len() {
             let coarse = self.plan.levels[usize::from(ended.level)].links[link];
             let state = &self.levels[usize::from(ended.level)];

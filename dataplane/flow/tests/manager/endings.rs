@@ -1,10 +1,11 @@
 //! When sessions end, and how many at once.
 
+use thruway_flow::Ended;
 use thruway_flow::chain::Demand;
 use thruway_flow::manager::Settings;
 use thruway_wire::flow::FiveTuple;
 
-use super::{SECOND, demand, frame, manager, one, release, udp};
+use super::{SECOND, at, bounded, demand, frame, manager, one, release, tcp, udp};
 
 /// Both ends have finished, and still send again what got lost before that.
 #[test]
@@ -39,4 +40,46 @@ fn few_sessions_end_in_one_go() {
     }
     assert_eq!(ended.iter().sum::<usize>(), 1000);
     assert!(ended.iter().all(|count| *count <= 64), "{ended:?}");
+}
+
+/// Packets wait that bear the session's number: no other session may get it, however it ends.
+#[test]
+fn the_record_of_a_held_session_is_not_used_again_before_it_is_let_go() {
+    let mut manager = manager(&[demand("connection", 8)], &bounded(4, 4));
+    let first = one(&mut manager, frame(&tcp(1, 1000), 0x02), 0);
+    let (level, index) = first.session().unwrap();
+    let state = at(&manager, 1, first);
+    manager.set_opened(&state);
+    manager.hold(level, index);
+    // A flood of others: it is evicted, as the oldest.
+    let mut others = Vec::new();
+    for n in 2..40 {
+        others.push(one(&mut manager, frame(&tcp(n, 1000), 0x02), 0));
+        let ended = release(&mut manager);
+        assert!(ended.iter().all(|(_, told)| told.is_empty()), "functions hear of it later");
+    }
+    // Its connection begins anew: that is another session.
+    others.push(one(&mut manager, frame(&tcp(1, 1000), 0x02), 0));
+    assert!(others.iter().all(|fcb| fcb.session() != first.session()));
+    assert!(manager.is_opened(&state), "its functions' state is there still");
+    manager.let_go(level, index);
+    let ended = release(&mut manager);
+    assert_eq!((ended.len(), ended[0].1.len()), (1, 1));
+    let again: Vec<_> =
+        (50..90).map(|n| one(&mut manager, frame(&tcp(n, 1000), 0x02), 0).session()).collect();
+    assert!(again.contains(&first.session()), "now it is used again");
+}
+
+#[test]
+fn held_sessions_end_when_all_do() {
+    let mut manager = manager(&[demand("connection", 8)], &Settings::default());
+    for n in 0..3 {
+        let (level, index) = one(&mut manager, frame(&tcp(n, 1), 0x02), 0).session().unwrap();
+        manager.hold(level, index);
+        manager.end(level, index, Ended::Removed);
+    }
+    assert!(release(&mut manager).is_empty());
+    assert!(manager.end_some(Ended::Removed));
+    assert_eq!(release(&mut manager).len(), 3);
+    assert!(!manager.end_some(Ended::Removed));
 }

@@ -63,6 +63,7 @@ fn play(part: &str) -> ExitCode {
         "replaces" => return isolated::replace(number),
         "holds" => return isolated::hold_back(),
         "lies-of-streams" => return isolated::break_protocol(number),
+        "stamps" | "checks" | "stamps-2" => return super::moves::play(part),
         "counts" => return super::sessions::play(number != 0),
         _ => {}
     }

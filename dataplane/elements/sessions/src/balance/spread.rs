@@ -5,11 +5,11 @@ use std::fmt;
 use thruway_element::{Cx, Opening, PerSession, Reason, Session, Verdict};
 use thruway_flow::Ended;
 use thruway_packet::Packet;
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+use super::assigned::Assigned;
 use super::hash::hash;
 use super::lost::Lost;
-use crate::pool::{Identity, Member, Pool, Ticket};
+use crate::pool::{Identity, Member, Pool, Standing, mixed};
 use thruway_elements_support::notice::warn;
 
 /// A replica: the number of its output.
@@ -27,33 +27,6 @@ impl Identity for Replica {
 
     fn key(&self) -> u64 {
         self.0.into()
-    }
-}
-
-/// State of a session: its replica's slot in the pool.
-#[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, KnownLayout, Immutable)]
-#[repr(C)]
-pub(super) struct Assigned {
-    slot: u32,
-    generation: u32,
-}
-
-/// In a slot: another thread's Balance chose the replica, and counts the session.
-const ELSEWHERE: u32 = 1 << 31;
-
-impl Assigned {
-    fn of(ticket: Ticket, is_here: bool) -> Assigned {
-        let mark = if is_here { 0 } else { ELSEWHERE };
-        Assigned { slot: ticket.slot | mark, generation: ticket.generation }
-    }
-
-    #[inline]
-    fn ticket(&self) -> Ticket {
-        Ticket { slot: self.slot & !ELSEWHERE, generation: self.generation }
-    }
-
-    fn is_here(&self) -> bool {
-        self.slot & ELSEWHERE == 0
     }
 }
 
@@ -82,12 +55,23 @@ pub(super) struct Spread {
     behind: Vec<Behind>,
     /// When the replicas' load was looked at.
     looked: Option<i64>,
+    /// Replicas that have failed, whose sessions are to move.
+    failed: Vec<Replica>,
 }
 
 impl Spread {
     pub(super) fn new(pool: Pool<Replica>, replicas: usize, failover: i64) -> Spread {
         let behind = (0..replicas).map(|_| Behind::default()).collect();
-        Spread { pool, input: 0, moved: 0, replicas, failover, behind, looked: None }
+        Spread {
+            pool,
+            input: 0,
+            moved: 0,
+            replicas,
+            failover,
+            behind,
+            looked: None,
+            failed: Vec::new(),
+        }
     }
 
     /// Finds what keeps packets for each replica, behind all of its outputs.
@@ -138,11 +122,61 @@ impl Spread {
                 continue;
             }
             self.behind[at].is_left = true;
-            if self.pool.let_go(Replica(at as u32)).is_ok() {
+            if self.pool.named(Replica(at as u32)).is_ok() {
+                self.failed.push(Replica(at as u32));
                 let said = format!("replica {at} takes no packets: its sessions go to others");
                 warn(cx, &said);
             }
         }
+    }
+
+    /// A replica that has failed since this was asked.
+    #[inline]
+    pub(super) fn take_failed(&mut self) -> Option<Replica> {
+        self.failed.pop()
+    }
+
+    /// The only element that keeps packets for a replica.
+    pub(super) fn function_of(&self, replica: Replica) -> Option<u32> {
+        match *self.behind.get(replica.0 as usize)?.buffers {
+            [node] => Some(node),
+            _ => None,
+        }
+    }
+
+    /// How many packets a replica takes now before those upstream are to wait.
+    pub(super) fn room_of(&self, cx: &mut Cx<'_>, replica: Replica) -> usize {
+        let node = self.function_of(replica);
+        node.and_then(|node| cx.session_mover(node, |mover| mover.room())).unwrap_or(usize::MAX)
+    }
+
+    /// The replica of a session.
+    pub(super) fn replica_of(&mut self, state: &Assigned) -> Option<Replica> {
+        self.pool.of(state.ticket()).map(|replica| replica.id)
+    }
+
+    /// Where a session of `from` goes.
+    pub(super) fn other_than(&mut self, from: Replica, session: u64) -> Option<Replica> {
+        let before = self
+            .pool
+            .named(from)
+            .ok()
+            .map(|member| std::mem::replace(&mut member.standing, Standing::Drained))?;
+        let ticket = self.pool.choose(mixed(session), 0);
+        if let Ok(member) = self.pool.named(from) {
+            member.standing = before;
+        }
+        self.pool.of(ticket?).map(|replica| replica.id)
+    }
+
+    /// The session is another replica's now. What its other direction's thread is to know.
+    pub(super) fn reassign(&mut self, state: &mut Assigned, to: Replica) -> Option<u64> {
+        let (is_here, ticket) = (state.is_here(), self.pool.ticket_of(|id| id == to)?);
+        self.pool.end(state.ticket(), is_here);
+        self.pool.begin(ticket, is_here);
+        self.moved += 1;
+        *state = Assigned::of(ticket, is_here);
+        is_here.then_some(u64::from(to.0) + 1)
     }
 
     /// Takes over the replicas of a configuration before this one. Sessions of those that are not

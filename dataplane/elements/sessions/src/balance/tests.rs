@@ -212,3 +212,26 @@ fn fewer_replicas_take_over_the_sessions_of_those_that_are_gone() {
     table.end_all();
     assert!(table.function.pool.iter().all(|replica| replica.held == 0));
 }
+
+/// The successor could not begin.
+#[test]
+fn replicas_that_come_back_are_those_that_were_there() {
+    let mut table = table(Method::LeastSessions, &[1, 1, 1]);
+    for n in 0..9 {
+        table.push(&Plain::first(tuple(n)).written());
+    }
+    table.function.pool.named(Replica(1)).unwrap().standing = Standing::Drained;
+    let mut pool = Pool::new(Method::LeastSessions);
+    (0..4).for_each(|at| pool.add(Replica(at), 2).unwrap());
+    let mut next = Spread::new(pool, 4, 0);
+    next.take_over(table.function.pool.hand_over());
+    table.function.take_over(next.pool.hand_over());
+    let line = |of: &Member<Replica>| (of.id.0, of.weight, of.held, of.standing);
+    let replicas: Vec<_> = table.function.pool.iter().map(line).collect();
+    let [up, drained] = [Standing::Up, Standing::Drained];
+    assert_eq!(replicas, [(0, 1, 3, up), (1, 1, 3, drained), (2, 1, 3, up)]);
+    let got = (20..24).map(|n| replica(table.push(&Plain::first(tuple(n)).written()).0, 0, 3));
+    assert!(got.collect::<Vec<_>>().iter().all(|of| matches!(of, Some(0 | 2))));
+    table.end_all();
+    assert!(table.function.pool.iter().all(|replica| replica.held == 0));
+}
