@@ -3,9 +3,10 @@
 use thruway_element::Cx;
 use thruway_exchange::{Mapped, Origin, PeerFault, Storage, Take, Token};
 
+use super::came::Came;
 use super::framed::Framed;
-use super::link::{Came, Link};
-use super::nf::Lost;
+use super::link::Link;
+use super::lost::Lost;
 use super::outlet::Outlet;
 use super::parked::Parked;
 use super::sessions::Entries;

@@ -16,15 +16,6 @@ pub(super) const HANG_TIMER: u32 = 3;
 /// A timer that comes later than by this share of HANG says that the thread was away.
 const LATE_SHARE: i64 = 4;
 
-/// What one thread knows of its function's dues.
-#[derive(Debug, Default)]
-pub(super) struct Hang {
-    /// When the timer is due, while it is set.
-    due: Option<i64>,
-    /// Up to when the function could not give back.
-    excused: i64,
-}
-
 impl Nf {
     /// Sees to it that a function that has packets is looked at again.
     #[inline]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use thruway_element::Cx;
 use thruway_exchange::Arena;
 
-use super::nf::Lost;
+use super::lost::Lost;
 use super::replica::Nf;
 use super::sessions::Entries;
 use super::state::NfState;

@@ -2,8 +2,10 @@
 #![forbid(unsafe_code)]
 
 mod backend;
+mod came;
 mod carried;
 mod collect;
+mod dues;
 mod framed;
 mod group;
 mod hang;
@@ -14,6 +16,7 @@ mod isolated_element;
 mod isolated_ports;
 mod latency;
 mod link;
+mod lost;
 #[allow(clippy::module_inception, reason = "the element's file bears the element's name")]
 mod moves;
 mod nf;
@@ -28,6 +31,7 @@ mod sessions;
 mod settings;
 mod state;
 mod streams;
+mod tokens;
 mod trust_group;
 mod waking;
 

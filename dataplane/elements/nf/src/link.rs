@@ -3,30 +3,17 @@
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use thruway_exchange::{
-    LinkFigures, Mapped, Master, Put, Refusal, SlotTag, Storage, Token, Tuning,
-};
+use thruway_exchange::{LinkFigures, Mapped, Master, Put, Refusal, SlotTag, Storage, Tuning};
 use thruway_packet::{CARRIED_WORDS, Packet, carried_bytes};
 
 use super::backend::HostEnd;
+use super::came::Came;
 use super::carried::ROOM_LEN;
 use super::framed::{Framed, Frames, Unput, put_framed};
-use super::nf::Lost;
+use super::lost::Lost;
 use super::outlet::Outlet;
 use super::parked::Parked;
 use super::sessions::Entries;
-
-/// A token that came back, for whoever takes it on.
-pub(super) struct Came<'a, 's> {
-    pub token: &'a Token<'s, Mapped>,
-    /// Where in its frame the packet lay when it was put.
-    pub entered: u32,
-    /// Where its frame came from, if it is one of a group.
-    pub frames: Option<&'a Arc<Frames>>,
-    /// Whether the parked packet is what the function gives back: it says that it kept it, and the
-    /// packet's own frame holds what was put.
-    pub is_kept: bool,
-}
 
 /// Why a packet does not go to the function now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

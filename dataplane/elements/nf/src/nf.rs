@@ -5,7 +5,7 @@ use std::any::Any;
 use thruway_element::{
     Arg, ArgErrors, Args, Buffer, Changes, Cost, CostModel, Cx, Demand, Element, Ended, Entry,
     Handler, HandlerError, Handlers, HotSwap, Load, Needs, Operation, Purpose, Replicas, Run,
-    Scratch, SessionFunction, Spec, StreamMember, Threading, Topic, Ty, reasons,
+    Scratch, SessionFunction, Spec, StreamMember, Threading, Topic, Ty,
 };
 use thruway_exchange::Tuning;
 use thruway_packet::Batch;
@@ -13,6 +13,7 @@ use zerocopy::FromBytes;
 
 use super::hang::HANG_TIMER;
 use super::link::Link;
+use super::lost::Lost;
 use super::reminders::STREAM_TIMER;
 use super::replica::Nf;
 use super::report;
@@ -211,23 +212,6 @@ const HANDLERS: &[Handler] = &[
     Handler::both("age", "see AGE; nanoseconds when read"),
     Handler::both("worker_threshold", "see WORKER_THRESHOLD"),
 ];
-
-reasons! {
-    /// Why a packet does not come back.
-    pub(super) enum Lost {
-        Full = "ring-full": "all slots were in use",
-        NoEntry = "no-entry": "all of SESSIONS were in use when its session began",
-        TooLong = "too-long": "longer than SLOT_SIZE",
-        Empty = "empty": "it has no bytes",
-        NoFrame = "no-frame": "its group had no free frame",
-        Dropped = "function-dropped": "the function dropped it",
-        AuxFull = "aux-full": "the function could not add it: AUX_SLOTS were in use, as it says",
-        Damaged = "damaged": "what came back has not even what CARRY adds",
-        Stray = "stray": "the function made it, which one of streams cannot",
-        Failed = "function-failed": "the function had it when it failed, or did not run",
-        Unfinished = "unfinished": "the function had it when the router stopped",
-    }
-}
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     Ok(Box::new(Nf::of(args)?))

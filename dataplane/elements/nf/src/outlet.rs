@@ -4,10 +4,9 @@ use thruway_element::{Cx, Reason};
 use thruway_exchange::{Mapped, Origin, SlotTag, Span, Token};
 use thruway_packet::{Batch, CARRIED_WORDS, Packet};
 
+use super::came::{AsTaker, Came};
 use super::carried::{PREFIX_LEN, pack, unpack_from};
-use super::link::Came;
-use super::nf::Lost;
-use super::replica::Nf;
+use super::lost::Lost;
 use super::sessions::Entries;
 
 /// Where packets go that come from the function: in their order, by the batch where several leave
@@ -16,8 +15,8 @@ use super::sessions::Entries;
 pub(super) struct Outlet {
     /// Whether packets go with what is known of them, and where they are put together.
     carries: bool,
-    /// Whether what the function gives may go from slot to slot.
-    may_hop: bool,
+    /// How what the function gives may go from slot to slot.
+    as_taker: Option<AsTaker>,
     bytes: Vec<u8>,
     batch: Batch,
     port: usize,
@@ -47,8 +46,9 @@ struct Hop {
 }
 
 impl Outlet {
-    pub fn new(carries: bool, is_of_packets: bool) -> Outlet {
-        Outlet { carries, may_hop: is_of_packets, ..Outlet::default() }
+    /// `as_taker`: how tokens may go to another element; none where they may not.
+    pub fn new(carries: bool, as_taker: Option<AsTaker>) -> Outlet {
+        Outlet { carries, as_taker, ..Outlet::default() }
     }
 
     /// Whether packets go with what is known of them.
@@ -87,9 +87,11 @@ impl Outlet {
 
     /// Finds the outputs that lead to other functions.
     pub fn find_hops(&mut self, cx: &mut Cx<'_>) {
+        self.hops.clear();
+        let Some(as_taker) = self.as_taker else { return };
         let carries = self.carries;
-        self.hops = (0..cx.outputs()).map(|port| hop(cx, port, carries)).collect();
-        if !self.may_hop || self.hops.iter().all(Option::is_none) {
+        self.hops.extend((0..cx.outputs()).map(|port| hop(cx, port, carries, as_taker)));
+        if self.hops.iter().all(Option::is_none) {
             self.hops.clear();
         }
     }
@@ -103,11 +105,12 @@ impl Outlet {
     /// Lets the functions that tokens hopped to know of them.
     #[inline]
     pub fn close_hops(&mut self, cx: &mut Cx<'_>) {
+        let Some(as_taker) = self.as_taker else { return };
         for hop in self.hops.iter_mut().flatten() {
             if std::mem::replace(&mut hop.is_used, false) {
                 cx.visit(hop.node, &mut |neighbour, cx| {
-                    if let Some(nf) = neighbour.downcast_mut::<Nf>() {
-                        nf.end_tokens(cx);
+                    if let Some(taker) = as_taker(neighbour) {
+                        taker.end_tokens(cx);
                     }
                 });
             }
@@ -189,17 +192,18 @@ impl Outlet {
         packet: Packet,
         came: &Came<'_, '_>,
     ) -> Result<bool, Packet> {
-        let hop = match self.hops.get_mut(came.token.output as usize) {
-            Some(Some(hop)) if !hop.is_closed => hop,
+        let hop = self.hops.get_mut(came.token.output as usize);
+        let (hop, as_taker) = match (hop, self.as_taker) {
+            (Some(Some(hop)), Some(as_taker)) if !hop.is_closed => (hop, as_taker),
             _ => return Err(packet),
         };
         let known = (packet.carried(), packet.fcb());
         let input = hop.input;
         let (mut given, mut went_along) = (Some(packet), false);
         cx.visit(hop.node, &mut |neighbour, cx| {
-            let Some(nf) = neighbour.downcast_mut::<Nf>() else { return };
+            let Some(taker) = as_taker(neighbour) else { return };
             if let Some(packet) = given.take() {
-                match nf.take_token(cx, input, packet, came) {
+                match taker.take_token(cx, input, packet, came) {
                     Ok(along) => went_along = along,
                     Err(packet) => given = Some(packet),
                 }
@@ -287,11 +291,11 @@ fn reshape(packet: &mut Packet, entered: u32, span: Span) -> bool {
 
 /// The function that an output leads to, if it takes tokens, with what is known of them or
 /// without.
-fn hop(cx: &mut Cx<'_>, port: usize, carries: bool) -> Option<Hop> {
+fn hop(cx: &mut Cx<'_>, port: usize, carries: bool, as_taker: AsTaker) -> Option<Hop> {
     let (node, input) = cx.leads_to(port)?;
     let mut takes = false;
     cx.visit(node, &mut |neighbour, _| {
-        takes = neighbour.downcast_ref::<Nf>().is_some_and(|nf| nf.takes_tokens(carries));
+        takes = as_taker(neighbour).is_some_and(|taker| taker.takes_tokens(carries));
     });
     let hop = Hop { node, input: input as u8, is_closed: false, is_used: false };
     takes.then_some(hop)

@@ -1,5 +1,6 @@
 //! One thread's replica of an isolated function's element: what becomes of packets.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use thruway_element::text::unquote_text;
@@ -9,10 +10,11 @@ use thruway_flow::parse_class;
 use thruway_packet::{Batch, MAX_BATCH, Packet};
 
 use super::backend::Shared;
+use super::came::TakesTokens;
+use super::dues::Dues;
 use super::group;
-use super::hang::Hang;
-use super::link::{Came, Link};
-use super::nf::Lost;
+use super::link::Link;
+use super::lost::Lost;
 use super::process;
 use super::sessions::{Entries, SessionEntry};
 use super::settings::{OnFailure, Settings};
@@ -61,7 +63,7 @@ pub(super) struct Nf {
     pub worker_threshold: Option<u32>,
     /// Tokens that came from another function and are not counted yet.
     pub came: usize,
-    pub hang: Hang,
+    pub hang: Dues,
 }
 
 impl Nf {
@@ -91,7 +93,7 @@ impl Nf {
             resting: false,
             worker_threshold: None,
             came: 0,
-            hang: Hang::default(),
+            hang: Dues::default(),
         })
     }
 
@@ -100,6 +102,11 @@ impl Nf {
     pub fn shared_state(&self) -> &Arc<Shared> {
         &self.shared
     }
+}
+
+/// A replica as an element that takes tokens.
+fn as_taker(element: &mut dyn Any) -> Option<&mut dyn TakesTokens> {
+    element.downcast_mut::<Nf>().map(|replica| replica as &mut dyn TakesTokens)
 }
 
 /// Most packets that may wait when one comes.
@@ -137,7 +144,7 @@ impl Nf {
             });
             match function {
                 Ok(function) => {
-                    let state = NfState::new(&self.settings, function, frames, entries);
+                    let state = NfState::new(&self.settings, function, frames, entries, as_taker);
                     self.running = Some(state);
                 }
                 Err(why) => {
@@ -270,55 +277,6 @@ impl Nf {
             self.give_up_link(cx);
             self.press(cx);
         }
-    }
-
-    /// Whether what another function gives may come from slot to slot. Not where a failure lets
-    /// packets pass unchanged: a packet that comes so is whole in the slot only. `carry`: whether
-    /// its bytes have what is known of it in front.
-    pub fn takes_tokens(&self, carry: bool) -> bool {
-        let Settings { on_failure, carry: own, stream, .. } = &self.settings;
-        *on_failure != OnFailure::Open && *own == carry && stream.is_none()
-    }
-
-    /// Takes a token of another function; see [`Link::put_token`].
-    #[inline]
-    pub fn take_token(
-        &mut self,
-        cx: &mut Cx<'_>,
-        input: u8,
-        packet: Packet,
-        came: &Came<'_, '_>,
-    ) -> Result<bool, Packet> {
-        let Some(state) = &mut self.running else { return Err(packet) };
-        let Some(link) = &mut state.link else { return Err(packet) };
-        if !state.backlog.is_empty() {
-            return Err(packet);
-        }
-        let (mark, packet) = match &mut state.entries {
-            None => (SlotTag { input, ..SlotTag::NONE }, packet),
-            Some(entries) => match entries.mark_one(cx, input, packet) {
-                Some((mark, packet)) => (entries.ready(mark), packet),
-                // It was dropped here.
-                None => {
-                    self.came += 1;
-                    return Ok(false);
-                }
-            },
-        };
-        let went_along = link.put_token(mark, packet, came)?;
-        state.entries.iter_mut().for_each(|entries| entries.put(mark));
-        self.came += 1;
-        Ok(went_along)
-    }
-
-    /// The other function has given what it had.
-    pub fn end_tokens(&mut self, cx: &mut Cx<'_>) {
-        cx.count_packets(std::mem::take(&mut self.came));
-        self.be_awake();
-        if let Some(state) = &mut self.running {
-            state.publish(cx);
-        }
-        self.press(cx);
     }
 
     /// Takes back what there is; whether there was anything.

@@ -13,7 +13,7 @@ use thruway_nf_abi::SlotHead;
 use thruway_packet::{Batch, MAX_BATCH, Packet};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::nf::Lost;
+use super::lost::Lost;
 use super::streams::Streams;
 
 /// The flow manager's state of a session: where the function's is.

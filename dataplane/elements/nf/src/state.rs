@@ -9,10 +9,11 @@ use thruway_exchange::{LinkFigures, SlotTag};
 use thruway_packet::{MAX_BATCH, Packet};
 
 use super::backend::Function;
+use super::came::AsTaker;
 use super::framed::Frames;
 use super::latency::Latency;
 use super::link::{Link, Refused};
-use super::nf::Lost;
+use super::lost::Lost;
 use super::outlet::Outlet;
 use super::sessions::Entries;
 use super::settings::Settings;
@@ -53,7 +54,10 @@ impl NfState {
         function: Arc<dyn Function>,
         frames: Option<Arc<Frames>>,
         entries: Option<Entries>,
+        as_taker: AsTaker,
     ) -> NfState {
+        // Content of streams has a head of its own.
+        let as_taker = Some(as_taker).filter(|_| settings.stream.is_none());
         NfState {
             settings: settings.clone(),
             function,
@@ -66,7 +70,7 @@ impl NfState {
             totals: LinkFigures::default(),
             latency: Latency::default(),
             gathering: Gathering::default(),
-            outlet: Outlet::new(settings.carry, settings.stream.is_none()),
+            outlet: Outlet::new(settings.carry, as_taker),
         }
     }
 

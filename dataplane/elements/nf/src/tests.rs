@@ -16,7 +16,8 @@ use thruway_region::Pages;
 use thruway_sync::atomic::{AtomicU32, Ordering};
 
 use super::backend::{Function, HostEnd, Property};
-use super::nf::{ENTRY, Lost};
+use super::lost::Lost;
+use super::nf::ENTRY;
 use super::replica::Nf;
 use thruway_elements_rig::Rig;
 
