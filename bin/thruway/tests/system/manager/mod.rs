@@ -169,7 +169,9 @@ fn managers_of_twenty_chains_at_rest_cost_next_to_nothing() {
         100.0 * share,
         crate::process::resident_kib(keeper)
     );
-    assert!(share < 0.005, "{:.3} % of a core", 100.0 * share);
+    // The goal is of the optimised program.
+    let most = if cfg!(debug_assertions) { 0.01 } else { 0.005 };
+    assert!(share < most, "{:.3} % of a core", 100.0 * share);
 }
 
 /// Processor time of all threads of a process (`/proc/PID/task/TID/schedstat`, first field).
