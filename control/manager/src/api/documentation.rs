@@ -75,7 +75,7 @@ impl Modify for Kinds {
         let of_chains = api.paths.paths.iter().filter(|(path, _)| path.starts_with(chains));
         // Only a chain runs.
         let only = |path: &str| {
-            let last = ["/log", "/graph", "/examples"];
+            let last = ["/log", "/graph", "/examples", "/estimate", "/explanation"];
             path.contains("/handlers/") || last.iter().any(|last| path.ends_with(last))
         };
         let all = of_chains.filter(|(path, _)| !only(path));

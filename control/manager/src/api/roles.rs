@@ -13,9 +13,8 @@ pub const ROLES: &[(&str, &str, Role)] = &[
     ("PUT", "/v1/chains/{name}", Operate),
     ("DELETE", "/v1/chains/{name}", Operate),
     ("GET", "/v1/chains/{name}/diff", View),
-    // A process for each question, which may take a core for seconds.
-    ("GET", "/v1/chains/{name}/estimate", Operate),
-    ("GET", "/v1/chains/{name}/explanation", Operate),
+    ("GET", "/v1/chains/{name}/estimate", View),
+    ("GET", "/v1/chains/{name}/explanation", View),
     // It traces the data plane, and shows content of packets.
     ("POST", "/v1/chains/{name}/examples", Operate),
     ("GET", "/v1/chains/{name}/generations", View),
@@ -45,7 +44,7 @@ pub const ROLES: &[(&str, &str, Role)] = &[
     ("POST", "/v1/groups/{name}/rollback", Operate),
     ("GET", "/v1/hosts", View),
     ("GET", "/v1/hosts/{name}", View),
-    ("GET", "/v1/hosts/{name}/checkup", Operate),
+    ("GET", "/v1/hosts/{name}/checkup", View),
     ("GET", "/v1/tokens", Administer),
     ("POST", "/v1/tokens", Administer),
     ("DELETE", "/v1/tokens/{name}", Administer),
