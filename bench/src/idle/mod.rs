@@ -13,6 +13,7 @@ mod report;
 
 use std::time::Duration;
 
+use super::goal::Goal;
 use super::machine::{self, Machine};
 use capacity::Capacity;
 use lab::{CorePlan, Lab};
@@ -50,7 +51,7 @@ pub fn run(options: &Options) -> anyhow::Result<bool> {
     if let Some(file) = &options.json {
         super::report::write(file, &report::json(&machine, &results))?;
     }
-    Ok(!options.goals || verdicts.iter().all(report::Goal::reaches_goal))
+    Ok(!options.goals || verdicts.iter().all(Goal::is_reached))
 }
 
 fn measure(options: &Options, core_plan: &CorePlan) -> anyhow::Result<Results> {

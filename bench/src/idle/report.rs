@@ -1,13 +1,12 @@
 //! Rows for people and for programs, and goals.
 
-use std::fmt;
-
 use serde_json::{Value, json};
 use thruway_port::generator::Histogram;
 
 use super::capacity::Capacity;
 use super::lab::CorePlan;
 use super::options::Options;
+use crate::goal::Goal;
 use crate::machine::Machine;
 
 /// What a router that sleeps may take of a processor when nothing comes, percent.
@@ -114,36 +113,6 @@ pub fn line(row: &Row, before: &[Row]) -> String {
     format!("{}\n", text.trim_end())
 }
 
-/// What is wanted, and what is.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Goal {
-    what: String,
-    reached: f64,
-    limit: f64,
-    /// Whether the limit is the most, or the least.
-    is_most: bool,
-}
-
-impl Goal {
-    fn most(what: String, reached: f64, limit: f64) -> Goal {
-        Goal { what, reached, limit, is_most: true }
-    }
-
-    /// Whether it is reached.
-    pub fn reaches_goal(&self) -> bool {
-        if self.is_most { self.reached <= self.limit } else { self.reached >= self.limit }
-    }
-}
-
-impl fmt::Display for Goal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Goal { what, reached, limit, is_most } = self;
-        let word = if *is_most { "at most" } else { "at least" };
-        let verdict = if self.reaches_goal() { "met" } else { "missed" };
-        write!(f, "{what}: {reached:.2}, {word} {limit}: {verdict}")
-    }
-}
-
 /// All goals.
 pub fn goals(results: &Results) -> Vec<Goal> {
     let mut goals = Vec::new();
@@ -157,8 +126,7 @@ pub fn goals(results: &Results) -> Vec<Goal> {
             goals.push(Goal::most(format!("{name}, waking p99, us"), p99, WAKE_MAX_US));
         }
         if row.load == 100 && row.idle == "sleep" {
-            let what = format!("{name}, CPU %");
-            goals.push(Goal { what, reached: row.cpu, limit: FULL_MIN, is_most: false });
+            goals.push(Goal::least(format!("{name}, CPU %"), row.cpu, FULL_MIN));
         }
     }
     goals
@@ -223,7 +191,7 @@ mod tests {
         ];
         let missed = |rows: Vec<Row>| {
             let goals = goals(&Results { threads: 1, work: 1, capacity, rows });
-            goals.iter().filter(|goal| !goal.reaches_goal()).count()
+            goals.iter().filter(|goal| !goal.is_reached()).count()
         };
         // 120 us of the slowest are more than may be.
         assert_eq!(missed(good.clone()), 1);

@@ -4,15 +4,14 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Run, Shared, Spec, Threading, Topic, Ty,
-};
+use thruway_element::{Arg, Cx, Element, Entry, Run, Spec, Threading, Topic, Ty};
 use thruway_packet::Batch;
 use thruway_sync::Counter;
 use thruway_sync::atomic::{AtomicBool, Ordering};
 
 use super::stamp::{COUNT, NUMBER, PROCESS};
 use crate::flow::elements::{BURST, Frames};
+use crate::ledger::{self, Ledger as _, number};
 
 /// Both of them.
 pub const ELEMENTS: &[&Entry] = &[&SOURCE, &SINK];
@@ -22,9 +21,6 @@ pub const SESSIONS_MAX: u32 = 1 << 16;
 
 /// Where the session's number is in a packet: the end of the source's address.
 const HOST: std::ops::Range<usize> = 28..30;
-
-/// Where the ledger lies among the state that elements share.
-const SHARED: (&str, &str) = ("", "kills");
 
 /// A change from one process of the function to the next, as packets tell it.
 #[derive(Debug, Clone, Copy)]
@@ -51,21 +47,14 @@ pub struct Ledger {
     pub is_over: AtomicBool,
 }
 
-impl Ledger {
-    /// Puts it where the elements of a configuration look for it.
-    pub fn provide(self: Arc<Ledger>, shared: &Shared) {
-        shared.get(SHARED.0, SHARED.1, || self);
-    }
+impl ledger::Ledger for Ledger {
+    const BENCH: &'static str = "kills";
+}
 
+impl Ledger {
     /// All changes so far; the first process is not one.
     pub fn changes(&self) -> MutexGuard<'_, Vec<Change>> {
         self.changes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn of(args: &Args<'_>) -> Result<Arc<Ledger>, ArgErrors> {
-        let shared = args.env().shared.get::<Arc<Ledger>>(SHARED.0, SHARED.1, Arc::default);
-        let ledger = shared.ok_or_else(|| ArgErrors::whole("the bench gave it no ledger"))?;
-        Ok(Arc::clone(&ledger))
     }
 }
 
@@ -184,10 +173,4 @@ impl Element for Sink {
         self.ledger.back.add(batch.len() as u64);
         batch.clear();
     }
-}
-
-/// The number that some bytes say; 0 where they are not there.
-fn number(bytes: &[u8], range: std::ops::Range<usize>) -> u64 {
-    let bytes = bytes.get(range).unwrap_or_default();
-    bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use rustix::process::{Pid, Signal, kill_process};
-use thruway_engine::{Control, Options as EngineOptions, Router};
+use thruway_engine::Control;
 use thruway_sync::atomic::Ordering;
 
 use super::elements::{Change, Ledger};
@@ -13,29 +13,18 @@ use super::options::Options;
 use super::results::{Kill, Results};
 use super::waits::Waits;
 use crate::child::beside;
-use crate::registry;
+use crate::disturbed::{at_rest, router, run_beside, soon};
 
 /// What does not come within this time does not come.
 const SOON: Duration = Duration::from_secs(20);
 /// What is under way has come back if nothing came for so long.
 const QUIET: Duration = Duration::from_millis(100);
-/// Between two looks whether something has come.
-const LOOK: Duration = Duration::from_micros(200);
 
 /// Kills as often as the options say.
 pub fn measure(options: &Options) -> anyhow::Result<Results> {
     let ledger = Arc::new(Ledger::default());
     let mut router = router(&text(options)?, &ledger)?;
-    let control = Arc::clone(router.control());
-    let killed = std::thread::scope(|scope| {
-        let killer = scope.spawn(|| {
-            let killed = kill_all(options, &control, &ledger);
-            control.end();
-            killed
-        });
-        router.run_threads();
-        killer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })?;
+    let killed = run_beside(&mut router, |control| kill_all(options, control, &ledger))?;
     Ok(Results {
         made: ledger.made.get(),
         back: ledger.back.get(),
@@ -63,25 +52,15 @@ fn text(options: &Options) -> anyhow::Result<String> {
     ))
 }
 
-fn router(text: &str, ledger: &Arc<Ledger>) -> anyhow::Result<Router> {
-    let provided = Arc::clone(ledger);
-    let options = EngineOptions {
-        drain: true,
-        provide: Some(Arc::new(move |shared| Arc::clone(&provided).provide(shared))),
-        ..EngineOptions::default()
-    };
-    registry::router("kills", text.to_owned(), &options)
-}
-
 fn kill_all(options: &Options, control: &Control, ledger: &Ledger) -> anyhow::Result<Results> {
     let number =
         |handler: &str| -> anyhow::Result<u64> { Ok(control.read(handler)?.trim().parse()?) };
     let all = u64::from(options.sessions);
-    soon("the sessions", || (ledger.back.get() > 2 * all).then_some(()))?;
+    soon(SOON, "the sessions", || (ledger.back.get() > 2 * all).then_some(()))?;
     let mut results = Results { sessions: [number("fc.sessions")?, 0], ..Results::default() };
     for nth in 0..options.kills as usize {
         std::thread::sleep(Duration::from_millis(u64::from(options.pause)));
-        let pid = soon("a process", || {
+        let pid = soon(SOON, "a process", || {
             let pid = control.read("nf.pid").ok()?.trim().parse().ok()?;
             Pid::from_raw(pid).filter(|_| number("nf.generation").is_ok_and(|now| now > 0))
         })?;
@@ -89,36 +68,18 @@ fn kill_all(options: &Options, control: &Control, ledger: &Ledger) -> anyhow::Re
         let at = Instant::now();
         kill_process(pid, Signal::KILL).context("cannot kill the function")?;
         let Change { at: back, lost } =
-            soon("the next process", || ledger.changes().get(nth).copied())?;
+            soon(SOON, "the next process", || ledger.changes().get(nth).copied())?;
         let waited = Waits::now(pid.as_raw_nonzero().get()).since(&before);
         results.kills.push(Kill { back: back.duration_since(at), waited, lost });
     }
     // Each session once more, by the last process.
     let seen = ledger.back.get();
-    soon("the sessions", || (ledger.back.get() > seen + 2 * all).then_some(()))?;
+    soon(SOON, "the sessions", || (ledger.back.get() > seen + 2 * all).then_some(()))?;
     results.sessions[1] = number("fc.sessions")?;
     results.slots = u64::from(options.slots);
     let cpu: f64 = control.read("nf.cpu_time")?.trim().parse()?;
     results.start_cpu = Duration::from_secs_f64(cpu / f64::from(options.kills + 1));
     ledger.is_over.store(true, Ordering::Relaxed);
-    let mut before = None;
-    soon("the last packets", || {
-        std::thread::sleep(QUIET);
-        let now = Some(ledger.back.get());
-        (std::mem::replace(&mut before, now) == now).then_some(())
-    })?;
+    at_rest(SOON, QUIET, || ledger.back.get())?;
     Ok(results)
-}
-
-fn soon<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> anyhow::Result<T> {
-    let begin = Instant::now();
-    loop {
-        if let Some(found) = look() {
-            return Ok(found);
-        }
-        if begin.elapsed() > SOON {
-            bail!("{what} did not come within {SOON:?}");
-        }
-        std::thread::sleep(LOOK);
-    }
 }

@@ -13,6 +13,7 @@ mod results;
 pub mod stamp;
 mod waits;
 
+use super::goal::Goal;
 use super::machine::{self, Machine};
 pub use elements::ELEMENTS;
 pub use options::Options;
@@ -33,5 +34,5 @@ pub fn run(options: &Options) -> anyhow::Result<bool> {
     if let Some(file) = &options.json {
         super::report::write(file, &report::json(&machine, options, &results))?;
     }
-    Ok(!options.goals || verdicts.iter().all(report::Goal::reaches_goal))
+    Ok(!options.goals || verdicts.iter().all(Goal::is_reached))
 }

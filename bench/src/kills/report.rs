@@ -1,12 +1,12 @@
 //! Rows for people and for programs, and goals.
 
-use std::fmt;
 use std::time::Duration;
 
 use serde_json::json;
 
 use super::options::Options;
 use super::results::{Kill, Results};
+use crate::goal::Goal;
 use crate::latency::Latencies;
 use crate::machine::Machine;
 
@@ -88,41 +88,18 @@ pub fn text(results: &Results) -> String {
     text
 }
 
-/// What is wanted, and what is.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Goal {
-    what: &'static str,
-    reached: f64,
-    limit: f64,
-}
-
-impl Goal {
-    /// Whether it is reached.
-    pub fn reaches_goal(&self) -> bool {
-        self.reached <= self.limit
-    }
-}
-
-impl fmt::Display for Goal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let verdict = if self.reaches_goal() { "met" } else { "missed" };
-        write!(f, "{}: {:.2}, at most {}: {verdict}", self.what, self.reached, self.limit)
-    }
-}
-
 /// All goals.
 pub fn goals(results: &Results) -> Vec<Goal> {
     let [half, _, _, worst] = points(&results.kills, |kill| kill.back);
     let (all, most) = lost(results);
     let unknown = results.made.saturating_sub(results.back + all).max(results.astray);
     let gone = results.sessions[0].abs_diff(results.sessions[1]) + results.forgotten;
-    let goal = |what, reached, limit| Goal { what, reached, limit };
     vec![
-        goal("median, ms", half, MEDIAN_MS),
-        goal("worst, ms", worst, WORST_MS),
-        goal("packets lost at a kill", most as f64, results.slots as f64),
-        goal("packets lost otherwise", unknown as f64, 0.0),
-        goal("sessions lost", gone as f64, 0.0),
+        Goal::most("median, ms", half, MEDIAN_MS),
+        Goal::most("worst, ms", worst, WORST_MS),
+        Goal::most("packets lost at a kill", most as f64, results.slots as f64),
+        Goal::most("packets lost otherwise", unknown as f64, 0.0),
+        Goal::most("sessions lost", gone as f64, 0.0),
     ]
 }
 
@@ -164,11 +141,11 @@ mod tests {
         Results { kills, sessions: [7, 7], ..packets }
     }
 
-    fn missed(change: impl FnOnce(&mut Results)) -> Vec<&'static str> {
+    fn missed(change: impl FnOnce(&mut Results)) -> Vec<String> {
         let mut results = good();
         change(&mut results);
         let all = goals(&results);
-        all.iter().filter(|goal| !goal.reaches_goal()).map(|goal| goal.what).collect()
+        all.iter().filter(|goal| !goal.is_reached()).map(|goal| goal.what.clone()).collect()
     }
 
     #[test]

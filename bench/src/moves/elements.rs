@@ -4,15 +4,14 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Pressing, Run, Shared, Spec, Threading, Topic, Ty,
-};
+use thruway_element::{Arg, Cx, Element, Entry, Pressing, Run, Spec, Threading, Topic, Ty};
 use thruway_packet::Batch;
 use thruway_sync::Counter;
 use thruway_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::flow::elements::{BURST, Frames};
 use crate::kills::stamp::{COUNT, NUMBER};
+use crate::ledger::{self, Ledger as _, number};
 
 /// Both of them.
 pub const ELEMENTS: &[&Entry] = &[&SOURCE, &SINK];
@@ -27,9 +26,6 @@ const PORT: Range<usize> = 34..36;
 const PORT_MIN: u64 = 1024;
 /// When it was made, where other benches have its number.
 const MADE_AT: Range<usize> = NUMBER;
-
-/// Where the ledger lies among the state that elements share.
-const SHARED: (&str, &str) = ("", "moves");
 
 /// What came.
 #[derive(Debug, Default)]
@@ -46,22 +42,15 @@ pub struct Ledger {
     pub is_over: AtomicBool,
 }
 
-impl Ledger {
-    /// Puts it where the elements of a configuration look for it.
-    pub fn provide(self: Arc<Ledger>, shared: &Shared) {
-        shared.get(SHARED.0, SHARED.1, || self);
-    }
+impl ledger::Ledger for Ledger {
+    const BENCH: &'static str = "moves";
+}
 
+impl Ledger {
     /// The longest time from source to sink since this was asked last, nanoseconds.
     pub fn take_age_max(&self) -> u64 {
         // Relaxed: one more packet before or after makes no difference.
         self.age_max.swap(0, Ordering::Relaxed)
-    }
-
-    fn of(args: &Args<'_>) -> Result<Arc<Ledger>, ArgErrors> {
-        let shared = args.env().shared.get::<Arc<Ledger>>(SHARED.0, SHARED.1, Arc::default);
-        let ledger = shared.ok_or_else(|| ArgErrors::whole("the bench gave it no ledger"))?;
-        Ok(Arc::clone(&ledger))
     }
 }
 
@@ -180,10 +169,4 @@ impl Element for Sink {
         self.ledger.back.add(batch.len() as u64);
         batch.clear();
     }
-}
-
-/// The number that some bytes say; 0 where they are not there.
-fn number(bytes: &[u8], range: Range<usize>) -> u64 {
-    let bytes = bytes.get(range).unwrap_or_default();
-    bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }

@@ -11,6 +11,7 @@ mod options;
 mod outcome;
 mod report;
 
+use super::goal::Goal;
 use super::machine::{self, Machine};
 pub use options::Options;
 
@@ -30,5 +31,5 @@ pub fn run(options: &Options) -> anyhow::Result<bool> {
     if let Some(file) = &options.json {
         super::report::write(file, &report::json(&machine, options, &results))?;
     }
-    Ok(!options.goals || goals.iter().all(report::Goal::is_reached))
+    Ok(!options.goals || goals.iter().all(Goal::is_reached))
 }

@@ -3,22 +3,19 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::bail;
-use thruway_engine::{Control, Options as EngineOptions, Router};
+use thruway_engine::{Control, Router};
 use thruway_sync::atomic::Ordering;
 
 use super::elements::Ledger;
 use super::options::Options;
 use super::outcome::{Move, Results};
 use crate::child::beside;
-use crate::registry;
+use crate::disturbed::{at_rest, router, run_beside, soon};
 
 /// What does not come within this time does not come.
 const SOON: Duration = Duration::from_secs(120);
 /// What is under way has come back if nothing came for so long.
 const QUIET: Duration = Duration::from_millis(200);
-/// Between two looks whether something has come.
-const LOOK: Duration = Duration::from_micros(200);
 
 /// Moves all sessions as often as the options say.
 pub fn measure(options: &Options) -> anyhow::Result<Results> {
@@ -26,16 +23,7 @@ pub fn measure(options: &Options) -> anyhow::Result<Results> {
     let mut router = router(&text(options)?, &ledger)?;
     // All sessions begin at the first replica.
     router.write("b.drain", "1")?;
-    let control = Arc::clone(router.control());
-    let moved = std::thread::scope(|scope| {
-        let mover = scope.spawn(|| {
-            let moved = move_all(options, &control, &ledger);
-            control.end();
-            moved
-        });
-        router.run_threads();
-        mover.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })?;
+    let moved = run_beside(&mut router, |control| move_all(options, control, &ledger))?;
     let drops = ["fc", "b", "r0", "r1"].map(|of| drops(&mut router, of));
     Ok(Results {
         made: ledger.made.get(),
@@ -74,21 +62,11 @@ fn text(options: &Options) -> anyhow::Result<String> {
     ))
 }
 
-fn router(text: &str, ledger: &Arc<Ledger>) -> anyhow::Result<Router> {
-    let provided = Arc::clone(ledger);
-    let options = EngineOptions {
-        drain: true,
-        provide: Some(Arc::new(move |shared| Arc::clone(&provided).provide(shared))),
-        ..EngineOptions::default()
-    };
-    registry::router("moves", text.to_owned(), &options)
-}
-
 fn move_all(options: &Options, control: &Control, ledger: &Ledger) -> anyhow::Result<Results> {
     let number =
         |handler: &str| -> anyhow::Result<u64> { Ok(control.read(handler)?.trim().parse()?) };
     let all = u64::from(options.sessions);
-    soon("the sessions", || (ledger.back.get() > all).then_some(()))?;
+    soon(SOON, "the sessions", || (ledger.back.get() > all).then_some(()))?;
     control.write("b.resume", "1")?;
     ledger.take_age_max();
     std::thread::sleep(Duration::from_secs(1));
@@ -98,7 +76,7 @@ fn move_all(options: &Options, control: &Control, ledger: &Ledger) -> anyhow::Re
         ledger.take_age_max();
         let begin = Instant::now();
         control.write("b.move", &format!("{} {} all", nth % 2, (nth + 1) % 2))?;
-        soon("the end of a move", || {
+        soon(SOON, "the end of a move", || {
             control.read("b.moving").is_ok_and(|text| text.is_empty()).then_some(())
         })?;
         let took = begin.elapsed();
@@ -110,12 +88,7 @@ fn move_all(options: &Options, control: &Control, ledger: &Ledger) -> anyhow::Re
     results.pauses = pauses(&control.read("b.pauses")?);
     results.pause_max = Duration::from_nanos(number("b.pause_max")?);
     ledger.is_over.store(true, Ordering::Relaxed);
-    let mut before = None;
-    soon("the last packets", || {
-        std::thread::sleep(QUIET);
-        let now = Some(ledger.back.get());
-        (std::mem::replace(&mut before, now) == now).then_some(())
-    })?;
+    at_rest(SOON, QUIET, || ledger.back.get())?;
     Ok(results)
 }
 
@@ -127,17 +100,4 @@ fn pauses(text: &str) -> Vec<(u64, u64)> {
         Some((limit.parse().unwrap_or(u64::MAX), count.parse().ok()?))
     };
     text.lines().filter_map(pause).collect()
-}
-
-fn soon<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> anyhow::Result<T> {
-    let begin = Instant::now();
-    loop {
-        if let Some(found) = look() {
-            return Ok(found);
-        }
-        if begin.elapsed() > SOON {
-            bail!("{what} did not come within {SOON:?}");
-        }
-        std::thread::sleep(LOOK);
-    }
 }

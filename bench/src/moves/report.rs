@@ -1,12 +1,12 @@
 //! Rows for people and for programs, and goals.
 
-use std::fmt;
 use std::time::Duration;
 
 use serde_json::json;
 
 use super::options::Options;
 use super::outcome::Results;
+use crate::goal::Goal;
 use crate::machine::Machine;
 use crate::row::median;
 
@@ -80,38 +80,15 @@ pub fn text(results: &Results) -> String {
     )
 }
 
-/// What is wanted, and what is.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Goal {
-    what: &'static str,
-    reached: f64,
-    limit: f64,
-}
-
-impl Goal {
-    /// Whether it is reached.
-    pub fn is_reached(&self) -> bool {
-        self.reached <= self.limit
-    }
-}
-
-impl fmt::Display for Goal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let verdict = if self.is_reached() { "met" } else { "missed" };
-        write!(f, "{}: {:.2}, at most {}: {verdict}", self.what, self.reached, self.limit)
-    }
-}
-
 /// All goals.
 pub fn goals(results: &Results) -> Vec<Goal> {
-    let goal = |what, reached, limit| Goal { what, reached, limit };
     let [moved, asked] = results.moved;
     vec![
-        goal("move of all sessions, median, ms", median(took(results)), MOVE_MS),
-        goal("pause of 99 % of the sessions, ms", pauses(results)[1], PAUSE_MS),
-        goal("sessions that did not move", asked.abs_diff(moved) as f64, 0.0),
-        goal("packets lost", lost(results) as f64, 0.0),
-        goal("packets out of order or without scratch", results.backwards as f64, 0.0),
+        Goal::most("move of all sessions, median, ms", median(took(results)), MOVE_MS),
+        Goal::most("pause of 99 % of the sessions, ms", pauses(results)[1], PAUSE_MS),
+        Goal::most("sessions that did not move", asked.abs_diff(moved) as f64, 0.0),
+        Goal::most("packets lost", lost(results) as f64, 0.0),
+        Goal::most("packets out of order or without scratch", results.backwards as f64, 0.0),
     ]
 }
 
@@ -135,7 +112,7 @@ mod tests {
     use super::*;
     use crate::moves::outcome::Move;
 
-    fn missed(change: impl FnOnce(&mut Results)) -> Vec<&'static str> {
+    fn missed(change: impl FnOnce(&mut Results)) -> Vec<String> {
         let moved = |took| Move { took: Duration::from_millis(took), latency: Duration::ZERO };
         let moves = vec![moved(600), moved(1500), moved(700)];
         let pauses = vec![(131_072, 60), (262_144, 40), (u64::MAX, 0)];
@@ -143,7 +120,7 @@ mod tests {
         (results.made, results.back) = (9, 9);
         change(&mut results);
         let all = goals(&results);
-        all.iter().filter(|goal| !goal.is_reached()).map(|goal| goal.what).collect()
+        all.iter().filter(|goal| !goal.is_reached()).map(|goal| goal.what.clone()).collect()
     }
 
     #[test]

@@ -4,15 +4,15 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use super::counts::Counts;
 use super::problem::{Kind, Problem};
 use super::rate::Rates;
 use super::recent::Recent;
-use crate::Manager;
 use crate::access::Sha256;
 use crate::audit::Audit;
+use crate::{ChainName, DataPlanes, Manager, PlaneError};
 
 /// Changes, and calls to data planes, that are made at a time; others wait.
 const CALLS_MAX: usize = 8;
@@ -60,8 +60,8 @@ pub struct Context {
     pub remote_streams: Arc<Semaphore>,
     /// The last graph of each chain.
     pub graphs: Arc<Recent>,
-    /// One permit for each search for examples.
-    pub(super) searches: Arc<Semaphore>,
+    /// One permit for each search for examples, and for each report.
+    searches: Arc<Semaphore>,
     /// Becomes true when the program ends.
     pub ending: watch::Receiver<bool>,
     calls: Arc<Semaphore>,
@@ -109,5 +109,26 @@ impl Context {
             call(&manager)
         });
         done.await.map_err(|_| failed("panicked; see its log"))?.map_err(Into::into)
+    }
+
+    /// A permit for a search, to be kept until the search is done: whoever asked for it may be
+    /// gone before.
+    pub(super) fn search_permit(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        let detail = "other searches are made; try again in a few seconds";
+        let place = Arc::clone(&self.searches).try_acquire_owned();
+        place.map_err(|_| Problem::new(Kind::Busy, detail))
+    }
+
+    /// Asks about a chain that is asked for; if it is not, the error lists those that are.
+    pub(super) async fn ask_of<T: Send + 'static>(
+        &self,
+        name: ChainName,
+        ask: impl FnOnce(&dyn DataPlanes, &str) -> Result<T, PlaneError> + Send + 'static,
+    ) -> Result<T, Problem> {
+        let asked = self.call(move |manager| {
+            manager.store().get(&name)?;
+            ask(manager.planes(), name.as_str()).map_err(Problem::from)
+        });
+        asked.await
     }
 }

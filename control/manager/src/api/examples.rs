@@ -1,6 +1,5 @@
 //! `/v1/chains/NAME/examples`: packets that did not go on, as they came.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use axum::Json;
@@ -57,9 +56,7 @@ pub async fn find(
         let detail = format!("a search is for 1 to {EXAMPLES_MAX} examples");
         return Err(Problem::new(Kind::Invalid, detail).field("count"));
     }
-    let _place = Arc::clone(&context.searches).try_acquire_owned().map_err(|_| {
-        Problem::new(Kind::Busy, "other searches are made; try again in a few seconds")
-    })?;
+    let _place = context.search_permit()?;
     let seen = graph::read(&context, &name).await?;
     check(&seen.graph, &asked)?;
     let search = Search::new(&asked.element, &asked.reason, usize::from(count));

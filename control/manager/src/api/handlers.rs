@@ -12,19 +12,14 @@ use crate::{ChainName, DataPlanes, PlaneError};
 /// Longest name of a handler, in bytes.
 const HANDLER_LEN_MAX: usize = 1024;
 
-/// Asks the data plane of a chain that is asked for (if it is not, the error lists those that are)
-/// for a handler: `ask` gets the names of chain and handler.
+/// Asks the data plane of a chain for a handler: `ask` gets the names of chain and handler.
 async fn ask<T: Send + 'static>(
     context: &Context,
     path: (String, String),
     ask: impl FnOnce(&dyn DataPlanes, &str, &str) -> Result<T, PlaneError> + Send + 'static,
 ) -> Result<T, Problem> {
     let name = parse(&path)?;
-    let asked = context.call(move |manager| {
-        manager.store().get(&name)?;
-        ask(manager.planes(), name.as_str(), &path.1).map_err(Problem::from)
-    });
-    asked.await
+    context.ask_of(name, move |planes, chain| ask(planes, chain, &path.1)).await
 }
 
 /// The chain and the handler that a path names.

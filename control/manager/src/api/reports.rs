@@ -1,8 +1,7 @@
 //! What `thruway` finds out about a chain that runs, or about this host: a process for each
 //! question.
 
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::path::Path;
 
 use axum::Json;
 use axum::extract::State;
@@ -10,7 +9,7 @@ use axum::extract::State;
 use super::body::{NamePath, Params, PathParts};
 use super::context::Context;
 use super::hosts;
-use super::problem::{Kind, Problem};
+use super::problem::Problem;
 use super::views::NoParams;
 use crate::reports::{self, Checkup, Comparison};
 use crate::{ChainName, DataPlanes, Manager, PlaneError};
@@ -35,13 +34,14 @@ pub async fn estimate(
     NamePath(name): NamePath<ChainName>,
     Params(NoParams {}): Params<NoParams>,
 ) -> Result<Json<Comparison>, Problem> {
-    declared(&context, &name).await?;
-    let compare = move |planes: &dyn DataPlanes| {
-        let control = planes.status(name.as_str()).and_then(|status| status.control);
-        let socket = control.ok_or_else(|| PlaneError::NotRunning(name.as_str().to_owned()))?;
-        reports::compare(&program(planes)?, socket.as_ref())
+    let place = context.search_permit()?;
+    let compare = move |planes: &dyn DataPlanes, chain: &str| {
+        let _place = place;
+        let control = planes.status(chain).and_then(|status| status.control);
+        let socket = control.ok_or_else(|| PlaneError::NotRunning(chain.to_owned()))?;
+        reports::compare(program(planes)?, socket.as_ref())
     };
-    ask(&context, compare).await
+    context.ask_of(name, compare).await.map(Json)
 }
 
 /// Explains how a chain's packets are classified
@@ -66,12 +66,13 @@ pub async fn explanation(
     NamePath(name): NamePath<ChainName>,
     Params(NoParams {}): Params<NoParams>,
 ) -> Result<Json<serde_json::Value>, Problem> {
-    declared(&context, &name).await?;
-    let explain = move |planes: &dyn DataPlanes| {
-        let configuration = planes.read(name.as_str(), "config")?;
-        reports::explain(&program(planes)?, &configuration)
+    let place = context.search_permit()?;
+    let explain = move |planes: &dyn DataPlanes, chain: &str| {
+        let _place = place;
+        let configuration = planes.read(chain, "config")?;
+        reports::explain(program(planes)?, &configuration)
     };
-    ask(&context, explain).await
+    context.ask_of(name, explain).await.map(Json)
 }
 
 /// Looks at a host
@@ -94,40 +95,15 @@ pub async fn checkup(
     Params(NoParams {}): Params<NoParams>,
 ) -> Result<Json<Checkup>, Problem> {
     hosts::named(&context, &name).await?;
-    ask(&context, |planes| reports::check_up(&program(planes)?)).await
-}
-
-/// Whether a chain is asked for; if it is not, the error lists those that are.
-async fn declared(context: &Context, name: &ChainName) -> Result<(), Problem> {
-    let name = name.clone();
-    let find = move |manager: &Manager| manager.store().get(&name).map(drop).map_err(Problem::from);
-    context.call(find).await
-}
-
-/// Has a question answered outside of the thread that serves; as many at a time as there may be
-/// searches.
-async fn ask<T: Send + 'static>(
-    context: &Context,
-    question: impl FnOnce(&dyn DataPlanes) -> Result<T, PlaneError> + Send + 'static,
-) -> Result<Json<T>, Problem> {
-    let place = Arc::clone(&context.searches).try_acquire_owned().map_err(|_| {
-        Problem::new(
-            Kind::Busy,
-            "other questions of this kind are asked; try again in a few seconds",
-        )
-    })?;
-    let answered = context.call(move |manager| {
-        // Goes with the call, not with the reader, who may be gone before it is done.
+    let place = context.search_permit()?;
+    let look = move |manager: &Manager| {
         let _place = place;
-        question(manager.planes()).map_err(Problem::from)
-    });
-    answered.await.map(Json)
+        reports::check_up(program(manager.planes())?)
+    };
+    context.call(look).await.map(Json)
 }
 
-fn program(planes: &dyn DataPlanes) -> Result<PathBuf, PlaneError> {
-    let none = || {
-        let why = "no program `thruway` stands beside thruway-manager, which would find it out";
-        PlaneError::NoReport(why.to_owned())
-    };
-    planes.program().map(PathBuf::from).ok_or_else(none)
+fn program(planes: &dyn DataPlanes) -> Result<&Path, PlaneError> {
+    let why = "no program `thruway` stands beside thruway-manager, which would find it out";
+    planes.program().ok_or_else(|| PlaneError::NoReport(why.to_owned()))
 }

@@ -77,7 +77,6 @@ struct SFlow {
     /// Once it is initialized.
     out: Option<(Collector, Writer)>,
     random: Random,
-    rate: u32,
     protocol: Option<HeaderProtocol>,
     source: Source,
     agent: Option<IpAddr>,
@@ -107,7 +106,6 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         to,
         out: None,
         random: Random::of_element(args, seed_of(args)?),
-        rate,
         protocol: (args.choice("INPUT")? == 0).then_some(HeaderProtocol::Ethernet),
         source: Source { agent: to.ip(), sub_agent: 0, interface: args.get("INTERFACE")?, rate },
         agent: agent.transpose()?,
@@ -125,7 +123,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
 impl SFlow {
     /// Packets to go by before the next sample: RATE - 1 of them on average.
     fn draw(&mut self) -> usize {
-        self.random.below(u64::from(2 * self.rate - 1)) as usize
+        self.random.below(u64::from(2 * self.source.rate - 1)) as usize
     }
 
     /// Takes a sample; `pool` packets went by, this one included.

@@ -3,7 +3,7 @@
 //! Instructions of a hop, of both sides, without what wakes and waits:
 //!
 //! ```sh
-//! cargo test --profile quick -p thruway-elements --lib --no-run  # names the program
+//! cargo test --profile quick -p thruway-elements-nf --lib --no-run  # names the program
 //! valgrind --tool=callgrind --toggle-collect='*hop::turns*' PROGRAM hop::a_hop
 //! ```
 
