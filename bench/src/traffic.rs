@@ -2,8 +2,9 @@
 
 use std::net::Ipv4Addr;
 
-use thruway_lpm::synthetic::{Random, address_in, routes, traffic};
+use thruway_lpm::synthetic::{address_in, routes, traffic};
 use thruway_lpm::{Prefix4, Route4};
+use thruway_random::Random;
 
 pub use thruway::traffic::{FLOWS, Flow, flow_to, packet, small_network, write_trace};
 pub use thruway::traffic::{drawn, write_frames};
@@ -26,7 +27,7 @@ pub fn internet(count: usize, seed: u64) -> Table {
         format!("{prefix} {} {}\n", Ipv4Addr::from(route.gateway), route.port)
     };
     let text = table.iter().map(line).collect();
-    let mut random = Random::new(seed ^ 1);
+    let mut random = Random::from_seed(seed ^ 1);
     let flows = traffic(&table, FLOWS, seed ^ 2);
     Table { text, flows: flows.into_iter().map(|dst| flow_to(dst, &mut random)).collect() }
 }
@@ -47,7 +48,7 @@ struct Rule {
 
 fn rule(random: &mut Random) -> Rule {
     let mut prefix = || {
-        let (addr, len) = (random.bits() as u32, 8 + random.below(25) as u8);
+        let (addr, len) = (random.next_u64() as u32, 8 + random.below(25) as u8);
         Prefix4::new(addr, len).unwrap_or_else(|_| Prefix4::host(addr))
     };
     Rule { src: prefix(), dst: prefix(), port: random.below(65_536) as u16 }
@@ -55,7 +56,7 @@ fn rule(random: &mut Random) -> Rule {
 
 /// `count` rules with networks of random lengths and a random port each.
 pub fn filter(count: usize, seed: u64) -> Rules {
-    let mut random = Random::new(seed);
+    let mut random = Random::from_seed(seed);
     let rules: Vec<Rule> = (0..count).map(|_| rule(&mut random)).collect();
     let texts: Vec<String> = rules
         .iter()
@@ -65,7 +66,7 @@ pub fn filter(count: usize, seed: u64) -> Rules {
         .collect();
     let mut draw = || {
         let rule = &rules[random.below(rules.len() as u64) as usize];
-        let mut flow = flow_to(random.bits() as u32, &mut random);
+        let mut flow = flow_to(random.next_u64() as u32, &mut random);
         if random.below(2) == 0 {
             flow.src = address_in(rule.src, &mut random);
             flow.dst = address_in(rule.dst, &mut random);

@@ -6,6 +6,8 @@
 //! that tables nest. One IPv4 prefix in two hundred is longer than /24, as in a network's own
 //! table.
 
+use thruway_random::Random;
+
 use crate::hops::Route;
 use crate::prefix::{Key, Prefix};
 use std::collections::HashSet;
@@ -64,33 +66,9 @@ const LENGTHS6: &[Weight] = &[
 /// Different (gateway, port) pairs are at most this many unless asked otherwise.
 pub const DEFAULT_HOPS: u32 = 64;
 
-/// The generator: SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
-#[derive(Debug, Clone)]
-pub struct Random(u64);
-
-impl Random {
-    /// A sequence that depends on `seed` only.
-    pub fn new(seed: u64) -> Self {
-        Random(seed)
-    }
-
-    /// 64 random bits.
-    pub fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// A number below `bound` (0 when that is 0), as good as uniform for bounds below 2^32.
-    pub fn below(&mut self, bound: u64) -> u64 {
-        ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64
-    }
-
-    fn wide(&mut self) -> u128 {
-        u128::from(self.bits()) << 64 | u128::from(self.bits())
-    }
+/// 128 random bits.
+fn wide(random: &mut Random) -> u128 {
+    u128::from(random.next_u64()) << 64 | u128::from(random.next_u64())
 }
 
 /// An address family's part in a synthetic table.
@@ -109,7 +87,7 @@ impl Family for u32 {
     const LENGTHS: &'static [Weight] = LENGTHS4;
 
     fn any(random: &mut Random) -> Self {
-        random.bits() as u32
+        random.next_u64() as u32
     }
 
     fn public(random: &mut Random) -> Self {
@@ -127,7 +105,7 @@ impl Family for u128 {
     const LENGTHS: &'static [Weight] = LENGTHS6;
 
     fn any(random: &mut Random) -> Self {
-        random.wide()
+        wide(random)
     }
 
     /// Of the regional registries' large blocks 2400::/12 to 2c00::/12, and 2001::/16.
@@ -135,7 +113,7 @@ impl Family for u128 {
         const BLOCKS: [(u128, u8); 6] =
             [(0x2001, 16), (0x2400, 12), (0x2600, 12), (0x2800, 12), (0x2a00, 12), (0x2c00, 12)];
         let (block, len) = BLOCKS[random.below(BLOCKS.len() as u64) as usize];
-        block << 112 | random.wide() >> len
+        block << 112 | wide(random) >> len
     }
 }
 
@@ -143,7 +121,7 @@ impl Family for u128 {
 ///
 /// Fewer only if that many are not to be found: IPv4 has room for some 12 million.
 pub fn prefixes<K: Family>(count: usize, seed: u64) -> Vec<Prefix<K>> {
-    let mut random = Random::new(seed);
+    let mut random = Random::from_seed(seed);
     let total: u64 = K::LENGTHS.iter().map(|&(_, weight)| u64::from(weight)).sum();
     let mut seen = HashSet::with_capacity(count);
     let mut drawn: Vec<Prefix<K>> = Vec::with_capacity(count);
@@ -187,7 +165,7 @@ pub fn routes<K: Family>(
     hops: u32,
     ports: u32,
 ) -> Vec<(Prefix<K>, Route<K>)> {
-    let mut random = Random::new(seed ^ 0x686f_7073);
+    let mut random = Random::from_seed(seed ^ 0x686f_7073);
     let route = |prefix| {
         let hop = random.below(u64::from(hops.max(1)));
         // Gateways 1, 2, ... in 192.168.0.0/16 or fe80::/16.
@@ -201,7 +179,7 @@ pub fn routes<K: Family>(
 
 /// `count` addresses, each in a prefix drawn from `table` alike: traffic that has routes.
 pub fn traffic<K: Family, V>(table: &[(Prefix<K>, V)], count: usize, seed: u64) -> Vec<K> {
-    let mut random = Random::new(seed);
+    let mut random = Random::from_seed(seed);
     let mut draw = || {
         let at = random.below(table.len() as u64) as usize;
         match table.get(at) {
@@ -214,6 +192,6 @@ pub fn traffic<K: Family, V>(table: &[(Prefix<K>, V)], count: usize, seed: u64) 
 
 /// `count` addresses, uniform over all there are: no locality at all.
 pub fn uniform<K: Family>(count: usize, seed: u64) -> Vec<K> {
-    let mut random = Random::new(seed);
+    let mut random = Random::from_seed(seed);
     (0..count).map(|_| K::any(&mut random)).collect()
 }

@@ -5,6 +5,7 @@ use std::thread;
 use thruway_lpm::{
     Fib4, Fib6, Hop, LpmError, MAX_HOPS, Prefix4, Prefix6, Reader, Rib6, Route4, Route6, synthetic,
 };
+use thruway_random::Random;
 use thruway_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// A port that no prefix of these tests has by its address.
@@ -124,7 +125,7 @@ fn readers_never_see_another_prefixes_route() {
             }
         });
         // More /24s than may wait in quarantine come and go, so groups and indices are reused.
-        let mut random = synthetic::Random::new(1);
+        let mut random = Random::from_seed(1);
         // It goes on until the reader has met some of them: it may start late.
         let mut round = 0;
         while (round < rounds || seen.load(Ordering::Relaxed) < 1_000) && !reader.is_finished() {
@@ -154,7 +155,7 @@ fn a_poptrie_published_often_is_right_for_quick_and_slow_readers() {
             assert_eq!(reader.lookup(addr), rib.lookup(addr).map(|(_, &route)| route));
         }
     };
-    let mut random = synthetic::Random::new(9);
+    let mut random = Random::from_seed(9);
     for round in 0..if cfg!(debug_assertions) { 150 } else { 600 } {
         for _ in 0..random.below(80) {
             let (prefix, route) = table[random.below(table.len() as u64) as usize];

@@ -3,8 +3,9 @@
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use thruway_lpm::synthetic::{self, Random};
+use thruway_lpm::synthetic;
 use thruway_lpm::{Fib4, Hop, Key, LpmError, NO_ROUTE, PoptrieFib, Prefix, Reader, Route};
+use thruway_random::Random;
 
 /// The oracle: all prefixes, each looked at for every lookup.
 #[derive(Default)]
@@ -283,9 +284,9 @@ fn prefixes_that_nest_are_entered_at_once() {
         let (fib, took) = enter(&nested);
         assert!(took < usual * 6, "{took:?}, others {usual:?}");
         assert_eq!(fib.len(), COUNT);
-        let mut random = Random::new(9);
+        let mut random = Random::from_seed(9);
         for _ in 0..10_000 {
-            let addr = random.bits() as u32;
+            let addr = random.next_u64() as u32;
             let at = |len: u32| (addr >> (32 - len)) as usize;
             let len = if at(17) < COUNT - ((1 << 17) - 2) { 17 } else { 16 };
             assert_eq!(fib.lookup_route(addr), Some(port(at(len))), "{addr:08x}");
@@ -330,7 +331,7 @@ fn a_synthetic_ipv6_table_against_its_base() {
         rib.insert(prefix, route).unwrap();
     }
     let mut addrs = synthetic::traffic(&table, 50_000, 1);
-    let mut random = Random::new(5);
+    let mut random = Random::from_seed(5);
     addrs.extend((0..10_000).map(|_| <u128 as synthetic::Family>::public(&mut random)));
     for (addr, found) in addrs.iter().zip(tried.lookup_all(&addrs)) {
         assert_eq!(found, rib.lookup(*addr).map(|(_, &route)| route));

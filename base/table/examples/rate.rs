@@ -4,6 +4,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
+use thruway_random::Random;
 use thruway_table::{AgingTable, DenseTable, TICK_NS};
 
 /// Operations in all.
@@ -12,16 +13,10 @@ const COUNT: usize = 8 << 20;
 /// fastest tenth begins with the time that is reported.
 const CHUNK: usize = 1 << 16;
 
-/// `COUNT` numbers below `bound`, by a xorshift generator.
+/// `COUNT` numbers below `bound`.
 fn numbers(bound: usize) -> Vec<u32> {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state % bound as u64) as u32
-    };
-    (0..COUNT).map(|_| next()).collect()
+    let mut random = Random::from_seed(7);
+    (0..COUNT).map(|_| random.below(bound as u64) as u32).collect()
 }
 
 fn nanoseconds<T>(numbers: &[u32], mut operation: impl FnMut(u32) -> T) -> f64 {

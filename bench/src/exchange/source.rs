@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use thruway_lpm::synthetic::Random;
 use thruway_packet::prefetch_bytes;
+use thruway_random::Random;
 
 /// Of the packets' bytes.
 const SEED: u64 = 1;
@@ -48,11 +48,11 @@ impl Source {
         let stride = len.next_multiple_of(LINE);
         let mut memory = vec![0_u8; stride * count as usize + LINE];
         let skip = memory.as_ptr().align_offset(LINE).min(LINE - 1);
-        let mut random = Random::new(SEED);
+        let mut random = Random::from_seed(SEED);
         let packets = memory[skip..].chunks_exact_mut(stride).take(count as usize);
         for (number, packet) in packets.enumerate() {
             for word in packet.chunks_exact_mut(8) {
-                word.copy_from_slice(&random.bits().to_le_bytes());
+                word.copy_from_slice(&random.next_u64().to_le_bytes());
             }
             packet[..4].copy_from_slice(&(number as u32).to_le_bytes());
         }

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use thruway_bench_baseline::{PairWorker, PointerWorker};
 use thruway_exchange::{Control, FutexWaiter, Rest, Storage, Worker, rest};
-use thruway_lpm::synthetic::Random;
 use thruway_nf_abi::control::{DRAIN, Figure};
+use thruway_random::Random;
 
 use super::duty::{Duty, Wait, Work};
 use super::source::signature;
@@ -140,8 +140,8 @@ const STATES: usize = 1 << 16;
 impl Bench {
     /// Prepares the work.
     pub fn new(work: Work) -> Bench {
-        let mut random = Random::new(SEED);
-        let transition = |_| random.bits() as u16;
+        let mut random = Random::from_seed(SEED);
+        let transition = |_| random.next_u64() as u16;
         let transitions = if work == Work::Automaton { STATES * 256 } else { 0 };
         Bench { work, automaton: (0..transitions).map(transition).collect(), result: 0 }
     }

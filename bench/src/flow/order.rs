@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use thruway_lpm::synthetic::Random;
+use thruway_random::Random;
 
 /// Which session the next packet belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ fn packets(sessions: u32) -> usize {
 
 /// The sessions of successive packets, the same everywhere; none for [`Order::Once`].
 pub fn draw(order: Order, sessions: u32) -> Vec<u32> {
-    let mut random = Random::new(u64::from(sessions));
+    let mut random = Random::from_seed(u64::from(sessions));
     let mut next = || match order {
         Order::Uniform => random.below(u64::from(sessions)) as u32,
         _ => zipf(&mut random, sessions),
@@ -48,7 +48,7 @@ pub fn draw(order: Order, sessions: u32) -> Vec<u32> {
 }
 
 fn zipf(random: &mut Random, sessions: u32) -> u32 {
-    let share = (random.bits() >> 11) as f64 / (1_u64 << 53) as f64;
+    let share = (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
     let rank = f64::from(sessions).powf(share) as u64;
     (rank * 2_654_435_761 % u64::from(sessions)) as u32
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use thruway_lpm::synthetic::Random;
+use thruway_random::Random;
 
 const SEED: u64 = 20_261_122;
 
@@ -35,7 +35,7 @@ fn pick<'a>(random: &mut Random, from: &[&'a str]) -> &'a str {
 /// often as in English, with mark-up. Or all are of what the words are of (`alike`): many words
 /// begin in it everywhere.
 pub fn text(alike: bool) -> Vec<u8> {
-    let mut random = Random::new(SEED);
+    let mut random = Random::from_seed(SEED);
     let mut text = PLANTED.as_bytes().to_vec();
     while text.len() < PERIOD {
         match (alike, random.below(16)) {
@@ -84,7 +84,7 @@ pub fn write(dir: &Path, count: usize) -> anyhow::Result<PathBuf> {
 /// of requests, some header lines, a fifth is binary. None is in the text, because each that is not
 /// binary ends with a number of three digits: what is looked for is rare.
 fn words(count: usize) -> Vec<Vec<u8>> {
-    let mut random = Random::new(SEED ^ 1);
+    let mut random = Random::from_seed(SEED ^ 1);
     let mut all = std::collections::BTreeSet::new();
     while all.len() < count {
         let len = match random.below(10) {

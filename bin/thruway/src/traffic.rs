@@ -1,7 +1,7 @@
 //! Traffic from seeds: the same everywhere. `thruway bench` and the benches use it.
 
-use thruway_lpm::synthetic::Random;
 use thruway_port::capture::{CaptureWriter, WriterOptions};
+use thruway_random::Random;
 use thruway_wire::checksum;
 
 /// Bytes of every packet, Ethernet header included.
@@ -32,7 +32,7 @@ pub fn flow_to(dst: u32, random: &mut Random) -> Flow {
 
 /// Flows to four /16 networks, 10.0 to 10.3, and a fifth of them elsewhere.
 pub fn small_network(seed: u64) -> Vec<Flow> {
-    let mut random = Random::new(seed);
+    let mut random = Random::from_seed(seed);
     let mut draw = || {
         let host = (random.below(256) as u32) << 8 | (1 + random.below(254) as u32);
         let net = match random.below(5) as u32 {
@@ -76,7 +76,7 @@ pub fn write_trace(path: &str, flows: &[Flow], packets: usize, seed: u64) -> any
 
 /// So many flows, each drawn from all.
 pub fn drawn(flows: &[Flow], count: usize, seed: u64) -> impl Iterator<Item = &Flow> {
-    let mut random = Random::new(seed);
+    let mut random = Random::from_seed(seed);
     (0..count).map(move |_| &flows[random.below(flows.len() as u64) as usize])
 }
 

@@ -10,6 +10,7 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 use thruway_manager::store::{ChangeOptions, Store};
 use thruway_manager::{ChainName, ChainSpec};
+use thruway_random::Random;
 
 const KILLS: u32 = 100;
 const CHAINS: u64 = 5;
@@ -22,26 +23,18 @@ fn spec(number: u64) -> ChainSpec {
     ChainSpec { configuration: text, ..ChainSpec::default() }
 }
 
-/// A step of splitmix64, a generator of pseudo-random numbers.
-fn next(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut mixed = *state;
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
-}
-
 #[test]
 #[ignore = "writes until it is killed, as a child of the other test"]
 fn writer() {
     let dir = PathBuf::from(std::env::var_os(DIRECTORY).expect("a directory"));
-    let mut state: u64 = std::env::var(SEED).expect("a seed").parse().expect("a number");
+    let seed = std::env::var(SEED).expect("a seed").parse().expect("a number");
+    let mut random = Random::from_seed(seed);
     let store = Store::open(&dir).expect("a store");
     let options = ChangeOptions { author: "child", ..ChangeOptions::default() };
     println!("\nopened");
     loop {
-        let name = ChainName::new(&format!("c{}", next(&mut state) % CHAINS)).expect("a name");
-        let number = next(&mut state) >> 32;
+        let name = ChainName::new(&format!("c{}", random.next_u64() % CHAINS)).expect("a name");
+        let number = random.next_u64() >> 32;
         let (put, what) = match number % 8 {
             0 if store.get(&name).is_ok() => (store.delete(&name, &options), None),
             _ => (store.put(&name, &spec(number), &options), Some(number)),
@@ -125,14 +118,15 @@ fn verify(dir: &Path, acknowledged: &Acknowledged) -> usize {
 fn what_was_acknowledged_survives_kills_at_random_moments() {
     let dir = TempDir::new().expect("a directory");
     let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("a time");
-    let mut state = since.as_secs() ^ u64::from(since.subsec_nanos());
-    println!("seed {state}");
+    let seed = since.as_secs() ^ u64::from(since.subsec_nanos());
+    println!("seed {seed}");
+    let mut random = Random::from_seed(seed);
     let mut acknowledged = Acknowledged::new();
     for kill in 0..KILLS {
         // Some are killed while they open the store.
-        let changes = next(&mut state).checked_rem(5).filter(|changes| *changes < 4);
-        let after = Duration::from_micros(next(&mut state) % 15_000);
-        let seed = next(&mut state);
+        let changes = random.next_u64().checked_rem(5).filter(|changes| *changes < 4);
+        let after = Duration::from_micros(random.next_u64() % 15_000);
+        let seed = random.next_u64();
         kill_a_writer((dir.path(), seed), changes, after, &mut acknowledged);
         if kill % 10 == 9 {
             verify(dir.path(), &acknowledged);

@@ -20,18 +20,20 @@ use thruway_flow::{IpProgram, Key, NoNames, PacketView, PatternProgram, parse_fi
 const PACKETS: usize = 16_384;
 const ROUNDS: usize = 40;
 
-/// xorshift64*: a seed gives the same rules and packets everywhere.
-struct Random(u64);
+/// A seed gives the same rules and packets everywhere.
+struct Random(thruway_random::Random);
 
 impl Random {
-    fn next(&mut self) -> u32 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32) as u32
+    fn from_seed(seed: u64) -> Random {
+        Random(thruway_random::Random::from_seed(seed))
     }
+
+    fn next(&mut self) -> u32 {
+        self.0.next_u64() as u32
+    }
+
     fn below(&mut self, n: u32) -> u32 {
-        self.next() % n
+        self.0.below(n.into()) as u32
     }
 }
 
@@ -105,7 +107,7 @@ fn time(mut round: impl FnMut() -> u64) -> f64 {
 }
 
 fn bench_ip(name: &str, shape: Shape) {
-    let mut r = Random(7 + shape.rules as u64);
+    let mut r = Random::from_seed(7 + shape.rules as u64);
     let drawn: Vec<Drawn> = (0..shape.rules).map(|_| draw_rule(&mut r, shape)).collect();
     let mut texts: Vec<&str> = drawn.iter().map(|d| d.text.as_str()).collect();
     texts.push("1 all");
@@ -150,7 +152,7 @@ fn bench_patterns() {
     let texts = ["12/0806 20/0001", "12/0806 20/0002", "12/0800", "-"];
     let rules = PatternProgram::parse(&texts).expect("patterns parse");
     let program = PatternProgram::compile(&rules).expect("patterns compile");
-    let mut r = Random(5);
+    let mut r = Random::from_seed(5);
     let kind = [[8, 0], [8, 0], [8, 6], [0x86, 0xdd]];
     let frames: Vec<Vec<u8>> = (0..PACKETS)
         .map(|_| {

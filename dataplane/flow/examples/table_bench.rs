@@ -51,25 +51,18 @@ fn reply(n: u32) -> Key {
     [destination, source, ports, protocol]
 }
 
-/// xorshift64*: the same keys everywhere.
-struct Random(u64);
+/// The same keys everywhere.
+struct Random(thruway_random::Random);
 
 impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
     fn uniform(&mut self, n: u32) -> u32 {
-        (((self.next() >> 32) * u64::from(n)) >> 32) as u32
+        self.0.below(n.into()) as u32
     }
 
     /// Zipf's law: the session of rank r is drawn about as often as 1/r. Ranks are spread over
     /// the sessions.
     fn zipf(&mut self, n: u32) -> u32 {
-        let share = (self.next() >> 11) as f64 / (1_u64 << 53) as f64;
+        let share = (self.0.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
         let rank = f64::from(n).powf(share) as u64;
         (rank * 2_654_435_761 % u64::from(n)) as u32
     }
@@ -158,7 +151,7 @@ fn lookups(pool: &mut Pool, keys: &[Key], batch: usize) -> f64 {
 }
 
 fn row(pool: &mut Pool, name: &str, mut draw: impl FnMut(&mut Random) -> Key) {
-    let mut random = Random(7);
+    let mut random = Random(thruway_random::Random::from_seed(7));
     let mut best = [f64::MAX; 4];
     for _ in 0..REPEATS {
         let keys: Vec<Key> = (0..LOOKUPS).map(|_| draw(&mut random)).collect();

@@ -10,6 +10,7 @@ use proptest::prelude::*;
 use thruway_flow::shared_flows::{
     AlsoError, KEY_WORDS, Key, Published, RecordId, SharedFlows, SharedFlowsError,
 };
+use thruway_random::Random;
 
 const RECORDS: u32 = 4;
 
@@ -231,23 +232,17 @@ impl Ledger {
     }
 }
 
-/// A small generator, enough to choose by.
-fn next(state: &mut u64) -> u32 {
-    *state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-    (*state >> 33) as u32
-}
-
 /// One thread: gets hold of connections from either end, and lets go of them.
 fn stress(real: &SharedFlows, ledger: &Ledger, seed: u64) -> u64 {
-    let (mut random, mut held, mut rounds) = (seed, Vec::new(), 0);
+    let (mut random, mut held, mut rounds) = (Random::from_seed(seed), Vec::new(), 0);
     let word = |connection: u32| [u64::from(connection), !u64::from(connection)];
     let end = Instant::now() + STRESS;
     while Instant::now() < end {
         for _ in 0..64 {
             rounds += 1;
-            let connection = next(&mut random) % CONNECTIONS;
+            let connection = random.below(CONNECTIONS.into()) as u32;
             let [first, second] = ends(connection);
-            let got = match next(&mut random) % 4 {
+            let got = match random.below(4) {
                 0 => real.find(&first),
                 1 => real.find(&second),
                 _ => match real.publish(&first, &word(connection), connection) {
@@ -269,8 +264,8 @@ fn stress(real: &SharedFlows, ledger: &Ledger, seed: u64) -> u64 {
                 real.update_state(record, |_| connection + 1);
                 held.push((connection, record));
             }
-            while held.len() > 8 || (!held.is_empty() && next(&mut random).is_multiple_of(2)) {
-                let some = next(&mut random) as usize % held.len();
+            while held.len() > 8 || (!held.is_empty() && random.below(2) == 0) {
+                let some = random.index(held.len());
                 let (connection, record) = held.swap_remove(some);
                 assert!(real.words(record).eq(word(connection)));
                 assert_eq!(real.state(record), connection + 1);

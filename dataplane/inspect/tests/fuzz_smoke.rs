@@ -1,5 +1,7 @@
 //! Mutated rules and traffic: fuzzing that needs no fuzzer and no luck, as the seed is fixed.
 
+use thruway_random::Random;
+
 mod rule_file;
 
 const RUNS: usize = 4_000;
@@ -13,32 +15,22 @@ const SEEDS: [&[u8]; 6] = [
     b"pass tcp any any -> any any (content:\"ab\"; fast_pattern:0,1; content:\"c\"; fast_pattern; sid:7;)\nalert tcp any any -> any any (content:\"c\"; detection_filter:track by_dst, count 1, seconds 9; sid:7;)\xff\x1dabc\x1eabc",
 ];
 
-/// Marsaglia's xorshift64.
-fn random(state: &mut u64) -> usize {
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    (*state >> 16) as usize
-}
-
 #[test]
 fn fuzz_smoke() {
-    let mut state = 0x9e37_79b9_7f4a_7c15;
+    let mut random = Random::from_seed(0x9e37_79b9_7f4a_7c15);
     for seed in SEEDS {
         rule_file::rule_file(seed);
     }
     for run in 0..RUNS {
         let mut bytes = SEEDS[run % SEEDS.len()].to_vec();
-        for _ in 0..=random(&mut state) % 6 {
-            let other = SEEDS[random(&mut state) % SEEDS.len()];
-            let at = random(&mut state) % bytes.len().max(1);
-            let from = random(&mut state) % other.len();
-            let len = (random(&mut state) % 12).min(other.len() - from);
-            match random(&mut state) % 5 {
+        for _ in 0..=random.index(6) {
+            let other = SEEDS[random.index(SEEDS.len())];
+            let at = random.index(bytes.len().max(1));
+            let from = random.index(other.len());
+            let len = (random.index(12)).min(other.len() - from);
+            match random.index(5) {
                 0 => bytes.truncate(at),
-                1 => {
-                    bytes[at..].fill_with(|| b"\\\"|;:!,$()[]*+?{}\0\xff"[random(&mut state) % 19])
-                }
+                1 => bytes[at..].fill_with(|| b"\\\"|;:!,$()[]*+?{}\0\xff"[random.index(19)]),
                 2 => drop(bytes.splice(at..at, other[from..from + len].iter().copied())),
                 3 => drop(bytes.splice(
                     at..(at + len).min(bytes.len()),
@@ -46,7 +38,7 @@ fn fuzz_smoke() {
                 )),
                 _ => {
                     if let Some(byte) = bytes.get_mut(at) {
-                        *byte = random(&mut state) as u8;
+                        *byte = random.next_u64() as u8;
                     }
                 }
             }

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use thruway_fuzz::{TARGETS, Target};
+use thruway_random::Random;
 
 /// Mutations of each input.
 const MUTATIONS: usize = 3;
@@ -22,23 +23,15 @@ fn inputs(kind: &str, target: &Target) -> Vec<(PathBuf, Vec<u8>)> {
     paths.into_iter().map(|path| (path.clone(), std::fs::read(path).expect("a file"))).collect()
 }
 
-/// Marsaglia's xorshift64.
-fn random(state: &mut u64) -> usize {
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    (*state >> 16) as usize
-}
-
-fn mutated(bytes: &[u8], state: &mut u64) -> Vec<u8> {
+fn mutated(bytes: &[u8], random: &mut Random) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
-    for _ in 0..=random(state) % 4 {
-        let at = random(state) % bytes.len().max(1);
-        match random(state) % 4 {
+    for _ in 0..=random.index(4) {
+        let at = random.index(bytes.len().max(1));
+        match random.index(4) {
             0 => bytes.truncate(at),
-            1 => bytes.insert(at.min(bytes.len()), random(state) as u8),
+            1 => bytes.insert(at.min(bytes.len()), random.next_u64() as u8),
             2 if at < bytes.len() => drop(bytes.remove(at)),
-            _ => bytes.iter_mut().skip(at).take(1).for_each(|byte| *byte = random(state) as u8),
+            _ => bytes.iter_mut().skip(at).take(1).for_each(|byte| *byte = random.next_u64() as u8),
         }
     }
     bytes
@@ -56,7 +49,7 @@ fn what_was_found_stays_mended() {
 
 #[test]
 fn the_corpus_and_what_is_near_it() {
-    let mut state = 0x9e37_79b9_7f4a_7c15;
+    let mut random = Random::from_seed(0x9e37_79b9_7f4a_7c15);
     for target in TARGETS {
         let inputs = inputs("corpus", target);
         assert!(!inputs.is_empty(), "{} has no corpus", target.name);
@@ -65,7 +58,7 @@ fn the_corpus_and_what_is_near_it() {
             println!("{}", path.display());
             (target.run)(&bytes);
             for _ in 0..MUTATIONS {
-                let bytes = mutated(&bytes, &mut state);
+                let bytes = mutated(&bytes, &mut random);
                 println!("  mutated: {bytes:02x?}");
                 (target.run)(&bytes);
             }

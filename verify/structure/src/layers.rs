@@ -9,6 +9,7 @@ use crate::{Crate, Problem};
 pub const ROOMS: &[&str] = &[
     "base/sync",
     "base/clock",
+    "base/random",
     "base/wire",
     "base/region",
     "base/lpm",

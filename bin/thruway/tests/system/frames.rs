@@ -2,23 +2,7 @@
 
 use std::path::Path;
 
-/// A generator of random numbers (splitmix64): the same seed gives the same numbers.
-pub struct Random(pub u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    /// Below `n`, which is above 0.
-    fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
-    }
-}
+use thruway_random::Random;
 
 /// Bytes of hexadecimal text.
 fn hex(text: &str) -> Vec<u8> {
@@ -116,15 +100,15 @@ pub fn handmade(root: &Path) -> Vec<Vec<u8>> {
 
 /// `count` frames, each a whole one that chance has changed.
 pub fn mutate(frames: &[Vec<u8>], seed: u64, count: usize) -> Vec<Vec<u8>> {
-    let random = &mut Random(seed);
+    let random = &mut Random::from_seed(seed);
     let mut changed = Vec::with_capacity(count);
     while changed.len() < count {
-        let mut frame = frames[random.below(frames.len())].clone();
-        for _ in 0..random.below(4) {
+        let mut frame = frames[random.index(frames.len())].clone();
+        for _ in 0..random.index(4) {
             mutate_once(&mut frame, random);
         }
         // Half of them get past the header's checksum.
-        if frame.len() > 34 && frame[12..14] == [8, 0] && random.below(2) == 0 {
+        if frame.len() > 34 && frame[12..14] == [8, 0] && random.index(2) == 0 {
             fix_ip4(&mut frame);
         }
         changed.push(frame);
@@ -134,19 +118,19 @@ pub fn mutate(frames: &[Vec<u8>], seed: u64, count: usize) -> Vec<Vec<u8>> {
 
 fn mutate_once(frame: &mut Vec<u8>, random: &mut Random) {
     // Mostly where the headers are.
-    let reach = if random.below(4) == 0 { frame.len() } else { frame.len().min(90) };
+    let reach = if random.index(4) == 0 { frame.len() } else { frame.len().min(90) };
     if reach == 0 {
         return;
     }
-    let at = random.below(reach);
-    match random.below(7) {
-        0 => frame[at] ^= 1 << random.below(8),
-        1 => frame[at] = [0, 1, 0x7F, 0x80, 0xFF, 0x45, 0x4F, 0x40][random.below(8)],
+    let at = random.index(reach);
+    match random.index(7) {
+        0 => frame[at] ^= 1 << random.index(8),
+        1 => frame[at] = [0, 1, 0x7F, 0x80, 0xFF, 0x45, 0x4F, 0x40][random.index(8)],
         2 => frame.truncate(at),
         // The lengths of the IP header and the packet.
-        3 if frame.len() > 18 => frame[14] = 0x40 | random.below(16) as u8,
+        3 if frame.len() > 18 => frame[14] = 0x40 | random.index(16) as u8,
         4 if frame.len() > 18 => {
-            let len = [0, 1, 19, 20, 21, 60, 0x7FFF, 0xFFFF][random.below(8)];
+            let len = [0, 1, 19, 20, 21, 60, 0x7FFF, 0xFFFF][random.index(8)];
             frame[16..18].copy_from_slice(&u16::to_be_bytes(len));
         }
         // A piece twice, or much more of it.
@@ -154,7 +138,7 @@ fn mutate_once(frame: &mut Vec<u8>, random: &mut Random) {
             let piece = frame[at..reach].to_vec();
             frame.splice(at..at, piece);
         }
-        _ => frame.extend(std::iter::repeat_n(at as u8, random.below(1400))),
+        _ => frame.extend(std::iter::repeat_n(at as u8, random.index(1400))),
     }
 }
 

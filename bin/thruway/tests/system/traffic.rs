@@ -2,6 +2,8 @@
 
 use std::process::Command;
 
+use thruway_random::Random;
+
 use crate::network::Namespace;
 use crate::process::{Running, need, run, wait_for};
 
@@ -48,18 +50,9 @@ pub fn sha256(file: &std::path::Path) -> String {
     done.stdout.split_whitespace().next().expect("a hash").to_owned()
 }
 
-/// Bytes that do not repeat nor compress: a xorshift generator.
+/// Bytes that do not repeat nor compress.
 pub fn random_bytes(len: usize) -> Vec<u8> {
-    let mut state = 0x9E37_79B9_7F4A_7C15_u64;
-    let mut bytes = Vec::with_capacity(len + 8);
-    while bytes.len() < len {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        bytes.extend(state.to_le_bytes());
-    }
-    bytes.truncate(len);
-    bytes
+    Random::from_seed(1).bytes(len)
 }
 
 /// Two seconds of TCP and two of UDP, both of which must flow.

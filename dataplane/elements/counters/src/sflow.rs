@@ -8,7 +8,7 @@ use thruway_element::{
 };
 use thruway_elements_support::collector::Collector;
 use thruway_elements_support::notice::warn;
-use thruway_elements_support::random::{Random, seed_of};
+use thruway_elements_support::random::{self, Random, seed_of};
 use thruway_packet::{Batch, Packet};
 
 use datagram::{HeaderProtocol, Sample, Source, Writer};
@@ -105,7 +105,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     let mut sampler = SFlow {
         to,
         out: None,
-        random: Random::of_element(args, seed_of(args)?),
+        random: random::of_element(args, seed_of(args)?),
         protocol: (args.choice("INPUT")? == 0).then_some(HeaderProtocol::Ethernet),
         source: Source { agent: to.ip(), sub_agent: 0, interface: args.get("INTERFACE")?, rate },
         agent: agent.transpose()?,

@@ -2,7 +2,7 @@
 
 use thruway_element::{Arg, ArgErrors, Args, FromArg, Handler, HandlerError, Ty, handler_value};
 
-use thruway_elements_support::random::{Probability, Random, seed_of};
+use thruway_elements_support::random::{self, Probability, Random, seed_of};
 
 /// Argument P of faults that happen by chance.
 pub(super) const P: Arg = Arg::required("P", Ty::Float, "probability: 0 to 1, or 0% to 100%");
@@ -39,7 +39,7 @@ impl Dice {
     pub fn from_args(args: &Args<'_>) -> Result<Dice, ArgErrors> {
         let seed = seed_of(args)?;
         let active = args.get("ACTIVE")?;
-        Ok(Dice { random: Random::of_element(args, seed), seed, active, count: 0 })
+        Ok(Dice { random: random::of_element(args, seed), seed, active, count: 0 })
     }
 
     /// Switched on, with these random numbers.
@@ -104,7 +104,7 @@ impl Fault {
     /// Whether the next packet is struck.
     #[inline]
     pub fn strikes(&mut self) -> bool {
-        let hit = self.dice.random.hits(self.probability);
+        let hit = self.probability.hits(&mut self.dice.random);
         self.struck += u64::from(hit);
         hit
     }

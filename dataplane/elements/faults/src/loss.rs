@@ -84,7 +84,7 @@ impl Chain {
     #[inline]
     fn next(&mut self, dice: &mut Dice) -> bool {
         let turn = if self.bad { self.leave } else { self.enter };
-        self.bad ^= dice.random.hits(turn);
+        self.bad ^= turn.hits(&mut dice.random);
         self.bad
     }
 }

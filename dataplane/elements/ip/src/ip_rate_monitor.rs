@@ -12,7 +12,7 @@ use thruway_element::{
 };
 use thruway_packet::{Anno, Batch, Packet};
 
-use thruway_elements_support::random::{Probability, Random, seed_of};
+use thruway_elements_support::random::{self, Probability, Random, seed_of};
 use tree::{LEVELS, Tree};
 
 /// See the spec.
@@ -126,7 +126,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         bytes: counts_bytes(args)?,
         ratio,
         all: ratio.value() >= 1.0,
-        random: Random::of_element(args, seed_of(args)?),
+        random: random::of_element(args, seed_of(args)?),
         thresh,
         anno: args.get("ANNO")?,
     }))
@@ -149,7 +149,7 @@ impl IpRateMonitor {
         self.tree.advance(now);
         for packet in batch.iter_mut() {
             let Some((len, address)) = header(packet, way) else { continue };
-            let counted = self.all || self.random.hits(self.ratio);
+            let counted = self.all || self.ratio.hits(&mut self.random);
             let amount = if self.bytes { u32::from(len) } else { 1 };
             let rate = self.tree.see(address, way, if counted { amount } else { 0 });
             if self.anno {

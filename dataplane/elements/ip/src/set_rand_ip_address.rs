@@ -8,7 +8,7 @@ use thruway_element::{
 };
 use thruway_packet::Batch;
 
-use thruway_elements_support::random::{Random, seed_of};
+use thruway_elements_support::random::{self, Random, seed_of};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::built::<SetRandIpAddress>(
@@ -62,7 +62,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     }
     let prefix = args.get("PREFIX")?;
     let seed = seed_of(args)?;
-    let mut random = Random::of_element(args, seed);
+    let mut random = random::of_element(args, seed);
     let drawn = (0..limit.max(0)).map(|_| draw(&mut random, prefix)).collect();
     Ok(Box::new(SetRandIpAddress { prefix, random, seed, drawn }))
 }

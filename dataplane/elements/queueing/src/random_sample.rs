@@ -6,7 +6,7 @@ use thruway_element::{
 };
 use thruway_packet::Batch;
 
-use thruway_elements_support::random::{Probability, Random, seed_of};
+use thruway_elements_support::random::{self, Probability, Random, seed_of};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::built::<RandomSample>(
@@ -77,7 +77,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         pass: *pass,
         active: args.get("ACTIVE")?,
         seed,
-        random: Random::of_element(args, seed),
+        random: random::of_element(args, seed),
         drops: 0,
     }))
 }
@@ -95,7 +95,7 @@ impl Element for RandomSample {
             return;
         }
         cx.filter(batch, |_| {
-            if self.random.hits(self.pass) {
+            if self.pass.hits(&mut self.random) {
                 return Verdict::Pass;
             }
             self.drops += 1;

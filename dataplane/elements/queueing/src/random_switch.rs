@@ -6,7 +6,7 @@ use thruway_element::{
 };
 use thruway_packet::Batch;
 
-use thruway_elements_support::random::{Random, seed_of};
+use thruway_elements_support::random::{self, Random, seed_of};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::built::<RandomSwitch>(
@@ -45,7 +45,7 @@ struct RandomSwitch {
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     let seed = seed_of(args)?;
-    Ok(Box::new(RandomSwitch { seed, random: Random::of_element(args, seed) }))
+    Ok(Box::new(RandomSwitch { seed, random: random::of_element(args, seed) }))
 }
 
 impl Element for RandomSwitch {

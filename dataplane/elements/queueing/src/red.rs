@@ -9,7 +9,7 @@ use thruway_element::{
 use thruway_packet::Batch;
 
 use thruway_elements_support::ewma::fixed_point;
-use thruway_elements_support::random::{Probability, Random, seed_of};
+use thruway_elements_support::random::{self, Probability, Random, seed_of};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -212,7 +212,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         marker: Marker {
             curve,
             average: Average { scaled: 0, stability, empty: None },
-            random: Random::of_element(args, seed),
+            random: random::of_element(args, seed),
             count: None,
             luck: 0,
         },

@@ -1,6 +1,7 @@
 //! The servers or replicas that sessions are spread over, and how one is chosen for a session.
 
 use std::fmt;
+use thruway_random::mix;
 
 /// Most members, those included that only wait for their last session.
 pub(super) const MEMBERS_MAX: usize = 1024;
@@ -356,8 +357,7 @@ impl<I: Identity> Pool<I> {
     fn nearest(&self, hash: u64) -> Option<usize> {
         let distance = |(_, member): &(usize, &Member<I>)| {
             // Above 0 and at most 1.
-            let draw =
-                ((mixed(hash ^ mixed(member.id.key())) >> 11) + 1) as f64 / (1u64 << 53) as f64;
+            let draw = ((mix(hash ^ mix(member.id.key())) >> 11) + 1) as f64 / (1u64 << 53) as f64;
             -draw.ln() / f64::from(member.weight)
         };
         self.takers().min_by(|a, b| distance(a).total_cmp(&distance(b))).map(|(at, _)| at)
@@ -380,11 +380,4 @@ fn check_weight<I: Identity>(id: I, weight: u32) -> Result<(), String> {
         1..=WEIGHT_MAX => Ok(()),
         _ => Err(format!("the weight of {} {id} must be from 1 to {WEIGHT_MAX}", I::NOUN)),
     }
-}
-
-/// Spreads a number over 64 bits (the finaliser of splitmix64).
-pub(super) fn mixed(n: u64) -> u64 {
-    let n = (n ^ n >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let n = (n ^ n >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    n ^ n >> 31
 }

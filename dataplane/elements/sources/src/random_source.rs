@@ -6,7 +6,7 @@ use thruway_element::{
 
 use super::infinite_source::InfiniteSource;
 use super::template::Template;
-use thruway_elements_support::random::{Random, seed_of};
+use thruway_elements_support::random::{self, seed_of};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -53,6 +53,6 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     let template = Template::new(Vec::new(), length.into());
     let template = template.map_err(|message| args.error("LENGTH", message))?;
     let seed = seed_of(args)?;
-    let random = Random::of_element(args, seed);
+    let random = random::of_element(args, seed);
     Ok(Box::new(InfiniteSource::new(args, template, Some(random))?))
 }

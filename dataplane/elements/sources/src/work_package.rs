@@ -13,7 +13,7 @@ use thruway_element::{
 use thruway_packet::{Batch, Packet, cycles, fallible};
 
 use mersenne::Mersenne;
-use thruway_elements_support::random::{Random, fresh_seed};
+use thruway_elements_support::random::{self, Random, fresh_seed};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::built::<WorkPackage>(
@@ -105,7 +105,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         percent: bounded("R", 100)?,
         payload: args.get("PAYLOAD")?,
     };
-    let seed = Random::of_element(args, fresh_seed()).next_u64();
+    let seed = random::of_element(args, fresh_seed()).next_u64();
     Ok(Box::new(WorkPackage {
         work,
         random: Mersenne::from_seed(seed as u32),

@@ -37,7 +37,7 @@ fn send(chain: &mut Chain, streams: [&[u8]; 2], random: &mut Random) {
 
 #[test]
 fn nothing_is_lost() {
-    let mut random = Random(0x1234_5678_9abc_def1);
+    let mut random = Random::from_seed(0x1234_5678_9abc_def1);
     let (mut refused, mut closed) = (0, 0);
     for number in 0..TRIED {
         let [mut requests, mut responses] = connection(&mut random).map(<[u8]>::to_vec);

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use crate::host::{Host, Stage};
-use crate::random::Random;
+use thruway_random::Random;
 
 /// How an application ends its direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use thruway_payload::{Needs, Next, StreamCursor};
 
-use crate::random::{Random, mix};
+use thruway_random::{Random, mix};
 
 /// What a function remembers of a session: by direction, how many bytes it has let go, and how
 /// often it was asked.

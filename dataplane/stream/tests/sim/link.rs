@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use thruway_packet::Packet;
 
-use crate::random::Random;
+use thruway_random::Random;
 
 /// How bad a way is.
 #[derive(Debug, Clone)]

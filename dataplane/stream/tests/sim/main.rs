@@ -15,12 +15,11 @@ mod mutants;
 mod offload;
 mod pair;
 mod plan;
-mod random;
 mod trials;
 mod world;
 
 use middle::Identity;
-use random::Random;
+use thruway_random::Random;
 use world::{Failure, World};
 
 /// Runs of a short test.
@@ -38,7 +37,7 @@ fn seeds() -> std::ops::Range<u64> {
 }
 
 fn through_a_wire(seed: u64) -> Result<(), Failure> {
-    let mut random = Random::new(seed);
+    let mut random = Random::from_seed(seed);
     let plans = plan::pairs(&mut random);
     let is_again = random.chance(200);
     let mut middle = Identity;

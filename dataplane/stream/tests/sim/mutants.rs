@@ -10,8 +10,8 @@ use crate::link::LinkConfig;
 use crate::middle::Middle;
 use crate::pair::PairPlan;
 use crate::plan;
-use crate::random::Random;
 use crate::world::{Failure, World};
+use thruway_random::Random;
 
 /// Seeds among which a wrong middle must be noticed.
 const SEEDS: u64 = 20;
@@ -75,7 +75,7 @@ fn connection(random: &mut Random) -> PairPlan {
 }
 
 fn run(seed: u64, middle: impl FnOnce(&PairPlan) -> Box<dyn Middle>) -> Result<(), Failure> {
-    let mut random = Random::new(seed);
+    let mut random = Random::from_seed(seed);
     let plan = connection(&mut random);
     let mut middle = middle(&plan);
     let mut world = World::new(vec![plan], middle.as_mut(), random);

@@ -4,8 +4,8 @@ use crate::app::{App, AppConfig};
 use crate::frame::{Side, Wire};
 use crate::host::{Host, HostConfig, MILLISECOND, Stage};
 use crate::link::{Link, LinkConfig};
-use crate::random::Random;
 use crate::world::Failure;
+use thruway_random::Random;
 
 /// Time after which the other side of an aborted connection gives up too.
 const PATIENCE: i64 = 30_000 * MILLISECOND;
@@ -82,7 +82,7 @@ impl Pair {
     /// Puts another host and application in the place of one.
     fn renew(&mut self, side: Side, now: i64) {
         let mut config = self.plan.hosts[side.index()].clone();
-        config.iss = self.random.next() as u32;
+        config.iss = self.random.next_u64() as u32;
         let app = self.plan.apps[side.index()].clone();
         self.hosts[side.index()] = Host::new(config, self.plan.wire, side, self.random.fork());
         self.apps[side.index()] = App::new(app, now, self.random.fork());

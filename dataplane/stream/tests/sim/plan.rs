@@ -5,7 +5,7 @@ use crate::frame::Wire;
 use crate::host::{Cut, HostConfig, MILLISECOND, Offer, ReceiverConfig, SenderConfig};
 use crate::link::LinkConfig;
 use crate::pair::PairPlan;
-use crate::random::Random;
+use thruway_random::Random;
 
 /// Bytes that one side writes at most; less where segments are tiny.
 const DATA_MOST: usize = 60_000;
@@ -92,12 +92,12 @@ fn host(random: &mut Random, most: usize, is_ordered: bool) -> HostConfig {
         iss: if random.chance(300) {
             u32::MAX - random.size(0..=50_000) as u32
         } else {
-            random.next() as u32
+            random.next_u64() as u32
         },
         clock: if random.chance(200) {
             u32::MAX - random.size(0..=3000) as u32
         } else {
-            random.next() as u32
+            random.next_u64() as u32
         },
         link_mss: if random.chance(100) { 8960 } else { 1460 },
         is_strict: is_ordered,
@@ -142,7 +142,7 @@ fn text(random: &mut Random, len: usize) -> Vec<u8> {
         match random.size(0..=7) {
             0 => text.extend_from_slice(WORDS[random.size(0..=WORDS.len() - 1)]),
             1 => text.push(*random.one_of(b"atckword")),
-            2 => text.extend(random.next().to_be_bytes()),
+            2 => text.extend(random.next_u64().to_be_bytes()),
             _ => text.extend((0..random.size(1..=24)).map(|_| *random.one_of(b"abcdeklrtwxyz \n"))),
         }
     }

@@ -11,9 +11,9 @@ use crate::functions::Function;
 use crate::host::MILLISECOND;
 use crate::pair::PairPlan;
 use crate::plan;
-use crate::random::Random;
 use crate::run_seeds;
 use crate::world::{BEGINNING, Failure, World};
+use thruway_random::Random;
 
 /// All that is decided for a run.
 struct Trial {
@@ -83,7 +83,7 @@ fn run(
     known: &[u64],
 ) {
     run_seeds(known, |seed| {
-        let mut random = Random::new(seed);
+        let mut random = Random::from_seed(seed);
         let functions = choose(&mut random);
         let mut trial = Trial::new(&mut random, functions);
         adapt(&mut trial, &mut random);

@@ -14,7 +14,7 @@ use crate::host::Fault;
 use crate::middle::Middle;
 use crate::offload;
 use crate::pair::{Pair, PairPlan};
-use crate::random::Random;
+use thruway_random::Random;
 
 /// When it begins: nanoseconds since the Unix epoch.
 pub const BEGINNING: i64 = 1_700_000_000_000_000_000;

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
+use thruway_random::Random;
 use thruway_sync::atomic::{AtomicBool, Ordering};
 
 use super::keeper::{Lab, signal, spec};
@@ -15,18 +16,8 @@ const KILLS: u64 = 100;
 /// Bytes of a word of [`talk`].
 const WORD: u64 = 8;
 
-/// Numbers that look random; the same ones in every run, but the moments differ.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (self.0 >> 33) % end
-    }
-}
-
 /// One manager's life: it adopts, is told of a chain that comes, changes and goes, and is killed.
-fn life(lab: &mut Lab, round: u64, dice: &mut Dice) {
+fn life(lab: &mut Lab, round: u64, dice: &mut Random) {
     if round.is_multiple_of(5) {
         lab.unset("passing");
     } else {
@@ -61,7 +52,7 @@ fn a_hundred_kills_of_the_manager_cost_no_packet() {
     let pids = chains.each_ref().map(|(name, _)| lab.is_up(name));
     lab.kill();
     let over = AtomicBool::new(false);
-    let mut dice = Dice(19);
+    let mut dice = Random::from_seed(19);
     let begin = Instant::now();
     let words = std::thread::scope(|scope| {
         let goes_on = || !over.load(Ordering::Acquire);

@@ -1,5 +1,7 @@
 //! What connections carry: streams of bytes that a seed determines, and what is to come of them.
 
+use thruway_random::Random;
+
 /// A word for functions to look for. Its beginning occurs in it again, so that who has seen
 /// `NANANANA` may not forget all of it.
 pub const WORD: &str = "NANANAS";
@@ -8,24 +10,6 @@ pub const OTHER: &str = "SOUP";
 
 /// Bytes that a [`Source`] makes at once.
 const BLOCK: usize = 1 << 16;
-
-/// Random numbers: SplitMix64 (Steele, Lea, Flood 2014).
-pub struct Random(pub u64);
-
-impl Random {
-    /// The next number.
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// A number below `bound`, which is small.
-    pub fn below(&mut self, bound: usize) -> usize {
-        (self.next() >> 33) as usize % bound
-    }
-}
 
 /// A stream: noise, with words at random places.
 #[derive(Clone, Copy, Debug)]
@@ -50,7 +34,7 @@ pub struct Source {
 impl Source {
     /// From its beginning.
     pub fn new(stream: Stream) -> Source {
-        let random = Random(stream.seed);
+        let random = Random::from_seed(stream.seed);
         Source { random, gap: stream.gap, left: stream.len, block: Vec::new(), at: 0 }
     }
 
@@ -81,19 +65,19 @@ impl Source {
     }
 
     fn make_noise(&mut self) {
-        let len = self.random.below(2 * self.gap);
+        let len = self.random.index(2 * self.gap);
         for _ in 0..len / 8 {
-            self.block.extend(self.random.next().to_le_bytes());
+            self.block.extend(self.random.next_u64().to_le_bytes());
         }
-        let rest = self.random.next().to_le_bytes();
+        let rest = self.random.next_u64().to_le_bytes();
         self.block.extend(&rest[..len % 8]);
     }
 
     /// A word, something that begins like one, or both.
     fn make_word(&mut self) {
-        let word = if self.random.below(4) == 0 { OTHER } else { WORD }.as_bytes();
-        let part = &word[..1 + self.random.below(word.len() - 1)];
-        match self.random.below(8) {
+        let word = if self.random.index(4) == 0 { OTHER } else { WORD }.as_bytes();
+        let part = &word[..1 + self.random.index(word.len() - 1)];
+        match self.random.index(8) {
             0 => self.block.extend([part, word].concat()),
             1 => self.block.extend([word, word].concat()),
             2 => self.block.extend([word, OTHER.as_bytes()].concat()),

@@ -5,7 +5,9 @@ use std::net::{Shutdown, TcpStream};
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use super::content::{Edit, Expected, Random, Source, Stream};
+use thruway_random::Random;
+
+use super::content::{Edit, Expected, Source, Stream};
 
 /// A pause: behind which byte, and how long.
 pub type Pause = Option<(u64, Duration)>;
@@ -84,7 +86,7 @@ impl End {
             stream,
             plan: plan.clone(),
             source: Source::new(plan.stream(seeds.0)),
-            random: Random(seeds.0),
+            random: Random::from_seed(seeds.0),
             expected: Expected::new(other.stream(seeds.1), edits),
             sent: 0,
             pause_until: None,
@@ -136,7 +138,7 @@ impl End {
             return self.abort();
         }
         let Range { start, end } = self.plan.write;
-        let most = start + self.random.below(end - start);
+        let most = start + self.random.index(end - start);
         let until = self.plan.pause.map_or(u64::MAX, |(at, _)| at.saturating_sub(self.sent));
         let piece = self.source.peek();
         if piece.is_empty() {

@@ -14,7 +14,7 @@ use thruway_wire::ipv6::Ipv6Header;
 use thruway_wire::ndp::{self, NdpOption, NdpOptions, option};
 use thruway_wire::{Header, MacAddr, ParseError, ip_protocol};
 
-use thruway_elements_support::random::Random;
+use thruway_elements_support::random::{self, Random};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::built::<RouterAdvertiser>(
@@ -216,7 +216,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     Ok(Box::new(RouterAdvertiser {
         frame,
         interval_ns: interval_s * SECOND,
-        random: Random::of_element(args, thruway_elements_support::random::fresh_seed()),
+        random: random::of_element(args, thruway_elements_support::random::fresh_seed()),
         sent: 0,
         sent_at: i64::MIN,
         next_at: i64::MIN,

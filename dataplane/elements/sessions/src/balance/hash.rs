@@ -1,9 +1,9 @@
 //! A hash of who talks with whom.
 
 use thruway_packet::Packet;
+use thruway_random::mix;
 use thruway_wire::flow::FiveTuple;
 
-use crate::pool::mixed;
 use thruway_elements_support::traffic_profile::{Session, session_of};
 
 /// A hash of a packet's five-tuple, the same in both directions, in all threads and on all hosts; 0
@@ -18,15 +18,15 @@ fn of_network(network: &[u8]) -> Option<u64> {
         Session::V6(tuple) => of_tuple(&tuple, |addr| {
             let addr = u128::from_be_bytes(addr);
             // Truncation takes the lower half.
-            mixed((addr >> 64) as u64) ^ addr as u64
+            mix((addr >> 64) as u64) ^ addr as u64
         }),
     })
 }
 
 fn of_tuple<A: Copy>(tuple: &FiveTuple<A>, number: impl Fn(A) -> u64) -> u64 {
-    let end = |addr, port| mixed(mixed(number(addr)) ^ u64::from(port));
+    let end = |addr, port| mix(mix(number(addr)) ^ u64::from(port));
     let (one, other) = (end(tuple.src, tuple.src_port), end(tuple.dst, tuple.dst_port));
-    mixed(one.wrapping_add(other) ^ u64::from(tuple.protocol))
+    mix(one.wrapping_add(other) ^ u64::from(tuple.protocol))
 }
 
 #[cfg(test)]

@@ -6,10 +6,12 @@ use thruway_element::{Cx, Opening, PerSession, Reason, Session, Verdict};
 use thruway_flow::Ended;
 use thruway_packet::Packet;
 
+use thruway_random::mix;
+
 use super::assigned::Assigned;
 use super::hash::hash;
 use super::lost::Lost;
-use crate::pool::{Identity, Member, Pool, Standing, mixed};
+use crate::pool::{Identity, Member, Pool, Standing};
 use thruway_elements_support::notice::warn;
 
 /// A replica: the number of its output.
@@ -162,7 +164,7 @@ impl Spread {
             .named(from)
             .ok()
             .map(|member| std::mem::replace(&mut member.standing, Standing::Drained))?;
-        let ticket = self.pool.choose(mixed(session), 0);
+        let ticket = self.pool.choose(mix(session), 0);
         if let Ok(member) = self.pool.named(from) {
             member.standing = before;
         }

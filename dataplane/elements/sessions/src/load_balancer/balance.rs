@@ -3,6 +3,7 @@
 use thruway_element::{Direction, NoAnswer, Opening, PerSession, Reason, Session, Verdict};
 use thruway_flow::Ended;
 use thruway_packet::Packet;
+use thruway_random::mix;
 use thruway_wire::Header;
 use thruway_wire::flow::FiveTuple;
 use thruway_wire::ip_protocol::ICMP;
@@ -12,7 +13,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use super::address::Service;
 use super::lost::Lost;
 use super::servers::{Servers, ticket_of};
-use crate::pool::{Ticket, mixed};
+use crate::pool::Ticket;
 use crate::rewrite::{End, Translation};
 
 /// State of a session.
@@ -87,14 +88,14 @@ impl Balancer {
     }
 
     fn hash(&self, tuple: &FiveTuple<u32>) -> u64 {
-        let source = mixed(u64::from(tuple.src));
+        let source = mix(u64::from(tuple.src));
         match self.hash_of {
             HashOf::Source => source,
             HashOf::Connection => {
                 let rest = u64::from(tuple.dst) << 32
                     | u64::from(tuple.src_port) << 16
                     | u64::from(tuple.dst_port);
-                mixed(source ^ rest ^ u64::from(tuple.protocol) << 56)
+                mix(source ^ rest ^ u64::from(tuple.protocol) << 56)
             }
         }
     }

@@ -4,13 +4,14 @@ use std::collections::HashMap;
 
 use proptest::prelude::*;
 use thruway_element::Verdict;
+use thruway_random::mix;
 use thruway_wire::flow::FiveTuple;
 
 use super::address::Service;
 use super::*;
 use crate::alone::{Table, Tuple, marked, tuple_of};
 use crate::plain::{Plain, error_about};
-use crate::pool::{Method, mixed};
+use crate::pool::Method;
 use thruway_elements_rig::Rig;
 
 const VIP: u32 = 0xc000_0201;
@@ -252,7 +253,7 @@ proptest! {
         weights in proptest::collection::vec(1u32..5, 2..8), leaves in any::<prop::sample::Index>(),
     ) {
         let mut servers = balancer(Method::ConsistentHash, &weights).servers;
-        let hashes: Vec<u64> = (0..400).map(mixed).collect();
+        let hashes: Vec<u64> = (0..400).map(mix).collect();
         let pick = |servers: &mut Servers| -> Vec<u32> {
             hashes.iter().map(|hash| servers.choose(*hash, 0).unwrap().slot).collect()
         };
@@ -270,7 +271,7 @@ proptest! {
 fn shares(method: Method, weights: &[u32], sessions: u64) -> Vec<u64> {
     let mut servers = balancer(method, weights).servers;
     for n in 0..sessions {
-        let ticket = servers.choose(mixed(n), 0).unwrap();
+        let ticket = servers.choose(mix(n), 0).unwrap();
         servers.begin(ticket, true);
     }
     servers.iter().map(|server| server.total).collect()

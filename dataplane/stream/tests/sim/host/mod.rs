@@ -12,7 +12,7 @@ use std::fmt::Display;
 use thruway_wire::tcp::flags;
 
 use crate::frame::{Segment, Side, Wire};
-use crate::random::Random;
+use thruway_random::Random;
 
 pub use fault::{Fault, Violation};
 pub use handshake::{Agreed, Offer};

@@ -4,7 +4,7 @@
 //! comes behind the last byte.
 
 use super::ranges::Ranges;
-use crate::random::Random;
+use thruway_random::Random;
 
 pub const MILLISECOND: i64 = 1_000_000;
 /// First, least and most retransmission timeout. RFC 6298 asks for a least of one second; stacks
