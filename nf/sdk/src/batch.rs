@@ -92,6 +92,21 @@ impl<'a> Batch<'a> {
         }
     }
 
+    /// The `nth` packet that is left, to be looked at. A way for bindings to other languages.
+    pub fn peek(&mut self, nth: usize) -> Option<Peek<'_>> {
+        let nth = u32::try_from(nth).ok().filter(|nth| *nth < self.left)?;
+        let head = self.worker.head(nth);
+        let start = usize::from(head.start);
+        let frame = self.worker.frame(nth, &head);
+        Some(Peek {
+            bytes: frame.get(start..start + usize::from(head.len)).unwrap_or_default(),
+            input: usize::from(head.input),
+            direction: head.direction,
+            session: (head.fcb != SlotHead::NO_SESSION).then_some(head.fcb),
+            headroom: start,
+        })
+    }
+
     /// Sends another packet in consequence of the first one that is left, its bytes in two parts.
     /// A way for bindings to other languages; see [`Packet::emit`].
     ///
@@ -149,6 +164,21 @@ impl<'a> Batch<'a> {
     pub(crate) fn finish(self) {
         self.worker.advance(self.left);
     }
+}
+
+/// A packet that waits behind others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Peek<'a> {
+    /// Its bytes, from the link header on.
+    pub bytes: &'a [u8],
+    /// As [`Packet::input`].
+    pub input: usize,
+    /// As [`Packet::direction`].
+    pub direction: u8,
+    /// As [`Packet::session`].
+    pub session: Option<u32>,
+    /// As [`Packet::headroom`].
+    pub headroom: usize,
 }
 
 /// A packet in its slot.

@@ -65,7 +65,7 @@ mod streams;
 mod timers;
 pub mod trial;
 
-pub use batch::{Batch, Packet, Verdict};
+pub use batch::{Batch, Packet, Peek, Verdict};
 pub use config::Config;
 pub use counters::Counter;
 pub use cx::Cx;

@@ -21,6 +21,7 @@ pub const ROOMS: &[&str] = &[
     "nf/guest",
     "nf/sdk",
     "nf/sdk-c",
+    "nf/sdk-py",
     "nf/host",
     "examples/functions",
     "dataplane/packet",

@@ -5,6 +5,7 @@ mod machines;
 mod moves;
 mod neighbour;
 pub mod parts;
+mod python;
 mod sessions;
 mod steering;
 mod wakes;

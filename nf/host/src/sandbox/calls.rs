@@ -70,6 +70,7 @@ pub(super) const BOUND: &[Call] = calls![
     SYS_futex "futex",
     SYS_sendto "sendto",
     SYS_fcntl "fcntl",
+    SYS_ioctl "ioctl",
     SYS_prctl "prctl",
     SYS_prlimit64 "prlimit64",
     SYS_seccomp "seccomp",

@@ -7,7 +7,7 @@ use crate::error::HostError;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// Directories of the system's libraries, in the order of the search.
 const LIBRARY_DIRS: &[&str] = &[
@@ -61,7 +61,7 @@ impl Grants {
                 why: format!("{}: {source}", extra.display()),
             })?;
             let directory = directory.is_dir();
-            let path = std::path::absolute(extra).map_err(|e| HostError::system("READABLE", e))?;
+            let path = same_path(extra).map_err(|e| HostError::system("READABLE", e))?;
             grants.add(Grant { path, executable: false, directory });
         }
         Ok(grants)
@@ -128,6 +128,14 @@ fn find<'d>(name: &str, dirs: &'d [PathBuf]) -> Option<(&'d PathBuf, Elf)> {
         return None;
     }
     dirs.iter().find_map(|dir| Some((dir, elf::read(&File::open(dir.join(name)).ok()?).ok()?)))
+}
+
+/// The absolute path of a file that is seen at the same path; one with `..` is seen where it leads.
+fn same_path(path: &Path) -> std::io::Result<PathBuf> {
+    match path.components().any(|part| part == Component::ParentDir) {
+        true => path.canonicalize(),
+        false => std::path::absolute(path),
+    }
 }
 
 fn resolve(path: &Path) -> Result<PathBuf, HostError> {

@@ -141,6 +141,8 @@ fn bounds(call: c_long, own_pids: bool) -> Result<Option<Vec<SeccompRule>>, Back
                 libc::F_GET_SEALS,
             ],
         )?,
+        // Interpreters (CPython) close their files so on execution; it is of the descriptor alone.
+        libc::SYS_ioctl => each(1, &[libc::FIOCLEX as i32])?,
         libc::SYS_prctl => each(0, &[libc::PR_SET_NAME, libc::PR_GET_NAME])?,
         // Reading its own limits, changing none.
         libc::SYS_prlimit64 => {

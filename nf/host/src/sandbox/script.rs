@@ -239,7 +239,11 @@ impl Scene {
 impl Exec {
     fn prepare(order: &Order, grants: &Grants) -> Result<Exec, HostError> {
         let program = c_path(&grants.files[0].path)?;
-        let mut strings = vec![program.clone()];
+        // As it was written: an interpreter finds its environment beside that path, not beside the
+        // file that a link leads to.
+        let written = std::path::absolute(&order.program.path)
+            .map_err(|source| HostError::system("the path of the program", source))?;
+        let mut strings = vec![c_path(&written)?];
         for arg in &order.program.args {
             strings.push(c_string("an argument of the function", arg.as_bytes())?);
         }
