@@ -52,7 +52,7 @@ impl GeneveHeader {
     /// # Errors
     /// `BadHeaderLength` when the options are no whole words, or do not fit.
     pub fn new(vni: u32, protocol: u16, options_len: usize) -> Result<Self, ParseError> {
-        if options_len > MAX_OPTIONS_LEN || options_len % 4 != 0 {
+        if options_len > MAX_OPTIONS_LEN || !options_len.is_multiple_of(4) {
             let defect = Defect::BadHeaderLength { header_len: options_len };
             return Err(ParseError::new(Layer::Geneve, defect));
         }

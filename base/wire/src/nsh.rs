@@ -86,7 +86,7 @@ impl NshHeader {
         (path, index): (u32, u8),
     ) -> Result<Self, ParseError> {
         let header_len = Self::LEN.saturating_add(metadata_len);
-        if header_len > MAX_LEN || header_len % 4 != 0 {
+        if header_len > MAX_LEN || !header_len.is_multiple_of(4) {
             return Err(ParseError::new(Layer::Nsh, Defect::BadHeaderLength { header_len }));
         }
         let first = u16::from(DEFAULT_TTL) << TTL_SHIFT | (header_len / 4) as u16;

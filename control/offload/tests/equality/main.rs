@@ -1,6 +1,6 @@
 //! A switch with the rules of a decision, and a host behind it that trusts its tags, do together
-//! what the host does alone; and so does a host that another one notes the same tags for: for random chains and random frames, against an interpreter of the
-//! switch's table. More cases:
+//! what the host does alone; and so does a host that another one notes the same tags for: for
+//! random chains and random frames, against an interpreter of the switch's table. More cases:
 //! `THRUWAY_OFFLOAD_CASES=100000 cargo test --release -p thruway-offload --test equality`.
 
 mod chains;

@@ -31,12 +31,14 @@ fn the_kernel_is_the_other_end() {
         kernel.ip(&format!("neigh add {own} lladdr 02:00:00:00:00:01 dev eth0"));
         kernel.ip("link add gpe0 type vxlan dstport 4790 gpe external");
         kernel.ip("link set gpe0 mtu 1400 up");
-        // No card behind computes checksums inside of a hop.
+        // No card behind computes checksums.
         kernel.succeed("ethtool -K gpe0 tx off tso off gso off");
+        kernel.succeed("ethtool -K eth0 tx off");
         kernel.ip("address add 10.2.0.1/32 dev gpe0");
-        let encap = if is_v6 { "ip6" } else { "ip" };
-        kernel
-            .ip(&format!("route add 10.1.0.0/24 encap {encap} id 7 dst {own} src {peer} dev gpe0"));
+        // Without the word, the kernel leaves the checksum out over IPv6, too (RFC 6936).
+        let (encap, checksum) = if is_v6 { ("ip6", "csum") } else { ("ip", "") };
+        let route = format!("encap {encap} id 7 dst {own} src {peer} {checksum} dev gpe0");
+        kernel.ip(&format!("route add 10.1.0.0/24 {route}"));
         let dir = tempfile::tempdir().expect("a directory");
         let socket = dir.path().join("control");
         let ethertype = if is_v6 { "0x86dd" } else { "0x0800" };

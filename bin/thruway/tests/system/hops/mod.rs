@@ -1,8 +1,8 @@
 //! A chain over two hosts: hops with service headers between them, real clients across.
 //!
 //! ```text
-//! client -- lan0 [first] hop0 -- hop0 [second] wan0 -- server
-//! 10.1.0.7   .1  192.0.2.1         192.0.2.2     .2   203.0.113.1
+//! client -- lan0 [first] hop0 -- switch -- hop0 [second] wan0 -- server
+//! 10.1.0.7   .1  192.0.2.1                192.0.2.2      .2   203.0.113.1
 //! ```
 
 mod bfd;
@@ -24,6 +24,7 @@ struct Hosts {
     client: Namespace,
     server: Namespace,
     hosts: [Namespace; 2],
+    switch: Namespace,
     files: tempfile::TempDir,
 }
 
@@ -33,8 +34,14 @@ impl Hosts {
         let hosts = [Namespace::new("first"), Namespace::new("second")];
         hosts[0].cable("lan0", (&client, "eth0"), "");
         hosts[1].cable("wan0", (&server, "eth0"), "");
-        hosts[0].cable("hop0", (&hosts[1], "hop0"), "");
-        hosts[1].ip("link set hop0 addrgenmode none up");
+        // A switch, where a capture sees all.
+        let switch = Namespace::new("switch");
+        switch.ip("link add switch0 type bridge mcast_snooping 0");
+        switch.ip("link set switch0 addrgenmode none up");
+        for (host, port) in hosts.iter().zip(["first", "second"]) {
+            host.cable("hop0", (&switch, port), "");
+            switch.ip(&format!("link set {port} master switch0 addrgenmode none up"));
+        }
         for (host, address, router) in
             [(&client, "10.1.0.7/24", "10.1.0.1"), (&server, "203.0.113.1/24", "203.0.113.2")]
         {
@@ -43,7 +50,7 @@ impl Hosts {
             host.ip(&format!("route add default via {router} dev eth0"));
         }
         let files = tempfile::tempdir().expect("a directory");
-        Hosts { running: Vec::new(), client, server, hosts, files }
+        Hosts { running: Vec::new(), client, server, hosts, switch, files }
     }
 
     /// Runs both examples with these variables; what controls them.
@@ -86,8 +93,8 @@ fn forge(host: &Namespace, interface: &str, text: &str) {
     let dir = tempfile::tempdir().expect("a directory");
     let file = dir.path().join("forged.pcap");
     let dump = format!("forged :: ToDump({}, SNAPLEN 0, ENCAP ETHER)", file.display());
-    let text = format!("{text}; {dump}; DriverManager(wait 0.3)");
-    run(host.thruway().args(["click", "-q", "-e", &text])).expect(0);
+    let text = format!("{dump}; {text}; DriverManager(wait 0.3)");
+    run(host.thruway().args(["click", "-e", &text])).expect(0);
     let hex = |frame: &Vec<u8>| frame.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let frames: Vec<String> = read_capture(&file).iter().map(hex).collect();
     let script = "import socket, sys
@@ -144,7 +151,7 @@ fn a_chain_over_two_hosts() {
         assert_eq!(second.write_data("fc.tags", &format!("even {fingerprint}")).0, 200);
         let before = second.number("web.count");
         let file = hosts.path("hop.pcap");
-        let capturing = capture(&hosts.hosts[0], "hop0", &file);
+        let capturing = capture(&hosts.switch, "first", &file);
         fetch(&hosts.client, &hosts.server, SERVER, 1 << 20);
         let passed = second.number("web.count") - before;
         assert!(passed > 20 && second.number("fc.tagged") == passed, "{passed} {network}");

@@ -1,5 +1,5 @@
-//! What another host, or a stranger, sends to the elements that read it: it is taken or has a reason,
-//! each packet once. Run by the test here and by the fuzz target.
+//! What another host, or a stranger, sends to the elements that read it: it is taken or has a
+//! reason, each packet once. Run by the test here and by the fuzz target.
 
 use thruway_elements_hops::ELEMENTS;
 use thruway_elements_rig::Rig;
