@@ -6,6 +6,7 @@
 //! ```
 
 mod bfd;
+mod encrypted;
 mod kernel;
 
 use std::path::Path;
@@ -24,24 +25,37 @@ struct Hosts {
     client: Namespace,
     server: Namespace,
     hosts: [Namespace; 2],
-    switch: Namespace,
+    between: Between,
     files: tempfile::TempDir,
+}
+
+/// What is between the hosts: processes, which end first, and namespaces.
+type Between = (Vec<Running>, Vec<Namespace>);
+
+/// A switch, where a capture sees all that the hosts send each other, at its port `first`.
+fn switch(hosts: &[Namespace; 2]) -> Between {
+    let switch = Namespace::new("switch");
+    switch.ip("link add switch0 type bridge mcast_snooping 0");
+    switch.ip("link set switch0 addrgenmode none up");
+    for (host, port) in hosts.iter().zip(["first", "second"]) {
+        host.cable("hop0", (&switch, port), "");
+        switch.ip(&format!("link set {port} master switch0 addrgenmode none up"));
+    }
+    (Vec::new(), vec![switch])
 }
 
 impl Hosts {
     fn new() -> Hosts {
+        Hosts::across(switch)
+    }
+
+    /// The same with something else between them.
+    fn across(connect: fn(&[Namespace; 2]) -> Between) -> Hosts {
         let (client, server) = (Namespace::new("client"), Namespace::new("server"));
         let hosts = [Namespace::new("first"), Namespace::new("second")];
         hosts[0].cable("lan0", (&client, "eth0"), "");
         hosts[1].cable("wan0", (&server, "eth0"), "");
-        // A switch, where a capture sees all.
-        let switch = Namespace::new("switch");
-        switch.ip("link add switch0 type bridge mcast_snooping 0");
-        switch.ip("link set switch0 addrgenmode none up");
-        for (host, port) in hosts.iter().zip(["first", "second"]) {
-            host.cable("hop0", (&switch, port), "");
-            switch.ip(&format!("link set {port} master switch0 addrgenmode none up"));
-        }
+        let between = connect(&hosts);
         for (host, address, router) in
             [(&client, "10.1.0.7/24", "10.1.0.1"), (&server, "203.0.113.1/24", "203.0.113.2")]
         {
@@ -50,7 +64,7 @@ impl Hosts {
             host.ip(&format!("route add default via {router} dev eth0"));
         }
         let files = tempfile::tempdir().expect("a directory");
-        Hosts { running: Vec::new(), client, server, hosts, switch, files }
+        Hosts { running: Vec::new(), client, server, hosts, between, files }
     }
 
     /// Runs both examples with these variables; what controls them.
@@ -151,7 +165,7 @@ fn a_chain_over_two_hosts() {
         assert_eq!(second.write_data("fc.tags", &format!("even {fingerprint}")).0, 200);
         let before = second.number("web.count");
         let file = hosts.path("hop.pcap");
-        let capturing = capture(&hosts.switch, "first", &file);
+        let capturing = capture(&hosts.between.1[0], "first", &file);
         fetch(&hosts.client, &hosts.server, SERVER, 1 << 20);
         let passed = second.number("web.count") - before;
         assert!(passed > 20 && second.number("fc.tagged") == passed, "{passed} {network}");
