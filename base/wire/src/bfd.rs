@@ -9,7 +9,7 @@ pub const PORT: u16 = 3784;
 /// Least UDP source port (RFC 5881 section 4).
 pub const SOURCE_PORT_MIN: u16 = 49152;
 
-/// Bits of [`BfdHeader::flags`], below the two of the state (RFC 5880 section 4.1).
+/// Bits for [`BfdHeader::has`], below the two of the state (RFC 5880 section 4.1).
 pub mod flag {
     /// The sender wants an answer at once.
     pub const POLL: u8 = 0x20;

@@ -49,7 +49,7 @@ pub static ENTRY: Entry = Entry::new(
     build,
 );
 
-/// Those of the headers' readers, in the order of [`reason_of_overlay`]; then this element's.
+/// Those of the headers' readers, then those of the overlay ([`of_overlay`]), then this element's.
 const DROPS: [Drop; declared::len(LISTS)] = declared::joined(LISTS);
 const LISTS: &[&[Drop]] = &[NoDatagram::DROPS, NoOverlay::DROPS, Other::DROPS];
 
