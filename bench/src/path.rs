@@ -48,6 +48,8 @@ macro_rules! config {
 const WORKS: &[Work] = &[
     Work { name: "replay", config: config!("replay"), input: Input::Small, goal_ns: 4.0 },
     Work { name: "check", config: config!("check"), input: Input::Small, goal_ns: 8.0 },
+    // 60 ns for the hop, over "check".
+    Work { name: "hop", config: config!("hop"), input: Input::Small, goal_ns: 68.0 },
     Work { name: "router-5", config: config!("router-5"), input: Input::Small, goal_ns: 15.0 },
     Work {
         name: "router-100k",

@@ -40,6 +40,14 @@ pub enum Layer {
     Gtp,
     /// VXLAN.
     Vxlan,
+    /// VXLAN with a field for the next protocol.
+    VxlanGpe,
+    /// Geneve, or an option of it.
+    Geneve,
+    /// Network service header.
+    Nsh,
+    /// Bidirectional forwarding detection.
+    Bfd,
     /// DHCP for IPv4.
     Dhcp,
 }
@@ -66,6 +74,10 @@ impl Layer {
             Self::Gre => "GRE",
             Self::Gtp => "GTP",
             Self::Vxlan => "VXLAN",
+            Self::VxlanGpe => "VXLAN-GPE",
+            Self::Geneve => "Geneve",
+            Self::Nsh => "NSH",
+            Self::Bfd => "BFD",
             Self::Dhcp => "DHCP",
         }
     }

@@ -26,10 +26,12 @@ mod layers;
 mod mac;
 
 pub mod arp;
+pub mod bfd;
 pub mod checksum;
 pub mod dhcp;
 pub mod ethernet;
 pub mod flow;
+pub mod geneve;
 pub mod gre;
 pub mod gtp;
 pub mod icmp;
@@ -42,11 +44,13 @@ pub mod ipv6;
 pub mod ipv6_ext;
 pub mod mpls;
 pub mod ndp;
+pub mod nsh;
 pub mod tcp;
 pub mod tcp_option;
 pub mod udp;
 pub mod vlan;
 pub mod vxlan;
+pub mod vxlan_gpe;
 
 pub use error::{Defect, Layer, ParseError};
 pub use header::{Extent, Header};

@@ -41,6 +41,7 @@ mod stats;
 mod storage;
 pub mod text;
 mod threading;
+mod topic;
 mod values;
 mod wants;
 mod wires;
@@ -76,12 +77,12 @@ pub use registered::{Capabilities, Cast};
 pub use session_mover::SessionMover;
 pub use session_transfer::{SessionTransfer, Transfer, states};
 pub use spec::{
-    Access, Alias, Arg, ArgRule, Changes, Drop, Handler, Merge, Replicas, Scratch, Spec, Topic, Ty,
-    Wants,
+    Access, Alias, Arg, ArgRule, Changes, Drop, Handler, Merge, Replicas, Scratch, Spec, Ty, Wants,
 };
 pub use stats::{NodeStats, Stats};
 pub use storage::{Backlog, Storage};
 pub use threading::Threading;
+pub use topic::Topic;
 pub use values::{AnnoArg, Bandwidth, FromArg, Nanos, Size, UdpPort};
 pub use wires::{PullFrom, Slot, Stores, Target, Wires};
 

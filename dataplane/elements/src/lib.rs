@@ -25,6 +25,7 @@ pub static CATALOG: Registry = Registry(&[
     thruway_elements_ethernet::ELEMENTS,
     thruway_elements_ip::ELEMENTS,
     thruway_elements_ip::ip6::ELEMENTS,
+    thruway_elements_hops::ELEMENTS,
     thruway_elements_nf::ELEMENTS,
     thruway_elements_sessions::ELEMENTS,
     thruway_elements_sessions::rewriters::ELEMENTS,

@@ -49,6 +49,7 @@ pub const TARGETS: &[Target] = &[
     target("handlers", elements::handlers, 512),
     target("hardware", descriptions::hardware, 4096),
     target("headers", packets::headers, 512),
+    target("hops", packets::hops, 512),
     target("http", packets::http, 2048),
     target("inspect", packets::inspect, 2048),
     target("language", language::run, 2048),

@@ -13,6 +13,9 @@ mod any_bodies;
 #[path = "../../../dataplane/stream/tests/tcp_packets/any_packets/mod.rs"]
 mod any_packets;
 
+#[path = "../../../dataplane/elements/hops/tests/hops/any_packets/mod.rs"]
+mod any_hops;
+
 #[path = "../../../dataplane/inspect/tests/rule_file/mod.rs"]
 mod rule_file;
 
@@ -44,4 +47,9 @@ pub fn tcp(bytes: &[u8]) {
 /// Rules of intrusion prevention, and traffic.
 pub fn inspect(bytes: &[u8]) {
     rule_file::rule_file(bytes);
+}
+
+/// What other hosts send: hops, service headers, BFD.
+pub fn hops(bytes: &[u8]) {
+    any_hops::any_packets(bytes);
 }

@@ -22,6 +22,7 @@ fn folder(topic: Topic) -> &'static str {
         Topic::Ethernet => "ethernet/src",
         Topic::Ip => "ip/src",
         Topic::Ip6 => "ip/src/ip6",
+        Topic::Hops => "hops/src",
         Topic::Sessions => "sessions/src",
         Topic::Streams => "streams/src",
         Topic::Rewriters => "sessions/src/rewriters",

@@ -3,10 +3,12 @@
 
 use std::hint::black_box;
 use thruway_wire::arp::ArpPacket;
+use thruway_wire::bfd::BfdHeader;
 use thruway_wire::checksum::{self, Sum};
 use thruway_wire::dhcp::{self, DhcpHeader, DhcpMessage};
 use thruway_wire::ethernet::{EthernetHeader, ethertype};
 use thruway_wire::flow::FiveTuple;
+use thruway_wire::geneve::{GeneveHeader, GeneveOptions};
 use thruway_wire::gre::{GreFields, GreHeader};
 use thruway_wire::icmp::IcmpHeader;
 use thruway_wire::icmpv6::{Icmpv6Header, icmpv6_type};
@@ -16,11 +18,13 @@ use thruway_wire::ipv6::Ipv6Header;
 use thruway_wire::ipv6_ext::{self, Extension, Extensions, FragmentHeader, Ipv6Options};
 use thruway_wire::mpls::{self, MplsLabel};
 use thruway_wire::ndp::{NdpOptions, NeighborMessage, Redirect, RouterAdvertisement};
+use thruway_wire::nsh::{NshHeader, Variables};
 use thruway_wire::tcp::TcpHeader;
 use thruway_wire::tcp_option::{TcpOption, TcpOptions};
 use thruway_wire::udp::UdpHeader;
 use thruway_wire::vlan::{self, VlanTag};
 use thruway_wire::vxlan::{self, VxlanHeader};
+use thruway_wire::vxlan_gpe::VxlanGpeHeader;
 use thruway_wire::{Header, ip_protocol};
 
 /// Most encapsulations that [`packet`] follows; the walk is the test's own.
@@ -78,6 +82,10 @@ fn headers(bytes: &[u8], copy: &mut [u8]) {
     one::<MplsLabel>(bytes, copy);
     one::<GreHeader>(bytes, copy);
     one::<VxlanHeader>(bytes, copy);
+    one::<VxlanGpeHeader>(bytes, copy);
+    one::<GeneveHeader>(bytes, copy);
+    one::<NshHeader>(bytes, copy);
+    one::<BfdHeader>(bytes, copy);
     one::<DhcpHeader>(bytes, copy);
     dhcp_message(bytes);
     if let Ok((header, options, payload)) = Ipv4Header::parse_cut(bytes) {
@@ -111,6 +119,15 @@ fn one<H: Header + PartialEq + std::fmt::Debug>(bytes: &[u8], copy: &mut [u8]) {
 
 fn iterators(bytes: &[u8]) {
     let most = bytes.len();
+    let mut room = vec![0; 2 * most];
+    let mut rest = &mut room[..];
+    for variable in Variables::new(bytes).flatten() {
+        rest = variable.emit(rest).expect("as long as it was");
+    }
+    let mut rest = &mut room[..];
+    for option in GeneveOptions::new(bytes).flatten() {
+        rest = option.emit(rest).expect("as long as it was");
+    }
     assert!(Ipv4Options::new(bytes).count() <= most);
     for option in Ipv4Options::new(bytes).flatten() {
         assert_eq!(bytes[option.offset], option.kind);

@@ -25,6 +25,7 @@ mod frames;
 mod functions;
 mod gateway;
 mod handoff;
+mod hops;
 mod hostile;
 mod idle;
 mod instances;

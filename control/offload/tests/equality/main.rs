@@ -1,6 +1,6 @@
 //! A switch with the rules of a decision, and a host behind it that trusts its tags, do together
-//! what the host does alone: for random chains and random frames, against an interpreter of the
-//! switch's table. More cases:
+//! what the host does alone; and so does a host that another one notes the same tags for: for
+//! random chains and random frames, against an interpreter of the switch's table. More cases:
 //! `THRUWAY_OFFLOAD_CASES=100000 cargo test --release -p thruway-offload --test equality`.
 
 mod chains;
@@ -18,7 +18,7 @@ use thruway_flow::manager::{Input, Manager, Refusal, Settings};
 use thruway_flow::plan::{Hop, Plan};
 use thruway_flow::tags::{self, CLASSES, Generation};
 use thruway_offload::{Fallback, Protocol, Table, Verdict, Wanted, table};
-use thruway_packet::{Batch, Packet};
+use thruway_packet::{Anno, Batch, Packet};
 
 const ENTRY: u32 = 0;
 
@@ -57,8 +57,15 @@ impl Host {
     }
 
     fn receive(&mut self, frame: &[u8]) -> (Fate, Vec<u8>) {
+        self.receive_noted(frame, 0)
+    }
+
+    /// The same of a packet with a tag as an annotation: another host noted it.
+    fn receive_noted(&mut self, frame: &[u8], tag: u16) -> (Fate, Vec<u8>) {
         let mut batch = Batch::with_room();
-        batch.push(Packet::new(frame).unwrap());
+        let mut packet = Packet::new(frame).unwrap();
+        packet.set_anno_number(Anno::VLAN_TCI, tag.into());
+        batch.push(packet);
         let mut fate = None;
         let mut bytes = Vec::new();
         self.manager.classify((ENTRY, self.input), &mut batch, 0, |packet, refusal| {
@@ -99,6 +106,8 @@ fn is_in_disguise(frame: &[u8]) -> bool {
 fn both_agree(plan: &Arc<Plan>, chain: &Chain, table: &Table, frames: &[Vec<u8>]) -> u64 {
     let mut alone = Host::new(plan, chain, Input::Ethernet);
     let mut behind = Host::new(plan, chain, Input::Tagged);
+    let mut next = Host::new(plan, chain, Input::Ethernet);
+    next.manager.note_tag_anno(ENTRY, Anno::VLAN_TCI);
     for frame in frames {
         let rule = table.rule_of(&switch::read(frame)).expect("the last rules take all");
         let (expected, _) = alone.receive(frame);
@@ -112,7 +121,13 @@ fn both_agree(plan: &Arc<Plan>, chain: &Chain, table: &Table, frames: &[Vec<u8>]
         let (fate, bytes) = behind.receive(&sent(frame, rule.verdict));
         assert_eq!(fate, expected, "{rule:?}: {frame:02x?}");
         assert_eq!(bytes, *frame, "the tag is not off");
+        let noted = match rule.verdict {
+            Verdict::Class(class) => Generation::Odd.tag(class).unwrap(),
+            _ => 0,
+        };
+        assert_eq!(next.receive_noted(frame, noted).0, expected, "noted: {frame:02x?}");
     }
+    assert_eq!(next.manager.tagged(), behind.manager.tagged());
     behind.manager.tagged()
 }
 

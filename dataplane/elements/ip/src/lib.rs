@@ -12,6 +12,7 @@ mod arp_table;
 mod bng;
 mod check_ip_header;
 mod check_tcp_header;
+mod clamp_mss;
 mod dec_ip_ttl;
 mod dhcp;
 mod dhcp_client;
@@ -77,6 +78,7 @@ pub static ELEMENTS: &[&Entry] = &[
     &bng::ENTRY,
     &check_ip_header::ENTRY,
     &check_tcp_header::ENTRY,
+    &clamp_mss::ENTRY,
     &dec_ip_ttl::ENTRY,
     &dhcp_client::ENTRY,
     &dhcp_server::ENTRY,

@@ -1,5 +1,6 @@
 //! FlowClassifier: where packets meet their sessions.
 
+mod listings;
 mod tags;
 
 use std::fmt::Write as _;
@@ -12,10 +13,9 @@ use thruway_element::{
 use thruway_elements_support::dialect::ignored;
 use thruway_elements_support::reaching::finding;
 use thruway_flow::Timeouts;
-use thruway_flow::manager::{Bounds, ClassCounts, Counts, Cursor, Filter, Kind, Manager};
-use thruway_flow::plan::{Leaf, Plan, ScratchSlot};
-use thruway_flow::table::{LINE_SLOTS, Load as TableLoad};
-use thruway_packet::Batch;
+use thruway_flow::manager::{Bounds, Counts, Kind, Manager};
+use thruway_flow::plan::Plan;
+use thruway_packet::{Anno, Batch};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -64,7 +64,12 @@ pub static ENTRY: Entry = Entry::new(
                that do the same, drop what nobody behind wants, and put a tag with the class before \
                the rest. The tag is taken off here. Only tags of the rules that 'tags' names are \
                trusted, and only for headers that a switch reads as this element does; all other \
-               packets are classified here. Use it where nobody but that switch can send.",
+               packets are classified here. Use it where nobody but that switch can send.\n\n\
+               With TAG_ANNO, VLAN_TCI for example, another host finds the classes: packets come by NSHDecap \
+               or HopDecap, which set that annotation to the tag that the other host gave. The tag \
+               of class N (the line N of 'classes', the first being 0) is 2 + N, or 2048 + N of the \
+               generation odd. The handler 'tags' says which are trusted, as with a switch: after a \
+               start and after each change of the configuration, none.",
         example: "FromDump(web.pcap, STOP true) -> FlowClassifier ~> FlowDispatcher(-, SESSION connection) -> Discard",
         processing: "h/h",
         threading: Threading::SessionHandoff,
@@ -76,6 +81,7 @@ pub static ENTRY: Entry = Entry::new(
                  Ethernet, with the tags of a switch",
             )
             .or("ethernet"),
+            Arg::keyword("TAG_ANNO", Ty::Anno, "annotation with tags of another host; none if not given"),
             Arg::keyword("SESSIONS_MAX", Ty::UInt, "most sessions of one sort in one thread")
                 .or("1048576"),
             Arg::keyword("EMBRYONIC_MAX", Ty::UInt, "most embryonic ones; a quarter if not given"),
@@ -196,7 +202,9 @@ pub(super) struct FlowClassifier {
     classifies: f64,
     /// Bytes of a session's record and of its place in the index, where there are any.
     session: Option<(usize, f64)>,
-    /// Of the plan, with [`Input::Tagged`]: found before packets come, for it takes long.
+    /// Where another host's tags are.
+    tag_anno: Option<Anno>,
+    /// Of the plan, where packets have tags: found before packets come, for it takes long.
     fingerprint: Option<u64>,
     /// Packets that a switch dropped.
     offloaded: u64,
@@ -206,13 +214,14 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     // In the order of the spec's words.
     let inputs = [Input::Ethernet, Input::Ip, Input::Marked, Input::Tagged];
     let input = inputs[args.choice("INPUT")?];
+    let tag_anno = tags::anno(args, input)?;
     let settings = Settings {
         bounds: bounds(args)?,
         timeouts: timeouts(args)?,
         early_drop: args.get("EARLY_DROP")?,
         ..Settings::default()
     };
-    Ok(Box::new(FlowClassifier::new(input, settings)))
+    Ok(Box::new(FlowClassifier { tag_anno, ..FlowClassifier::new(input, settings) }))
 }
 
 /// The most sessions, by the argument `name`.
@@ -276,78 +285,6 @@ const SESSIONLESS: [(Kind, &str); 6] = [
     (Kind::Error, "icmp-error"),
 ];
 
-/// The next lines of a listing.
-fn list(flows: &Manager, param: &str, now: i64) -> Result<String, String> {
-    let (at, filter) = param.trim().split_once(' ').unwrap_or((param.trim(), ""));
-    let numbers = if at.is_empty() { Some(("0", "0")) } else { at.split_once(':') };
-    let from = numbers.and_then(|(level, index)| {
-        Some(Cursor { level: level.parse().ok()?, index: index.parse().ok()? })
-    });
-    let from = from.ok_or_else(|| format!("'{at}' is no place to go on at, such as 0:0"))?;
-    let filter = Filter::parse(filter)?;
-    let mut text = String::new();
-    let next = flows.list(from, now, |flow| {
-        if filter.takes(flow) {
-            // Writing to a string cannot fail.
-            let _ = writeln!(text, "{flow}");
-        }
-    });
-    if let Some(Cursor { level, index }) = next {
-        let _ = writeln!(text, "next {level}:{index}");
-    }
-    Ok(text)
-}
-
-/// A line for each level: how its table stands.
-fn table(flows: &Manager) -> String {
-    let mut text = String::new();
-    for (at, level) in flows.plan().levels.iter().enumerate() {
-        let load = flows.load(at as u8);
-        let lines = u64::from(load.buckets) + u64::from(load.overflow);
-        let share = f64::from(load.slots_used) / (lines.max(1) * LINE_SLOTS) as f64;
-        let TableLoad { buckets, overflow, slots_used, chain_max, moved, refused_full, .. } = load;
-        // Writing to a string cannot fail.
-        let _ = writeln!(
-            text,
-            "{}\t{:?}\t{share:.2}\t{slots_used}\t{buckets}\t{overflow}\t{chain_max}\t{moved}\
-             \t{refused_full}",
-            level.session, level.family
-        );
-    }
-    text
-}
-
-/// A line for each class of packets.
-fn classes(flows: &Manager) -> String {
-    let leaves = flows.plan().leaves.iter().zip(flows.classes());
-    let line = |(leaf, class): (&Leaf, &ClassCounts)| {
-        let ClassCounts { now, counts } = class;
-        let Counts { created, timed_out, closed, evicted, removed, .. } = counts;
-        let class = &leaf.class;
-        format!("{now}\t{created}\t{timed_out}\t{closed}\t{evicted}\t{removed}\t{class}\n")
-    };
-    leaves.map(line).collect()
-}
-
-/// A line for each function: what its state takes.
-fn scratch(cx: &mut Cx<'_>) -> String {
-    let Some(flows) = cx.flows() else { return String::new() };
-    let mut rows = Vec::new();
-    for (at, level) in flows.plan().levels.iter().enumerate() {
-        let (now, ..) = flows.counts(at as u8);
-        let sort = format!("{}\t{:?}", level.session, level.family);
-        let row = |room: &ScratchSlot| (room.node, sort.clone(), room.demand.size, now);
-        rows.extend(level.scratch_slots.iter().filter(|room| room.demand.size > 0).map(row));
-    }
-    let mut text = String::new();
-    for (node, sort, size, now) in rows {
-        let name = cx.host().describe(node).map_or_else(String::new, |(name, _)| name.to_owned());
-        let bytes = size as u64 * u64::from(now);
-        let _ = writeln!(text, "{name}\t{sort}\t{size}\t{now}\t{bytes}");
-    }
-    text
-}
-
 /// What a session takes: of those with the largest records, if there are several sorts.
 fn session(flows: &Manager) -> Option<(usize, f64)> {
     let levels = 0..flows.plan().levels.len() as u8;
@@ -366,6 +303,7 @@ impl FlowClassifier {
         FlowClassifier {
             input,
             settings,
+            tag_anno: None,
             classifies: 0.0,
             session: None,
             fingerprint: None,
@@ -384,7 +322,10 @@ impl Element for FlowClassifier {
             }
             self.classifies = steps(flows.plan(), node) / CLASSIFY_STEPS;
             self.session = session(flows);
-            let is_tagged = self.input == Input::Tagged;
+            if let Some(anno) = self.tag_anno {
+                flows.note_tag_anno(node, anno);
+            }
+            let is_tagged = self.input == Input::Tagged || self.tag_anno.is_some();
             self.fingerprint = is_tagged.then(|| flows.plan().fingerprint());
         }
         Ok(())
@@ -407,7 +348,7 @@ impl Handlers for FlowClassifier {
             return Err(HandlerError::refused("the configuration is not running"));
         };
         if name == "flows" {
-            return list(flows, param, now).map_err(HandlerError::refused);
+            return listings::list(flows, param, now).map_err(HandlerError::refused);
         }
         let levels = 0..flows.plan().levels.len() as u8;
         let counts: Vec<(u32, u32, Counts)> = levels.map(|level| flows.counts(level)).collect();
@@ -447,9 +388,9 @@ impl Handlers for FlowClassifier {
                 }
                 return Ok(text);
             }
-            "classes" => return Ok(classes(flows)),
-            "table" => return Ok(table(flows)),
-            "scratch" => return Ok(scratch(cx)),
+            "classes" => return Ok(listings::classes(flows)),
+            "table" => return Ok(listings::table(flows)),
+            "scratch" => return Ok(listings::scratch(cx)),
             "sessionless" => {
                 let lines = SESSIONLESS
                     .iter()

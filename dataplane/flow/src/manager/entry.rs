@@ -19,7 +19,7 @@ use crate::manager::reader::Key;
 use crate::manager::reply_headers::ReplyHeaders;
 use crate::manager::settings::ticks;
 use crate::manager::shared_records::Begin;
-use crate::manager::tagged::is_as_a_switch_reads_it;
+use crate::manager::tagged::is_read_alike;
 use crate::manager::work::{Item, forward_flag};
 use crate::plan::{LeafId, LevelId};
 use crate::table::{Found, Refused};
@@ -38,6 +38,14 @@ pub enum Input {
     /// With an Ethernet header, behind whose addresses a switch may have put a tag with the class
     /// ([`tags`](crate::tags)).
     Tagged,
+}
+
+impl Input {
+    /// Whether packets begin with an Ethernet header.
+    #[inline]
+    fn has_frames(self) -> bool {
+        matches!(self, Input::Ethernet | Input::Tagged)
+    }
 }
 
 /// Why a packet goes no further.
@@ -101,9 +109,9 @@ impl Manager {
     /// refused.
     #[inline]
     fn look_up(&mut self, entry: u32, input: Input, at: u16, packet: &mut Packet) -> bool {
-        let tagged = if input == Input::Tagged { self.take_tag(entry, packet) } else { None };
+        let tagged = self.take_tag(entry, input == Input::Tagged, packet);
         let (headers, view) = seen(input, packet);
-        let leaf = match tagged.filter(|_| is_as_a_switch_reads_it(&headers, &view)) {
+        let leaf = match tagged.filter(|_| is_read_alike(input.has_frames(), &headers, &view)) {
             Some(leaf) => {
                 self.tagged += 1;
                 leaf
@@ -456,8 +464,7 @@ impl Manager {
 /// What a packet is, its headers marked, and what classes look at.
 #[inline]
 fn seen(input: Input, packet: &mut Packet) -> (ParsedHeaders, PacketView<'_>) {
-    let is_frame = matches!(input, Input::Ethernet | Input::Tagged);
-    if let Some(headers) = headers::parse_common(packet.data()).filter(|_| is_frame) {
+    if let Some(headers) = headers::parse_common(packet.data()).filter(|_| input.has_frames()) {
         packet.set_mac_offset(0);
         packet.set_network(USUAL_NETWORK, USUAL_TRANSPORT - USUAL_NETWORK);
         let frame = packet.data();

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use thruway_packet::Anno;
+
 use crate::fcb::Fcb;
 use crate::manager::change_log::ChangeLog;
 use crate::manager::counts::{ClassCounts, Counts};
@@ -45,10 +47,8 @@ pub struct Manager {
     pub(super) entry: u32,
     /// Whether packets of it go to other threads.
     pub(super) is_handing: bool,
-    /// By entry: which tags of a switch stand for classes of this plan.
-    pub(super) trusted: Vec<Option<Generation>>,
-    /// By entry: whether its packets are known to begin with Ethernet headers.
-    pub(super) has_frames: Vec<bool>,
+    /// By entry: what is known of the packets that come there.
+    pub(super) inputs: Vec<EntryInput>,
     /// Packets whose class was that of their tag.
     pub(super) tagged: u64,
     /// The other threads, where packets can be handed to them.
@@ -60,6 +60,17 @@ pub struct Manager {
     pub(super) is_spoiled: bool,
     /// What happened to sessions, where they are replicated.
     pub(super) changes: Option<Box<ChangeLog>>,
+}
+
+/// What is known of the packets that come to an entry.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct EntryInput {
+    /// Which tags stand for classes of the plan.
+    pub(super) trusted: Option<Generation>,
+    /// Whether they begin with Ethernet headers.
+    pub(super) has_frames: bool,
+    /// The annotation with the tags of another host, where there is one.
+    pub(super) tag_anno: Option<Anno>,
 }
 
 impl Manager {
@@ -80,8 +91,7 @@ impl Manager {
         settings: &Settings,
         shared_flows_of: &SharedFlowsByLevel,
     ) -> Result<Manager, PlanError> {
-        let trusted = vec![None; plan.entries.len()];
-        let has_frames = vec![false; plan.entries.len()];
+        let inputs = vec![EntryInput::default(); plan.entries.len()];
         let linked: Vec<LevelId> =
             plan.levels.iter().flat_map(|level| level.links.clone()).collect();
         let levels = plan.levels.iter().enumerate().map(|(at, level)| {
@@ -135,8 +145,7 @@ impl Manager {
             now: 0,
             entry: 0,
             is_handing: false,
-            trusted,
-            has_frames,
+            inputs,
             tagged: 0,
             threads: None,
             short_cuts: None,

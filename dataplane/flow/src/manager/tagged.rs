@@ -1,9 +1,9 @@
-//! Packets whose class a switch in front has found.
+//! Packets whose class a switch in front, or another host, has found.
 
-use thruway_packet::Packet;
+use thruway_packet::{Anno, Packet};
 
 use crate::key::PacketView;
-use crate::manager::flow_manager::Manager;
+use crate::manager::flow_manager::{EntryInput, Manager};
 use crate::manager::headers::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, Kind, ParsedHeaders};
 use crate::plan::{Family, LeafId};
 use crate::tags::{self, Generation};
@@ -15,29 +15,42 @@ const ETHERTYPE_MIN: u16 = 0x600;
 
 impl Manager {
     /// Trusts the tags of a generation, or none, at the classifier `node`, if its packets are of
-    /// [`Input::Tagged`](super::Input). A new manager trusts none.
+    /// [`Input::Tagged`](super::Input) or have tags as annotations. A new manager trusts none.
     pub fn trust(&mut self, node: u32, tags: Option<Generation>) {
-        if let Some(trusted) = self.entry_of(node).and_then(|at| self.trusted.get_mut(at)) {
-            *trusted = tags;
+        if let Some(input) = self.input_of(node) {
+            input.trusted = tags;
         }
     }
 
     /// The tags that are trusted at the classifier `node`.
     pub fn trusted(&self, node: u32) -> Option<Generation> {
-        self.entry_of(node).and_then(|at| *self.trusted.get(at)?)
+        self.entry_of(node).and_then(|at| self.inputs.get(at)?.trusted)
     }
 
     /// Notes that packets which come to the classifier `node` are read as frames of Ethernet.
     pub fn note_frames(&mut self, node: u32) {
-        if let Some(noted) = self.entry_of(node).and_then(|at| self.has_frames.get_mut(at)) {
-            *noted = true;
+        if let Some(input) = self.input_of(node) {
+            input.has_frames = true;
+        }
+    }
+
+    /// Notes that packets which come to the classifier `node` have tags in an annotation: elements
+    /// before it took them out of what another host sent.
+    pub fn note_tag_anno(&mut self, node: u32, anno: Anno) {
+        if let Some(input) = self.input_of(node) {
+            input.tag_anno = Some(anno);
         }
     }
 
     /// Where frames that come to the classifier `node` enter the decision: the index among the
     /// plan's entries. `None`: it is no classifier, or reads no frames.
     pub fn entry_of_frames(&self, node: u32) -> Option<usize> {
-        self.entry_of(node).filter(|entry| self.has_frames.get(*entry) == Some(&true))
+        self.entry_of(node).filter(|at| self.inputs.get(*at).is_some_and(|input| input.has_frames))
+    }
+
+    fn input_of(&mut self, node: u32) -> Option<&mut EntryInput> {
+        let entry = self.entry_of(node)?;
+        self.inputs.get_mut(entry)
     }
 
     fn entry_of(&self, node: u32) -> Option<usize> {
@@ -49,28 +62,52 @@ impl Manager {
         self.tagged
     }
 
-    /// Takes a switch's tag off a packet: the class that it stands for.
+    /// Takes the tag of a switch or another host off a packet: the class that it stands for. A
+    /// switch's tag is looked for where there `may_be` one.
     #[inline]
-    pub(super) fn take_tag(&self, entry: u32, packet: &mut Packet) -> Option<LeafId> {
-        let tag = tags::take(packet)?;
-        let leaf = self.trusted[entry as usize]?.class(tag);
+    pub(super) fn take_tag(&self, entry: u32, may_be: bool, packet: &mut Packet) -> Option<LeafId> {
+        let input = &self.inputs[entry as usize];
+        let tag = match input.tag_anno {
+            Some(anno) => packet.anno_number(anno) as u16,
+            None if may_be => tags::take(packet)?,
+            None => return None,
+        };
+        let leaf = input.trusted?.class(tag);
         leaf.filter(|leaf| usize::from(*leaf) < self.plan.leaves.len())
     }
+}
+
+/// Whether whoever gave a packet its tag has read the packet as this host does. Of a packet that is
+/// no frame there is no EtherType, and what it was in another host's frame is unknown.
+#[inline]
+pub(super) fn is_read_alike(
+    is_frame: bool,
+    headers: &ParsedHeaders,
+    view: &PacketView<'_>,
+) -> bool {
+    match is_frame {
+        true => is_as_a_switch_reads_it(headers, view),
+        false => headers.family != Family::Other && is_plain_ip(headers, view),
+    }
+}
+
+/// Whether ports are where all readers look for them.
+#[inline]
+fn is_plain_ip(headers: &ParsedHeaders, view: &PacketView<'_>) -> bool {
+    let header_len = view.network.len().saturating_sub(view.transport.len());
+    let is_plain = headers.family == Family::V4 || header_len == IPV6_HEADER_LEN;
+    is_plain && !view.network.is_empty() && headers.kind != Kind::Fragment
 }
 
 /// Whether a switch sees in a packet what classes look at. It does not where one follows headers
 /// that the other does not: VLAN tags, IEEE 802.2, extension headers of IPv6, fragments, or a
 /// version of IP that is not the EtherType's.
 #[inline]
-pub(super) fn is_as_a_switch_reads_it(headers: &ParsedHeaders, view: &PacketView<'_>) -> bool {
+fn is_as_a_switch_reads_it(headers: &ParsedHeaders, view: &PacketView<'_>) -> bool {
     let ethertype = view.frame.get(12..14).map(|two| u16::from_be_bytes([two[0], two[1]]));
     match (ethertype, headers.family) {
-        (Some(ETHERTYPE_IPV4), Family::V4) => {
-            !view.network.is_empty() && headers.kind != Kind::Fragment
-        }
-        (Some(ETHERTYPE_IPV6), Family::V6) => {
-            let header_len = view.network.len().saturating_sub(view.transport.len());
-            header_len == IPV6_HEADER_LEN && headers.kind != Kind::Fragment
+        (Some(ETHERTYPE_IPV4), Family::V4) | (Some(ETHERTYPE_IPV6), Family::V6) => {
+            is_plain_ip(headers, view)
         }
         (Some(ETHERTYPE_IPV4 | ETHERTYPE_IPV6), _) | (None, _) => false,
         (Some(other), Family::Other) => other >= ETHERTYPE_MIN,

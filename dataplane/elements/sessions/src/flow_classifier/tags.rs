@@ -1,12 +1,13 @@
 //! Tags of a switch in front: which are trusted.
 
-use thruway_element::{Cx, HandlerError};
+use thruway_element::{AnnoArg, ArgErrors, Args, Cx, HandlerError, Input};
 use thruway_flow::manager::Manager;
 use thruway_flow::tags::Generation;
+use thruway_packet::Anno;
 
 /// What the handler 'tags' is.
-pub(super) const TAGS: &str = "which tags of a switch are trusted: none, even or odd; write 'none', or \
-    'even' or 'odd' with the fingerprint of the classes that the switch has rules for";
+pub(super) const TAGS: &str = "which tags are trusted: none, even or odd; write 'none', or \
+    'even' or 'odd' with the fingerprint of the classes that the switch or host in front goes by";
 
 /// What the handler 'offloaded' is.
 pub(super) const OFFLOADED: &str = "packets that a switch in front dropped in place of this element; a \
@@ -19,8 +20,9 @@ pub(super) fn read(flows: &Manager, node: u32) -> String {
 
 /// The fingerprint of the plan, where packets may have tags.
 pub(super) fn known(fingerprint: Option<u64>) -> Result<u64, HandlerError> {
-    fingerprint
-        .ok_or_else(|| HandlerError::refused("its packets have no tags: give it INPUT tagged"))
+    fingerprint.ok_or_else(|| {
+        HandlerError::refused("its packets have no tags: give it INPUT tagged, or TAG_ANNO")
+    })
 }
 
 /// Trusts other tags, if the switch has the rules of the plan with this fingerprint.
@@ -46,8 +48,22 @@ fn trusted(value: &str, fingerprint: u64) -> Result<Option<Generation>, String> 
     };
     match fingerprint.to_string() == of_rules {
         true => Ok(Some(generation)),
-        false => Err("the switch has rules for other classes than these: the configuration has \
-                      changed; run 'thruway offload apply' with it"
+        false => Err("the switch or host in front goes by other classes than these: the \
+                      configuration has changed; run 'thruway offload apply' with it, or read \
+                      'fingerprint' again"
             .to_owned()),
     }
+}
+
+/// The argument TAG_ANNO: where another host's tags are.
+pub(super) fn anno(args: &Args<'_>, input: Input) -> Result<Option<Anno>, ArgErrors> {
+    let tag_anno = args.opt("TAG_ANNO")?.map(|AnnoArg(anno)| anno);
+    if tag_anno.is_some_and(|anno| !matches!(anno.size, 2 | 4)) {
+        return Err(args.error("TAG_ANNO", "tags have two bytes: such as VLAN_TCI").into());
+    }
+    if tag_anno.is_some() && input == Input::Tagged {
+        let why = "packets have the tags of a switch (INPUT tagged) or of another host, not both";
+        return Err(args.error("TAG_ANNO", why).into());
+    }
+    Ok(tag_anno)
 }
