@@ -9,6 +9,7 @@ mod drop_stage;
 mod from_device;
 mod from_dpdk_device;
 mod from_host;
+mod guest_link;
 mod handoff;
 mod hosts;
 mod in_order;
@@ -27,6 +28,7 @@ mod to_device;
 mod to_dpdk_device;
 mod to_host;
 mod transport;
+mod vhost_user;
 mod watched_link;
 
 use thruway_element::Entry;
@@ -43,4 +45,5 @@ pub static ELEMENTS: &[&Entry] = &[
     &to_device::ENTRY,
     &to_dpdk_device::ENTRY,
     &to_host::ENTRY,
+    &vhost_user::ENTRY,
 ];
