@@ -13,6 +13,7 @@
 //! | `queue` | packets out of and into a ring |
 //! | `session` | one connection's state: features, memory, rings; answers messages; does no I/O |
 //! | `connection` | a connection's socket: messages with descriptors |
+//! | `private` | sockets for machines that this process starts itself |
 //! | `driver` | the other side, for tests: a guest that lies, and its front-end |
 //! | `service` | the thread of a port: connections, messages, and all that leads to the guest |
 //! | `port` | [`Port`], and what packet threads hold of it: [`Receiver`], [`Sender`] |
@@ -34,6 +35,7 @@ pub mod driver;
 mod memory;
 mod message;
 mod port;
+mod private;
 mod queue;
 mod ring;
 mod service;
@@ -41,7 +43,8 @@ mod session;
 
 pub use memory::{GuestMemory, MemoryError, MemoryPart};
 pub use message::{Features, HEAD_LEN, Head, ProtocolFault, Request, RingEvent};
-pub use port::{Address, Port, PortStatus, Receiver, Sender};
+pub use port::{Address, Port, PortEvent, PortStatus, Receiver, Sender};
+pub use private::private_listener;
 pub use queue::{Queue, Received, Sent};
 pub use ring::{Direction, Piece, Ring, RingFault, RingSpec, SIZE_MAX};
 pub use session::{RINGS, Reply, Rings, Session};

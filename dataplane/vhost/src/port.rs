@@ -1,7 +1,8 @@
 //! A network device that a front-end may connect to, and what packet threads hold of it.
 
 use std::fmt;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -26,7 +27,7 @@ pub enum Address {
     Listen(PathBuf),
     /// At a socket of this path, at which the front-end listens; it is tried again and again.
     Connect(PathBuf),
-    /// At ends of sockets that are handed over ([`Port::attach`]).
+    /// At sockets that are handed over ([`Port::attach`]).
     Attached,
 }
 
@@ -80,12 +81,23 @@ pub(crate) struct Shared {
     pub ends: [End; RINGS],
     pub is_closing: AtomicBool,
     pub status: Mutex<PortStatus>,
-    /// The next connection, of [`Address::Attached`].
-    pub attached: Mutex<Option<OwnedFd>>,
+    /// Where the next front-end connects, of [`Address::Attached`].
+    pub attached: Mutex<Option<UnixListener>>,
 }
 
-/// Called when the driver begins to use both rings (true), or does so no more.
-pub(crate) type OnReady = Box<dyn Fn(bool) + Send>;
+/// What happens to a port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PortEvent {
+    /// The driver uses both rings.
+    Ready,
+    /// It does so no more.
+    Down,
+    /// The front-end or the guest broke the protocol, and how.
+    Fault(String),
+}
+
+/// Called for what happens to a port.
+pub(crate) type OnEvent = Box<dyn Fn(PortEvent) + Send>;
 
 /// See the module's description. It ends when it is dropped.
 #[derive(Debug)]
@@ -103,26 +115,26 @@ impl Port {
         Port::open_with(name, address, Box::new(|_| ()))
     }
 
-    /// The same; `on_ready` is called by the port's own thread when the driver begins to use both
-    /// rings (true), or does so no more. It must not wait.
+    /// The same; `on_event` is called by the port's own thread. It must not wait.
     ///
     /// # Errors
     /// As [`Port::open`].
     pub fn open_with(
         name: &str,
         address: Address,
-        on_ready: Box<dyn Fn(bool) + Send>,
+        on_event: Box<dyn Fn(PortEvent) + Send>,
     ) -> Result<Port, String> {
         let source = Source::open(&address)?;
         let shared = Shared::new(name).map_err(|errno| format!("no descriptor left: {errno}"))?;
         let shared = Arc::new(shared);
-        service::spawn(Arc::clone(&shared), source, on_ready)?;
+        service::spawn(Arc::clone(&shared), source, on_event)?;
         Ok(Port { shared, address })
     }
 
-    /// Hands over a connection, of [`Address::Attached`]. It takes the place of one that waits.
-    pub fn attach(&self, connection: OwnedFd) {
-        *lock(&self.shared.attached) = Some(connection);
+    /// Hands over a socket at which one front-end will connect, of [`Address::Attached`]. It takes the
+    /// place of one that waits.
+    pub fn attach(&self, listener: UnixListener) {
+        *lock(&self.shared.attached) = Some(listener);
         self.shared.service.ring();
     }
 

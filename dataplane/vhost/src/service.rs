@@ -17,7 +17,7 @@ use thruway_sync::atomic::Ordering;
 
 use crate::connection::{Connection, Incoming};
 use crate::message::{Head, ProtocolFault, Request};
-use crate::port::{Address, OnReady, PortRings, Shared, lock};
+use crate::port::{Address, OnEvent, PortEvent, PortRings, Shared, lock};
 use crate::session::{RINGS, Reply, Rings as _, Session};
 
 /// Time between two tries to connect.
@@ -34,7 +34,8 @@ const KICK_PAUSE: Duration = Duration::from_micros(50);
 pub(crate) enum Source {
     Listen(UnixListener),
     Connect(PathBuf),
-    Attached,
+    /// Where the next front-end connects.
+    Attached(Option<UnixListener>),
 }
 
 impl Source {
@@ -42,16 +43,24 @@ impl Source {
         match address {
             Address::Listen(path) => listen(path).map(Source::Listen),
             Address::Connect(path) => Ok(Source::Connect(path.clone())),
-            Address::Attached => Ok(Source::Attached),
+            Address::Attached => Ok(Source::Attached(None)),
         }
     }
 
     /// A connection, if there is one now.
-    fn take(&self, shared: &Shared) -> Option<OwnedFd> {
+    fn take(&mut self, shared: &Shared) -> Option<OwnedFd> {
         match self {
             Source::Listen(listener) => listener.accept().ok().map(|(stream, _)| stream.into()),
             Source::Connect(path) => UnixStream::connect(path).ok().map(OwnedFd::from),
-            Source::Attached => lock(&shared.attached).take(),
+            Source::Attached(waiting) => {
+                if let Some(next) = lock(&shared.attached).take() {
+                    // Its accept must not wait, or there is none.
+                    *waiting = next.set_nonblocking(true).is_ok().then_some(next);
+                }
+                let (stream, _) = waiting.as_ref()?.accept().ok()?;
+                *waiting = None;
+                Some(stream.into())
+            }
         }
     }
 }
@@ -97,13 +106,13 @@ impl<T: Into<ProtocolFault>> From<T> for End {
 struct Service {
     shared: Arc<Shared>,
     source: Source,
-    on_ready: OnReady,
+    on_event: OnEvent,
     is_ready: bool,
 }
 
 /// Starts the thread of a port.
-pub(crate) fn spawn(shared: Arc<Shared>, source: Source, on_ready: OnReady) -> Result<(), String> {
-    let service = Service { shared, source, on_ready, is_ready: false };
+pub(crate) fn spawn(shared: Arc<Shared>, source: Source, on_event: OnEvent) -> Result<(), String> {
+    let service = Service { shared, source, on_event, is_ready: false };
     std::thread::Builder::new()
         .name("vhost".into())
         .spawn(move || service.run())
@@ -128,12 +137,12 @@ impl Service {
     fn wait_for_connection(&self) {
         let mut fds = vec![PollFd::new(&self.shared.service, PollFlags::IN)];
         let at_most = match &self.source {
-            Source::Listen(listener) => {
+            Source::Listen(listener) | Source::Attached(Some(listener)) => {
                 fds.push(PollFd::new(listener, PollFlags::IN));
                 None
             }
             Source::Connect(_) => Some(CONNECT_EVERY),
-            Source::Attached => None,
+            Source::Attached(None) => None,
         };
         wait(&mut fds, at_most);
         self.shared.service.silence();
@@ -161,6 +170,7 @@ impl Service {
         if let End::Fault(fault) = &end {
             let fault = fault.name();
             tracing::error!(port, fault, why, "virtual machine's device ended");
+            (self.on_event)(PortEvent::Fault(why.clone()));
         } else {
             tracing::debug!(port, why, "virtual machine's device ended");
         }
@@ -248,7 +258,7 @@ impl Service {
             (status.is_ready, status.features) = (is_ready, session.features().0);
         }
         if std::mem::replace(&mut self.is_ready, is_ready) != is_ready {
-            (self.on_ready)(is_ready);
+            (self.on_event)(if is_ready { PortEvent::Ready } else { PortEvent::Down });
         }
     }
 }

@@ -2,8 +2,8 @@
 //! own harm.
 #![forbid(unsafe_code)]
 
-use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::os::fd::{AsFd as _, AsRawFd as _};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use thruway_packet::{Batch, Packet};
 use thruway_vhost::driver::{BUFFER_LEN, Driver, FrontEnd, INDIRECT, NEXT, RawDescriptor, WRITE};
 use thruway_vhost::{
     Address, Features, GuestMemory, MemoryPart, Port, Queue, Received, Ring, RingFault, RingSpec,
-    Sent,
+    Sent, private_listener,
 };
 
 const SIZE: u16 = 8;
@@ -290,7 +290,6 @@ fn memory_that_is_cut_off_ends_the_device_alone() {
     rustix::fs::ftruncate(&memfd, driver.part().len).expect("it grows");
     let mut front_end = FrontEnd::connect(&path).expect("connected");
     front_end.begin(&driver).expect("it is taken");
-    use std::os::fd::AsFd as _;
     front_end.share(&[driver.part()], &[memfd.as_fd()]).expect("sent");
     front_end.stop_ring(0).expect("all was done");
     wait_for("the ring", || receive(&port).is_empty() && port.status().is_connected);
@@ -316,7 +315,6 @@ fn messages_that_are_none_end_the_connection() {
     let share = |part: MemoryPart| words(&[1, part.guest, part.len, part.user, part.offset]);
     let file = tempfile::tempfile_in("/").expect("a file");
     file.set_len(part.len).expect("it grows");
-    use std::os::fd::AsFd as _;
     let (memory, disk) = (driver.fd(), file.as_fd());
     let cases: &[(u32, Vec<u8>, &[std::os::fd::BorrowedFd<'_>], &str)] = &[
         (99, vec![], &[], "message-unknown"),
@@ -352,11 +350,11 @@ fn messages_that_are_none_end_the_connection() {
 #[test]
 fn kicks_that_are_no_eventfd_end_the_connection() {
     let port = Port::open("test", Address::Attached).expect("a port");
-    let (ours, theirs) = UnixStream::pair().expect("sockets");
-    port.attach(ours.into());
-    let front_end = FrontEnd::over(theirs).expect("a front-end");
+    let (listener, handle) = private_listener().expect("a socket");
+    port.attach(listener);
+    let path = format!("/proc/self/fd/{}", handle.as_raw_fd());
+    let front_end = FrontEnd::connect(Path::new(&path)).expect("a front-end");
     let file = std::fs::File::open("/dev/zero").expect("it is there");
-    use std::os::fd::AsFd as _;
     front_end.send(12, &[0; 8], &[file.as_fd()]).expect("sent");
     // Eight zeros are a kick; it is not looked at more often than is good.
     std::thread::sleep(Duration::from_millis(20));
@@ -369,7 +367,7 @@ fn kicks_that_are_no_eventfd_end_the_connection() {
 #[test]
 fn sockets_that_cannot_be_listened_at() {
     let (_port, path, dir) = port();
-    let refused = |path: &std::path::Path| {
+    let refused = |path: &Path| {
         Port::open("test", Address::Listen(path.to_owned())).expect_err("it is refused")
     };
     assert!(refused(&path).contains("another program listens there"));

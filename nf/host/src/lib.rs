@@ -38,6 +38,7 @@
 //! | `spec`, `status`, `call` | what a function is to be, what is known of it, calls of its handlers |
 //! | `shared` | what the supervisor and an element share: the present generation, commands |
 //! | `function` | [`Function`]: what an element holds |
+//! | `guest` | [`Guest`]: a machine with standard drivers, supervised as a function is |
 //!
 //! What must stay true:
 //!
@@ -56,6 +57,7 @@ mod call;
 mod error;
 mod exit;
 mod function;
+mod guest;
 mod keeper;
 mod life;
 mod line;
@@ -72,6 +74,7 @@ pub use call::CallError;
 pub use error::HostError;
 pub use exit::Exit;
 pub use function::{Begun, Function};
+pub use guest::{Guest, GuestReporter, GuestSpec, Wire};
 pub use life::{Backoff, Patience, State};
 pub use machine::{Acceleration, Machine};
 pub use process::Process;

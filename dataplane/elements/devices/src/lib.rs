@@ -9,7 +9,6 @@ mod drop_stage;
 mod from_device;
 mod from_dpdk_device;
 mod from_host;
-mod guest_link;
 mod handoff;
 mod hosts;
 mod in_order;

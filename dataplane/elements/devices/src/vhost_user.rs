@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Handlers, HotSwap, Operation,
@@ -10,7 +11,7 @@ use thruway_element::{
 use thruway_packet::{Batch, MAX_BATCH};
 use thruway_vhost::{Address, Port};
 
-use super::guest_link::{self, GuestLink, Lost};
+use thruway_elements_support::guest_link::{self, GuestLink, Lost};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -96,7 +97,7 @@ impl Element for VhostUser {
         if self.link.port().is_none() {
             let node = cx.node();
             let name = cx.host().describe(node).map_or(String::new(), |(name, _)| name.to_owned());
-            self.link.set_port(Port::open(&name, self.address.clone())?);
+            self.link.set_port(Arc::new(Port::open(&name, self.address.clone())?));
         }
         self.link.watch(cx)
     }
@@ -146,7 +147,7 @@ impl HotSwap for VhostUser {
     }
 
     fn take_over(&mut self, state: Box<dyn Any + Send>) {
-        let Ok(state) = state.downcast::<(Address, Port)>() else { return };
+        let Ok(state) = state.downcast::<(Address, Arc<Port>)>() else { return };
         let (address, port) = *state;
         // Another socket: that device ends here.
         if address == self.address {

@@ -405,7 +405,7 @@ pub(super) fn time(args: &Args<'_>, name: &str) -> Result<Duration, ArgError> {
 }
 
 /// A number of bytes that a process can live on.
-fn size(args: &Args<'_>, name: &str) -> Result<u64, ArgError> {
+pub(super) fn size(args: &Args<'_>, name: &str) -> Result<u64, ArgError> {
     match args.get::<Size>(name)? {
         Size(bytes) if bytes >= 1 << 20 => Ok(bytes),
         _ => Err(args.error(name, "must be at least 1M")),
@@ -422,7 +422,7 @@ fn paths(args: &Args<'_>, name: &str) -> Result<Vec<PathBuf>, ArgError> {
     Ok(words(args, name)?.into_iter().map(PathBuf::from).collect())
 }
 
-fn numbers(args: &Args<'_>, name: &str) -> Result<Vec<usize>, ArgError> {
+pub(super) fn numbers(args: &Args<'_>, name: &str) -> Result<Vec<usize>, ArgError> {
     let number = |word: &String| {
         word.parse().ok().filter(|cpu| *cpu < 1024).ok_or_else(|| {
             args.error(name, format!("'{word}' is not the number of a CPU; write CPUS \"1 2\""))

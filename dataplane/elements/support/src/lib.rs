@@ -6,6 +6,7 @@ pub mod collector;
 pub mod dialect;
 pub mod durations;
 pub mod ewma;
+pub mod guest_link;
 pub mod links;
 pub mod named_file;
 pub mod notice;

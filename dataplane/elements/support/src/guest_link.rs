@@ -1,5 +1,7 @@
 //! A port of a virtual machine, as an element uses it.
 
+use std::sync::Arc;
+
 use thruway_element::{Arg, ArgError, Args, Cx, Reason, Ty, reasons};
 use thruway_packet::Batch;
 use thruway_vhost::{Port, PortStatus, Received, Receiver, Sender, Sent};
@@ -34,7 +36,7 @@ pub fn burst(args: &Args<'_>) -> Result<Option<usize>, ArgError> {
 }
 
 struct Open {
-    port: Port,
+    port: Arc<Port>,
     receiver: Receiver,
     sender: Sender,
 }
@@ -69,17 +71,17 @@ impl GuestLink {
 
     /// Its port.
     pub fn port(&self) -> Option<&Port> {
-        self.open.as_ref().map(|open| &open.port)
+        self.open.as_ref().map(|open| &*open.port)
     }
 
     /// Uses this port.
-    pub fn set_port(&mut self, port: Port) {
+    pub fn set_port(&mut self, port: Arc<Port>) {
         let (receiver, sender) = (port.receiver(), port.sender());
         self.open = Some(Open { port, receiver, sender });
     }
 
     /// Gives the port to another link.
-    pub fn take_port(&mut self) -> Option<Port> {
+    pub fn take_port(&mut self) -> Option<Arc<Port>> {
         self.open.take().map(|open| open.port)
     }
 
@@ -131,6 +133,16 @@ impl GuestLink {
             self.waiting = waiting;
         }
         self.waiting.len() < before
+    }
+
+    /// Packets that the guest sent.
+    pub fn received(&self) -> u64 {
+        self.count
+    }
+
+    /// Packets that were given to the guest.
+    pub fn sent(&self) -> u64 {
+        self.sent
     }
 
     /// Whether packets wait for the guest.
