@@ -104,7 +104,8 @@ impl Mapping {
         let is_huge = i64::from(kind) == HUGETLBFS;
         let unit = if is_huge { usize::try_from(about.st_blksize).unwrap_or(0) } else { 0 };
         let unit = unit.max(page_len());
-        let len = crate::round_up(len, unit)?;
+        let whole = len.checked_next_multiple_of(unit).filter(|len| *len <= isize::MAX as usize);
+        let len = whole.ok_or(RegionError::BadLength { len })?;
         let ptr = Self::map_fd(&fd, len, 0).map_err(|errno| system("mmap", errno))?;
         Ok((Mapping { ptr, len, fd: None }, unit))
     }

@@ -16,6 +16,7 @@
 //! | `private` | sockets for machines that this process starts itself |
 //! | `driver` | the other side, for tests: a guest that lies, and its front-end |
 //! | `service` | the thread of a port: connections, messages, and all that leads to the guest |
+//! | `shared` | what a port's threads share: its rings, bells, status |
 //! | `port` | [`Port`], and what packet threads hold of it: [`Receiver`], [`Sender`] |
 //!
 //! What must stay true:
@@ -40,11 +41,13 @@ mod queue;
 mod ring;
 mod service;
 mod session;
+mod shared;
 
 pub use memory::{GuestMemory, MemoryError, MemoryPart};
 pub use message::{Features, HEAD_LEN, Head, ProtocolFault, Request, RingEvent};
-pub use port::{Address, Port, PortEvent, PortStatus, Receiver, Sender};
+pub use port::{Port, Receiver, Sender};
 pub use private::private_listener;
 pub use queue::{Queue, Received, Sent};
 pub use ring::{Direction, Piece, Ring, RingFault, RingSpec, SIZE_MAX};
 pub use session::{RINGS, Reply, Rings, Session};
+pub use shared::{Address, PortEvent, PortStatus};

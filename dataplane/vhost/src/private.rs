@@ -38,8 +38,8 @@ impl Directory {
 }
 
 /// A listening socket without a name, and a descriptor of it. Whoever has that descriptor connects
-/// to its name in `/proc/self/fd`: QEMU takes a socket that is connected already for one that cannot
-/// pass descriptors.
+/// to its name in `/proc/self/fd`: QEMU takes a socket that is connected already for one that
+/// passes no descriptors.
 ///
 /// # Errors
 /// What the system refuses.

@@ -79,8 +79,7 @@ impl Queue {
         &self.ring
     }
 
-    /// Takes up to `max` packets that the guest sent. Whether the guest wants to be called is the
-    /// second of the pair.
+    /// Takes up to `max` packets that the guest sent. Whether the guest wants to be called.
     ///
     /// # Errors
     /// The guest's lie; what came before it was taken.
@@ -131,8 +130,8 @@ impl Queue {
         Ok(self.ring.give_back(head, 0)?)
     }
 
-    /// Gives packets to the guest, from the front, as far as it has buffers. Whether the guest wants
-    /// to be called is the second of the pair.
+    /// Gives packets to the guest, from the front, as far as it has buffers. Whether the guest
+    /// wants to be called.
     ///
     /// # Errors
     /// The guest's lie; what went before it is gone from the batch.

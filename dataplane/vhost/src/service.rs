@@ -17,8 +17,8 @@ use thruway_sync::atomic::Ordering;
 
 use crate::connection::{Connection, Incoming};
 use crate::message::{Head, ProtocolFault, Request};
-use crate::port::{Address, OnEvent, PortEvent, PortRings, Shared, lock};
 use crate::session::{RINGS, Reply, Rings as _, Session};
+use crate::shared::{Address, End, OnEvent, PortEvent, PortRings, Shared, lock};
 
 /// Time between two tries to connect.
 const CONNECT_EVERY: Duration = Duration::from_millis(500);
@@ -89,7 +89,7 @@ fn listen(path: &Path) -> Result<UnixListener, String> {
 }
 
 /// Why a connection ended.
-enum End {
+enum Ended {
     /// The port is closed.
     Closing,
     /// The front-end closed its end.
@@ -97,9 +97,9 @@ enum End {
     Fault(ProtocolFault),
 }
 
-impl<T: Into<ProtocolFault>> From<T> for End {
-    fn from(fault: T) -> End {
-        End::Fault(fault.into())
+impl<T: Into<ProtocolFault>> From<T> for Ended {
+    fn from(fault: T) -> Ended {
+        Ended::Fault(fault.into())
     }
 }
 
@@ -163,18 +163,18 @@ impl Service {
         drop(connection);
         let port = self.shared.name.as_str();
         let why = match &end {
-            End::Closing => "the port was closed".to_owned(),
-            End::Left => "the front-end left".to_owned(),
-            End::Fault(fault) => fault.to_string(),
+            Ended::Closing => "the port was closed".to_owned(),
+            Ended::Left => "the front-end left".to_owned(),
+            Ended::Fault(fault) => fault.to_string(),
         };
-        if let End::Fault(fault) = &end {
+        if let Ended::Fault(fault) = &end {
             let fault = fault.name();
             tracing::error!(port, fault, why, "virtual machine's device ended");
             (self.on_event)(PortEvent::Fault(why.clone()));
         } else {
             tracing::debug!(port, why, "virtual machine's device ended");
         }
-        let is_fault = matches!(end, End::Fault(_));
+        let is_fault = matches!(end, Ended::Fault(_));
         {
             let mut status = lock(&self.shared.status);
             status.is_connected = false;
@@ -186,12 +186,12 @@ impl Service {
         }
     }
 
-    fn rounds(&mut self, connection: &Connection, session: &mut Session) -> End {
+    fn rounds(&mut self, connection: &Connection, session: &mut Session) -> Ended {
         let mut kicks_from = Instant::now();
         loop {
             let ready = Ready::wait(&self.shared, connection, session, kicks_from);
             if self.is_closing() {
-                return End::Closing;
+                return Ended::Closing;
             }
             if ready.kicks != [false; RINGS] {
                 kicks_from = Instant::now() + KICK_PAUSE;
@@ -206,7 +206,7 @@ impl Service {
     }
 
     /// Kicks to packet threads, their calls to the guest.
-    fn pass_events(&self, ready: &Ready, session: &Session) -> Result<(), End> {
+    fn pass_events(&self, ready: &Ready, session: &Session) -> Result<(), Ended> {
         self.shared.service.silence();
         for (ring, end) in self.shared.ends.iter().enumerate() {
             if let Some(fault) = end.take_fault() {
@@ -232,9 +232,9 @@ impl Service {
         Ok(())
     }
 
-    fn message(&mut self, connection: &Connection, session: &mut Session) -> Result<(), End> {
+    fn message(&mut self, connection: &Connection, session: &mut Session) -> Result<(), Ended> {
         let Some(Incoming { head, body, fds }) = connection.receive()? else {
-            return Err(End::Left);
+            return Err(Ended::Left);
         };
         let request = Request::parse(head.request, &body)?;
         let mut rings = PortRings(&self.shared);
@@ -252,7 +252,7 @@ impl Service {
 
     /// Notes whether the driver uses the rings.
     fn note_ready(&mut self, session: &Session) {
-        let is_ready = self.shared.ends.iter().all(crate::port::End::is_used);
+        let is_ready = self.shared.ends.iter().all(End::is_used);
         {
             let mut status = lock(&self.shared.status);
             (status.is_ready, status.features) = (is_ready, session.features().0);

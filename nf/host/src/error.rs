@@ -22,8 +22,8 @@ pub enum HostError {
     },
     /// The image of a virtual machine lacks a file.
     #[error(
-        "the virtual machine's image has no {}: {source}; VM names a directory with the files \
-         kernel and initramfs: scripts/guest-image makes one", path.display()
+        "the virtual machine's image has no {}: {source}; it is a directory with the files kernel \
+         and initramfs, which scripts/guest-image makes, or for Machine a disk", path.display()
     )]
     Image {
         /// The file.

@@ -7,6 +7,7 @@ mod moves;
 mod neighbour;
 pub mod parts;
 mod sessions;
+mod shares;
 mod steering;
 mod wakes;
 

@@ -11,7 +11,7 @@ use thruway_element::{
 use thruway_packet::{Batch, MAX_BATCH};
 use thruway_vhost::{Address, Port};
 
-use thruway_elements_support::guest_link::{self, GuestLink, Lost};
+use thruway_elements_support::virtio_link::{self, Lost, VirtioLink};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -46,8 +46,8 @@ pub static ENTRY: Entry = Entry::new(
             Arg::required("SOCKET", Ty::Str, "the socket's path"),
             Arg::keyword("CLIENT", Ty::Bool, "whether the monitor listens, and this end connects")
                 .or("false"),
-            guest_link::QUEUE,
-            guest_link::BURST,
+            virtio_link::QUEUE,
+            virtio_link::BURST,
         ],
         drops: Lost::DROPS,
         handlers: &[
@@ -76,7 +76,7 @@ pub static ENTRY: Entry = Entry::new(
 struct VhostUser {
     address: Address,
     burst: Option<usize>,
-    link: GuestLink,
+    link: VirtioLink,
     batch: Batch,
 }
 
@@ -86,8 +86,8 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     let address = if is_client { Address::Connect(path) } else { Address::Listen(path) };
     Ok(Box::new(VhostUser {
         address,
-        burst: guest_link::burst(args)?,
-        link: GuestLink::of(args)?,
+        burst: virtio_link::burst(args)?,
+        link: VirtioLink::of(args)?,
         batch: Batch::with_room(),
     }))
 }

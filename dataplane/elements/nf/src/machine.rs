@@ -10,14 +10,16 @@ use thruway_element::{
     Arg, ArgError, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Handlers, HotSwap,
     Operation, Replicas, Run, Spec, Threading, Topic, Ty,
 };
-use thruway_elements_support::guest_link::{self, Lost};
+use thruway_elements_support::virtio_link::{self, Lost};
 use thruway_nf_host::{
-    Acceleration, Backoff, Guest, GuestReporter, GuestSpec, Limits, Machine as Image, Patience,
+    Acceleration, Backoff, Limits, Machine as Image, Patience, StandardOrder, Vm, VmReporter,
+    VmSpec,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 
 use self::cards::Cards;
-use super::settings::{numbers, size, time};
+use super::nf::{CPU_PERCENT, WEIGHT};
+use super::settings::{Shares, numbers, size, time};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -38,13 +40,14 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("ACCELERATION", Ty::Choice(ACCELERATION), "what runs the machine")
                 .or("auto"),
             Arg::keyword("CPUS", Ty::Str, "CPUs it runs on, \"1 2\"; all if not given"),
-            Arg::keyword("CPU_PERCENT", Ty::UInt, "share of one CPU's time; no limit if not given"),
+            CPU_PERCENT,
+            WEIGHT,
             Arg::keyword("HANG", Ty::Time, "it is restarted when it takes nothing for longer")
                 .or("10s"),
             Arg::keyword("ATTACH_TIMEOUT", Ty::Time, "time its drivers have to begin").or("120s"),
             Arg::keyword("ACTIVE", Ty::Bool, "whether the machine is started").or("true"),
-            guest_link::QUEUE,
-            guest_link::BURST,
+            virtio_link::QUEUE,
+            virtio_link::BURST,
         ],
         drops: Lost::DROPS,
         handlers: &[
@@ -103,7 +106,7 @@ struct Settings {
     image: Image,
     memory_bytes: u64,
     cpus: Vec<usize>,
-    cpu_percent: Option<u32>,
+    shares: Shares,
     append: String,
     cards: usize,
     hang: Duration,
@@ -113,8 +116,8 @@ struct Settings {
 /// A machine that runs.
 struct Running {
     settings: Settings,
-    guest: Guest,
-    reporter: GuestReporter,
+    vm: Vm,
+    reporter: VmReporter,
 }
 
 struct Machine {
@@ -137,7 +140,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         settings,
         name: args.name().to_owned(),
         is_active: args.get("ACTIVE")?,
-        burst: guest_link::burst(args)?,
+        burst: virtio_link::burst(args)?,
         running: None,
         sent_before: 0,
         has_timer: false,
@@ -160,15 +163,11 @@ fn settings(args: &Args<'_>) -> Result<Settings, ArgError> {
         let why = format!("a machine has 1 to {CARDS_MAX} cards, one for each input and output");
         return Err(args.error("IMAGE", why));
     }
-    let cpu_percent = args.opt("CPU_PERCENT")?;
-    if cpu_percent == Some(0) {
-        return Err(args.error("CPU_PERCENT", "must be at least 1"));
-    }
     Ok(Settings {
         image,
         memory_bytes: size(args, "MEMORY")?,
         cpus: numbers(args, "CPUS")?,
-        cpu_percent,
+        shares: Shares::of(args)?,
         append: args.get("APPEND")?,
         cards,
         hang: time(args, "HANG")?,
@@ -177,18 +176,21 @@ fn settings(args: &Args<'_>) -> Result<Settings, ArgError> {
 }
 
 impl Settings {
-    fn spec(&self, label: &str) -> GuestSpec {
-        GuestSpec {
-            label: label.to_owned(),
-            machine: self.image.clone(),
-            limits: Limits {
-                memory_bytes: self.memory_bytes,
-                cpus: self.cpus.clone(),
-                cpu_percent: self.cpu_percent,
-                ..Limits::default()
+    fn spec(&self, label: &str) -> VmSpec {
+        VmSpec {
+            order: StandardOrder {
+                label: label.to_owned(),
+                machine: self.image.clone(),
+                limits: Limits {
+                    memory_bytes: self.memory_bytes,
+                    cpus: self.cpus.clone(),
+                    cpu_percent: self.shares.percent,
+                    cpu_weight: self.shares.weight,
+                    ..Limits::default()
+                },
+                cards: self.cards,
+                append: self.append.clone(),
             },
-            cards: self.cards,
-            append: self.append.clone(),
             patience: Patience {
                 attach: self.attach_timeout,
                 hang: Some(self.hang).filter(|hang| !hang.is_zero()),
@@ -201,11 +203,11 @@ impl Settings {
 
 impl Machine {
     fn start(&mut self) -> Result<(), String> {
-        let (mut guest, reporter) = Guest::prepare().map_err(|error| error.to_string())?;
+        let (mut vm, reporter) = Vm::prepare().map_err(|error| error.to_string())?;
         let wire = self.cards.open(&self.name, &reporter)?;
         let spec = self.settings.spec(&self.name);
-        guest.start(spec, wire).map_err(|error| error.to_string())?;
-        self.running = Some(Running { settings: self.settings.clone(), guest, reporter });
+        vm.start(spec, wire).map_err(|error| error.to_string())?;
+        self.running = Some(Running { settings: self.settings.clone(), vm, reporter });
         Ok(())
     }
 
@@ -221,7 +223,7 @@ impl Machine {
     }
 
     fn last_error(&self) -> String {
-        let Some(status) = self.running.as_ref().map(|running| running.guest.status()) else {
+        let Some(status) = self.running.as_ref().map(|running| running.vm.status()) else {
             return String::new();
         };
         status.last_end.unwrap_or_default()
@@ -271,7 +273,7 @@ impl Handlers for Machine {
         name: &str,
         _param: &str,
     ) -> Result<String, HandlerError> {
-        let status = || self.running.as_ref().map(|running| running.guest.status());
+        let status = || self.running.as_ref().map(|running| running.vm.status());
         let number = |of: Option<u64>| of.unwrap_or(0).to_string();
         Ok(match name {
             "state" => status().map_or("stopped", |status| status.state.name()).to_owned(),

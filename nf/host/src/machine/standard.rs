@@ -15,8 +15,22 @@ use super::birth::Plan;
 use super::launch::{KERNEL_LINE, QEMU, check_host, confine, warn_if_emulated};
 use super::{Machine, Runs, open};
 use crate::error::HostError;
-use crate::guest::GuestSpec;
-use crate::sandbox::{Launched, SandboxReport, moved_up};
+use crate::sandbox::{Launched, Limits, SandboxReport, moved_up};
+
+/// A machine that knows nothing of Thruway, to be started.
+#[derive(Debug, Clone)]
+pub struct StandardOrder {
+    /// The name that lines of the log have for it: that of its element.
+    pub label: String,
+    /// Its image, a directory with `kernel` and `initramfs` or a disk, and what runs it.
+    pub machine: Machine,
+    /// What it may use.
+    pub limits: Limits,
+    /// Network cards.
+    pub cards: usize,
+    /// Words at the end of the kernel's command line, where the image has a kernel.
+    pub append: String,
+}
 
 /// The number at which QEMU finds its monitor; files of the image follow, then cards.
 const MONITOR: RawFd = 3;
@@ -79,16 +93,16 @@ impl Boot {
 ///
 /// # Errors
 /// What is wrong with the image, the limits; what the system refuses.
-pub(crate) fn launch(spec: &GuestSpec, cards: Vec<OwnedFd>) -> Result<Launched, HostError> {
-    let runs = spec.machine.runs()?;
-    check_host(&spec.limits)?;
-    let boot = Boot::of(&spec.machine)?;
+pub(crate) fn launch(order: &StandardOrder, cards: Vec<OwnedFd>) -> Result<Launched, HostError> {
+    let runs = order.machine.runs()?;
+    check_host(&order.limits)?;
+    let boot = Boot::of(&order.machine)?;
     let mut report = SandboxReport::new();
     report.note(format!("virtual machine with standard drivers, {runs}"));
     warn_if_emulated(&runs);
     let files_first = MONITOR + 1;
     let writes = if matches!(boot, Boot::Disk(..)) { DISK_WRITES_MAX } else { 0 };
-    let boot_arguments = boot.arguments(files_first, &spec.append);
+    let boot_arguments = boot.arguments(files_first, &order.append);
     let files = boot.files();
     let cards_first = files_first + files.len() as RawFd;
     let system = |error| HostError::system("making the ends of a machine", error);
@@ -104,15 +118,15 @@ pub(crate) fn launch(spec: &GuestSpec, cards: Vec<OwnedFd>) -> Result<Launched, 
         .collect::<rustix::io::Result<_>>()
         .map_err(system)?;
     let mut command = Command::new(QEMU);
-    command.env_clear().args(arguments(spec, &runs)).args(boot_arguments);
-    command.args(cards_of(spec, &runs, cards_first)).stdin(Stdio::null());
+    command.env_clear().args(arguments(order, &runs)).args(boot_arguments);
+    command.args(cards_of(order, &runs, cards_first)).stdin(Stdio::null());
     let their_error = their_output
         .try_clone()
         .map_err(|error| HostError::System { what: "a pipe", source: error })?;
     command.stdout(their_output).stderr(their_error);
     let last = MONITOR + handed.len() as RawFd - 1;
     // Its memory is a file, too.
-    let plan = Plan::new(&spec.limits, &runs, spec.limits.memory_bytes.max(writes), last)?;
+    let plan = Plan::new(&order.limits, &runs, order.limits.memory_bytes.max(writes), last)?;
     let numbers: Vec<(RawFd, RawFd)> =
         handed.iter().zip(MONITOR..).map(|(fd, number)| (fd.as_raw_fd(), number)).collect();
     // JUSTIFICATION: limits, user and descriptors are set between fork and exec.
@@ -128,12 +142,12 @@ pub(crate) fn launch(spec: &GuestSpec, cards: Vec<OwnedFd>) -> Result<Launched, 
         .ok_or(rustix::io::Errno::SRCH)
         .and_then(|pid| rustix::process::pidfd_open(pid, PidfdFlags::empty()))
         .map_err(|error| HostError::system("opening QEMU's process", error))?;
-    let groups = confine(&spec.limits, pid, &mut report);
+    let groups = confine(&order.limits, pid, &mut report);
     Ok(Launched { pid, pidfd, control, output, groups, report })
 }
 
-fn arguments(spec: &GuestSpec, runs: &Runs) -> Vec<String> {
-    let megabytes = spec.limits.memory_bytes >> 20;
+fn arguments(order: &StandardOrder, runs: &Runs) -> Vec<String> {
+    let megabytes = order.limits.memory_bytes >> 20;
     let (accelerator, processor) = match runs {
         Runs::Kvm => ("kvm", "host"),
         Runs::Emulated(_) => ("tcg,tb-size=64", "max"),
@@ -162,12 +176,12 @@ fn arguments(spec: &GuestSpec, runs: &Runs) -> Vec<String> {
 }
 
 /// The network cards, whose ends are at the numbers from `first` on.
-fn cards_of(spec: &GuestSpec, runs: &Runs, first: RawFd) -> Vec<String> {
+fn cards_of(order: &StandardOrder, runs: &Runs, first: RawFd) -> Vec<String> {
     // QEMU 7.2 ends by SIGSEGV where it emulates a card by vhost-user that has MSI-X.
     let vectors = if *runs == Runs::Kvm { "" } else { ",vectors=0" };
     let card = |number: usize| {
         let fd = first + number as RawFd;
-        let mac = mac(&spec.label, number);
+        let mac = mac(&order.label, number);
         [
             "-chardev".to_owned(),
             format!("socket,id=card{number},path=/proc/self/fd/{fd}"),
@@ -180,7 +194,7 @@ fn cards_of(spec: &GuestSpec, runs: &Runs, first: RawFd) -> Vec<String> {
             ),
         ]
     };
-    (0..spec.cards).flat_map(card).collect()
+    (0..order.cards).flat_map(card).collect()
 }
 
 /// An address of a card that stays the same: of the machine's name, administered locally.

@@ -98,6 +98,31 @@ fn a_machine_is_a_cable_and_is_back_after_its_end() {
 }
 
 #[test]
+fn a_disk_boots_by_itself_and_is_not_written() {
+    if !privileged("a machine's disk") {
+        return;
+    }
+    let Some(image) = image("a machine's disk") else { return };
+    let disk = image.join("disk.qcow2");
+    if !disk.is_file() {
+        return skip(
+            "a machine's disk",
+            "no disk; scripts/guest-image --standard --disk makes one",
+        );
+    }
+    let before = std::fs::read(&disk).expect("it is there");
+    let mut network = Network::new(&LAN, &WAN);
+    let dir = tempfile::tempdir().expect("a directory");
+    let vm = format!("Machine({})", disk.display());
+    let mut client = start(&mut network, &in_between(&vm), &dir.path().join("control"));
+    wait_for("a ping", || pings(&network).then_some(()));
+    fetch(&network.lan, &network.wan, "10.7.0.2", 1 << 20);
+    assert!(client.read("vm.console").contains("the function runs"));
+    assert_eq!(network.stop().code(), 0);
+    assert!(before == std::fs::read(&disk).expect("it is there"));
+}
+
+#[test]
 fn a_machine_that_does_not_begin_is_told_with_its_console() {
     let Some(image) = image("a machine that does not begin") else { return };
     let refuse = |vm: &str, words: &[&str]| {
@@ -108,7 +133,10 @@ fn a_machine_that_does_not_begin_is_told_with_its_console() {
     refuse(&format!("{vm}, MEMORY 64M"), &["needs 128 MB"]);
     refuse(&format!("{vm}, ATTACH_TIMEOUT 100ms"), &["did not use all of its network cards"]);
     refuse("/no/image", &["has no /no/image"]);
-    refuse(&format!("{vm}, APPEND \"rdinit=/nothing\""), &["the virtual machine exited", "Kernel panic"]);
+    refuse(
+        &format!("{vm}, APPEND \"rdinit=/nothing\""),
+        &["the virtual machine exited", "Kernel panic"],
+    );
 }
 
 /// A machine that somebody else runs, with a card at each of two sockets.

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use thruway_element::{ArgError, Args, Cx};
-use thruway_elements_support::guest_link::GuestLink;
-use thruway_nf_host::{GuestReporter, Wire};
+use thruway_elements_support::virtio_link::VirtioLink;
+use thruway_nf_host::{VmReporter, Wire};
 use thruway_packet::Batch;
 use thruway_sync::atomic::{AtomicU32, Ordering};
 use thruway_vhost::{Address, Port, PortEvent, private_listener};
@@ -15,7 +15,7 @@ pub type Ports = Vec<Arc<Port>>;
 
 /// The cards of a machine, one for each input and output.
 pub struct Cards {
-    links: Vec<GuestLink>,
+    links: Vec<VirtioLink>,
 }
 
 impl Cards {
@@ -24,7 +24,7 @@ impl Cards {
     /// # Errors
     /// What is wrong with an argument of theirs.
     pub fn of(args: &Args<'_>, count: usize) -> Result<Cards, ArgError> {
-        let links = (0..count).map(|_| GuestLink::of(args)).collect::<Result<_, _>>()?;
+        let links = (0..count).map(|_| VirtioLink::of(args)).collect::<Result<_, _>>()?;
         Ok(Cards { links })
     }
 
@@ -32,7 +32,7 @@ impl Cards {
     ///
     /// # Errors
     /// What the system refuses.
-    pub fn open(&mut self, name: &str, reporter: &GuestReporter) -> Result<Wire, String> {
+    pub fn open(&mut self, name: &str, reporter: &VmReporter) -> Result<Wire, String> {
         // A bit for each card that its driver uses.
         let used = Arc::new(AtomicU32::new(0));
         let all = (1_u32 << self.links.len()) - 1;
@@ -66,7 +66,7 @@ impl Cards {
 
     /// Gives all ports to the cards of another configuration.
     pub fn take_ports(&mut self) -> Ports {
-        self.links.iter_mut().filter_map(GuestLink::take_port).collect()
+        self.links.iter_mut().filter_map(VirtioLink::take_port).collect()
     }
 
     /// Uses these ports.
@@ -106,17 +106,17 @@ impl Cards {
     /// Whether packets wait for the guest.
     #[inline]
     pub fn are_waiting(&self) -> bool {
-        self.links.iter().any(GuestLink::is_waiting)
+        self.links.iter().any(VirtioLink::is_waiting)
     }
 
     /// Packets that were given to the guest.
     pub fn sent(&self) -> u64 {
-        self.links.iter().map(GuestLink::sent).sum()
+        self.links.iter().map(VirtioLink::sent).sum()
     }
 
     /// Packets that the guest sent.
     pub fn received(&self) -> u64 {
-        self.links.iter().map(GuestLink::received).sum()
+        self.links.iter().map(VirtioLink::received).sum()
     }
 
     /// A line for each card.

@@ -2,7 +2,7 @@
 //! drivers use all network cards, ended when it lies or hangs, started again when it ends.
 //!
 //! Its [`Life`] is a function's. What a function says over its control socket, the machine's
-//! network cards show: their owner reports it ([`Guest::report_ready`] and so on).
+//! network cards show: their owner reports it ([`Vm::report_ready`] and so on).
 
 use std::collections::VecDeque;
 use std::io;
@@ -16,9 +16,8 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd};
 
 use crate::error::HostError;
 use crate::life::{Action, Backoff, Event, Life, Overdue, Patience, State};
-use crate::machine::{Machine, launch_guest};
+use crate::machine::{StandardOrder, launch_vm};
 use crate::process::Process;
-use crate::sandbox::Limits;
 use crate::status::Status;
 
 /// Stack of the supervisor's thread, bytes.
@@ -29,17 +28,9 @@ const OUTPUT_PAUSE: Duration = Duration::from_millis(10);
 
 /// What a machine is to be.
 #[derive(Debug, Clone)]
-pub struct GuestSpec {
-    /// The name that lines of the log have for it: that of its element.
-    pub label: String,
-    /// Its image, a directory with `kernel` and `initramfs` or a disk, and what runs it.
-    pub machine: Machine,
-    /// What it may use.
-    pub limits: Limits,
-    /// Network cards.
-    pub cards: usize,
-    /// Words at the end of the kernel's command line, where the image has a kernel.
-    pub append: String,
+pub struct VmSpec {
+    /// Image, limits, network cards.
+    pub order: StandardOrder,
     /// How patient the host is.
     pub patience: Patience,
     /// What happens between its failures.
@@ -92,9 +83,9 @@ impl Shared {
 
 /// Reports about a machine's network cards, from any thread.
 #[derive(Debug, Clone)]
-pub struct GuestReporter(Arc<Shared>);
+pub struct VmReporter(Arc<Shared>);
 
-impl GuestReporter {
+impl VmReporter {
     /// The drivers use all network cards.
     pub fn ready(&self) {
         self.0.report(Report::Ready);
@@ -113,17 +104,17 @@ impl GuestReporter {
 
 /// A machine that is supervised. Dropping it ends the machine and waits for that.
 #[derive(Debug)]
-pub struct Guest {
+pub struct Vm {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Guest {
+impl Vm {
     /// Prepares a machine: what reports about it can be made before it starts.
     ///
     /// # Errors
     /// No descriptor is left.
-    pub fn prepare() -> Result<(Guest, GuestReporter), HostError> {
+    pub fn prepare() -> Result<(Vm, VmReporter), HostError> {
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|error| HostError::system("making an eventfd", error))?;
         let shared = Arc::new(Shared {
@@ -132,15 +123,15 @@ impl Guest {
             changed: Condvar::new(),
             bell,
         });
-        let reporter = GuestReporter(Arc::clone(&shared));
-        Ok((Guest { shared, thread: None }, reporter))
+        let reporter = VmReporter(Arc::clone(&shared));
+        Ok((Vm { shared, thread: None }, reporter))
     }
 
     /// Starts it, and waits until the drivers use its network cards.
     ///
     /// # Errors
     /// Why they do not. A machine that is not ready the first time is not tried again.
-    pub fn start(&mut self, spec: GuestSpec, wire: Wire) -> Result<(), HostError> {
+    pub fn start(&mut self, spec: VmSpec, wire: Wire) -> Result<(), HostError> {
         let shared = Arc::clone(&self.shared);
         let (reply_to, ready) = sync_channel(1);
         let run = move || Supervisor::new(spec, wire, shared, reply_to).run();
@@ -159,7 +150,7 @@ impl Guest {
     }
 }
 
-impl Drop for Guest {
+impl Drop for Vm {
     fn drop(&mut self) {
         self.shared.report(Report::Stop);
         if let Some(thread) = self.thread.take() {
@@ -170,7 +161,7 @@ impl Drop for Guest {
 }
 
 struct Supervisor {
-    spec: GuestSpec,
+    spec: VmSpec,
     wire: Wire,
     shared: Arc<Shared>,
     reply_to: Option<SyncSender<Result<(), HostError>>>,
@@ -186,7 +177,7 @@ struct Supervisor {
 
 impl Supervisor {
     fn new(
-        spec: GuestSpec,
+        spec: VmSpec,
         wire: Wire,
         shared: Arc<Shared>,
         reply_to: SyncSender<Result<(), HostError>>,
@@ -266,7 +257,7 @@ impl Supervisor {
             Action::Start(_) => self.start(),
             Action::Publish => {
                 let (machine, pid) =
-                    (self.spec.label.as_str(), self.process.as_ref().map_or(0, Process::pid));
+                    (self.spec.order.label.as_str(), self.process.as_ref().map_or(0, Process::pid));
                 tracing::info!(machine, pid, "virtual machine is ready");
                 if let Some(reply_to) = self.reply_to.take() {
                     let _ = reply_to.try_send(Ok(()));
@@ -288,7 +279,7 @@ impl Supervisor {
         lock(&self.shared.reports).retain(|report| matches!(report, Report::Stop));
         let cards =
             (self.wire)().map_err(|source| HostError::System { what: "making sockets", source });
-        let launched = cards.and_then(|cards| launch_guest(&self.spec, cards));
+        let launched = cards.and_then(|cards| launch_vm(&self.spec.order, cards));
         match launched.map(Process::of) {
             Ok(process) => {
                 let is_again = self.life.generation() > 1;
@@ -319,7 +310,8 @@ impl Supervisor {
             self.cause.get_or_insert(ended);
         }
         let end = self.cause.as_ref().map(HostError::to_string);
-        let (machine, reason) = (self.spec.label.as_str(), end.as_deref().unwrap_or_default());
+        let (machine, reason) =
+            (self.spec.order.label.as_str(), end.as_deref().unwrap_or_default());
         match self.life.state() {
             State::Ending | State::Stopped => tracing::debug!(machine, "virtual machine stopped"),
             // Whoever starts it reports that.

@@ -42,7 +42,7 @@ struct Open {
 }
 
 /// An open port, its counts, and packets that wait for the guest.
-pub struct GuestLink {
+pub struct VirtioLink {
     open: Option<Open>,
     waiting: Batch,
     waiting_max: usize,
@@ -52,13 +52,13 @@ pub struct GuestLink {
     sent_bytes: u64,
 }
 
-impl GuestLink {
+impl VirtioLink {
     /// A link without a port.
     ///
     /// # Errors
     /// What is wrong with [`QUEUE`].
-    pub fn of(args: &Args<'_>) -> Result<GuestLink, ArgError> {
-        Ok(GuestLink {
+    pub fn of(args: &Args<'_>) -> Result<VirtioLink, ArgError> {
+        Ok(VirtioLink {
             open: None,
             waiting: Batch::with_room(),
             waiting_max: args.get("QUEUE")?,
