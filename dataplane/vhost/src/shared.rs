@@ -59,6 +59,8 @@ pub struct PortStatus {
 #[derive(Debug)]
 pub(crate) struct End {
     queue: Mutex<Option<Queue>>,
+    /// The guest uses the ring.
+    is_used: AtomicBool,
     /// The service thread wants the ring: the packet thread leaves it alone.
     is_wanted: AtomicBool,
     call_is_due: AtomicBool,
@@ -146,6 +148,7 @@ impl End {
     fn new() -> rustix::io::Result<End> {
         Ok(End {
             queue: Mutex::default(),
+            is_used: AtomicBool::new(false),
             is_wanted: AtomicBool::new(false),
             call_is_due: AtomicBool::new(false),
             fault: Mutex::default(),
@@ -179,18 +182,21 @@ impl End {
     }
 
     /// Puts another ring, or none, in the place of the present one. Waits for a packet thread's
-    /// batch at most.
+    /// batch at most. The packet thread is woken in any case: it may have found the lock taken, and
+    /// looks again.
     fn exchange(&self, next: Option<Queue>) -> Option<Queue> {
         self.is_wanted.store(true, Ordering::Relaxed);
+        self.is_used.store(next.is_some(), Ordering::Relaxed);
         let before = std::mem::replace(&mut *lock(&self.queue), next);
         self.is_wanted.store(false, Ordering::Relaxed);
         self.wake();
         before
     }
 
-    /// Whether the guest uses the ring.
+    /// Whether the guest uses the ring. Does not take its lock: a packet thread that finds that
+    /// taken must be woken.
     pub fn is_used(&self) -> bool {
-        lock(&self.queue).is_some()
+        self.is_used.load(Ordering::Relaxed)
     }
 }
 
