@@ -39,7 +39,7 @@ fn in_between(vm: &str) -> String {
 
 fn start(network: &mut Network, text: &str, socket: &Path) -> Client {
     let mut command = network.middle.thruway();
-    command.args(["run", "-q", "-e", text, "--control"]).arg(socket);
+    command.args(["click", "-R", "-e", text, "-u"]).arg(socket);
     network.start(&mut command);
     Client::unix(socket)
 }
@@ -80,6 +80,13 @@ fn a_machine_is_a_cable_and_is_back_after_its_end() {
     assert!(cards.lines().count() == 2 && cards.lines().all(|line| line.contains(" ready ")));
     fetch(&network.lan, &network.wan, "10.7.0.2", 3 << 20);
     fetch(&network.wan, &network.lan, "10.7.0.1", 1 << 20);
+
+    // Another configuration goes on with the machine, and is at once what the first was.
+    let pid = client.read("vm.pid");
+    let next = in_between(&vm).replace("FromDevice(lan0", "FromDevice(lan0, BURST 16");
+    assert_eq!(client.write_data("hotconfig", &next).0, 200);
+    assert_eq!((client.read("vm.pid"), client.number("vm.restarts")), (pid, 0));
+    assert!(pings(&network));
 
     let pid: i32 = client.read("vm.pid").parse().expect("a process");
     kill_process(Pid::from_raw(pid).expect("a process"), Signal::KILL).expect("it runs");
