@@ -12,8 +12,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::{NonNull, null_mut};
 
 /// File systems of memory, by their magic numbers (include/uapi/linux/magic.h of Linux).
-const TMPFS: i64 = 0x0102_1994;
-const HUGETLBFS: i64 = 0x9584_58f6;
+const TMPFS: u32 = 0x0102_1994;
+const HUGETLBFS: u32 = 0x9584_58f6;
 
 #[derive(Debug)]
 pub(crate) struct Mapping {
@@ -93,7 +93,9 @@ impl Mapping {
     pub(crate) fn lent(fd: OwnedFd, len: usize) -> Result<(Mapping, usize), RegionError> {
         let system = |step, errno: Errno| RegionError::System { step, len, source: errno.into() };
         let kind = fstatfs(&fd).map_err(|errno| system("fstatfs", errno))?.f_type;
-        if ![TMPFS, HUGETLBFS].contains(&i64::from(kind)) {
+        // As wide as the C library has it.
+        let kind = u32::try_from(kind).unwrap_or(0);
+        if ![TMPFS, HUGETLBFS].contains(&kind) {
             return Err(RegionError::NoMemoryFile);
         }
         let about = fstat(&fd).map_err(|errno| system("fstat", errno))?;
@@ -101,7 +103,7 @@ impl Mapping {
         if len == 0 || file_len < len {
             return Err(RegionError::OutOfBounds { offset: 0, count: len, len: file_len });
         }
-        let is_huge = i64::from(kind) == HUGETLBFS;
+        let is_huge = kind == HUGETLBFS;
         let unit = if is_huge { usize::try_from(about.st_blksize).unwrap_or(0) } else { 0 };
         let unit = unit.max(page_len());
         let whole = len.checked_next_multiple_of(unit).filter(|len| *len <= isize::MAX as usize);

@@ -37,14 +37,15 @@ impl Port {
         on_event: Box<dyn Fn(PortEvent) + Send>,
     ) -> Result<Port, String> {
         let source = Source::open(&address)?;
-        let shared = Shared::new(name).map_err(|errno| format!("no descriptor left: {errno}"))?;
+        let shared = Shared::new(name);
+        let shared = shared.map_err(|errno| format!("no descriptor left: {errno}"))?;
         let shared = Arc::new(shared);
         service::spawn(Arc::clone(&shared), source, on_event)?;
         Ok(Port { shared, address })
     }
 
-    /// Hands over a socket at which one front-end will connect, of [`Address::Attached`]. It takes the
-    /// place of one that waits.
+    /// Hands over a socket at which one front-end will connect, of [`Address::Attached`]. It takes
+    /// the place of one that waits.
     pub fn attach(&self, listener: UnixListener) {
         *lock(&self.shared.attached) = Some(listener);
         self.shared.service.ring();

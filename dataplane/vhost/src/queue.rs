@@ -292,7 +292,10 @@ impl Cursor<'_> {
     /// The next range, of at most `left` bytes; `None` if none are left.
     #[inline]
     fn next(&mut self, left: usize) -> Result<Option<(u64, usize)>, Outside> {
-        while left > 0 {
+        if left == 0 {
+            return Ok(None);
+        }
+        loop {
             let piece = self.pieces.first().ok_or(Outside)?;
             let rest = piece.len - self.within;
             if rest == 0 {
@@ -304,6 +307,5 @@ impl Cursor<'_> {
             self.within += len as u32;
             return Ok(Some((guest, len)));
         }
-        Ok(None)
     }
 }

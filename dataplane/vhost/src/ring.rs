@@ -172,9 +172,9 @@ impl Ring {
         let size = u16::try_from(spec.size).ok().filter(|size| *size <= SIZE_MAX);
         let size = size.filter(|size| size.is_power_of_two()).ok_or(RingFault::Size)?;
         let entries = usize::from(size);
-        let find = |user: u64, len: usize, align: u64| {
+        let find = |user: u64, len: usize, align: usize| {
             let spot = memory.find(user, len).ok_or(RingFault::Address)?;
-            let is_aligned = memory.at(spot).1 as u64 % align == 0;
+            let is_aligned = memory.at(spot).1.is_multiple_of(align);
             is_aligned.then_some(spot).ok_or(RingFault::Address)
         };
         let table = find(spec.table, DESCRIPTOR_LEN * entries, 16)?;
@@ -300,7 +300,7 @@ impl Ring {
         let is_sane = self.has_indirect
             && matches!(table, Table::Ring)
             && one.flags & NEXT == 0
-            && one.len % DESCRIPTOR_LEN as u32 == 0
+            && one.len.is_multiple_of(DESCRIPTOR_LEN as u32)
             && (1..=u32::from(SIZE_MAX)).contains(&size);
         let indirect = Table::Indirect { guest: one.guest, size };
         is_sane.then_some(indirect).ok_or(RingFault::IndirectTable)

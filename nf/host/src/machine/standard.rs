@@ -61,7 +61,7 @@ impl Boot {
 
     /// QEMU's arguments; the first file is at this number.
     fn arguments(&self, first: RawFd, append: &str) -> Vec<String> {
-        let words = match self {
+        match self {
             Boot::Kernel(..) => vec![
                 "-kernel".into(),
                 format!("/proc/self/fd/{first}"),
@@ -77,8 +77,7 @@ impl Boot {
                 // What is written goes to a file without a name.
                 format!("file=/dev/fdset/1,format={format},if=virtio,snapshot=on"),
             ],
-        };
-        words
+        }
     }
 
     fn files(self) -> Vec<OwnedFd> {

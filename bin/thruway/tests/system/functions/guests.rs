@@ -201,10 +201,12 @@ fn a_foreign_machine_goes_on_when_this_program_is_started_anew() {
     assert_eq!(network.stop().code(), 0);
 }
 
-/// What a hostile guest writes, and the name of its lie.
-fn lies() -> Vec<(&'static str, Box<dyn Fn(&Driver)>)> {
+/// The name of a lie, and what a hostile guest writes.
+type Lie = (&'static str, Box<dyn Fn(&Driver)>);
+
+fn lies() -> Vec<Lie> {
     let one = |guest, len, flags, next| RawDescriptor { guest, len, flags, next };
-    let sends = move |name, all: Vec<RawDescriptor>| -> (_, Box<dyn Fn(&Driver)>) {
+    let sends = move |name, all: Vec<RawDescriptor>| -> Lie {
         let write = move |driver: &Driver| {
             for (index, one) in all.iter().enumerate() {
                 driver.describe(1, index as u16, *one);
