@@ -32,6 +32,11 @@ pub enum RegionError {
     /// A region that was handed over and could still shrink under the mapping.
     #[error("the region that was handed over is not sealed against shrinking: it is not Thruway's")]
     NotSealed,
+    /// What was lent is no memory.
+    #[error(
+        "the file that was handed over is no memory: use a memfd, or a file on tmpfs or hugetlbfs"
+    )]
+    NoMemoryFile,
     /// A copy that does not lie within the region.
     #[error("bytes {offset}..+{count} lie outside a region of {len} bytes")]
     OutOfBounds {

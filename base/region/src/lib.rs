@@ -31,7 +31,7 @@ pub use shared::SharedBytes;
 use mapping::Mapping;
 use std::ptr::NonNull;
 #[cfg(not(loom))]
-use thruway_sync::atomic::AtomicU32;
+use thruway_sync::atomic::{AtomicU16, AtomicU32};
 
 /// Which pages to ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -179,6 +179,22 @@ impl Region {
         Ok(Region::over(mapping, len, Some(NoHuge::NotAsked)))
     }
 
+    /// Maps the first `len` bytes of a file that another process made, keeps, and may shorten at
+    /// any moment; rounded up to whole pages of that file. The region is guarded. Only files of
+    /// memory are taken: pages of others come from whoever serves the file, who may never answer.
+    ///
+    /// # Errors
+    /// [`RegionError::NoMemoryFile`], [`RegionError::OutOfBounds`] where the file is shorter,
+    /// [`RegionError::System`] when it cannot be mapped.
+    #[cfg(not(any(loom, miri)))]
+    pub fn lent(fd: std::os::fd::OwnedFd, len: usize) -> Result<Region, RegionError> {
+        let (mapping, unit) = Mapping::lent(fd, len)?;
+        let len = mapping.len();
+        let region = Region::over(mapping, len, Some(NoHuge::NotAsked));
+        let guard = guard::Guard::new(region.as_ptr().as_ptr().addr(), len, unit);
+        Ok(Region { guard: Some(guard), ..region })
+    }
+
     /// A range of the region.
     ///
     /// # Errors
@@ -208,6 +224,22 @@ impl Region {
         // u32. Who copies bytes over a word that others use as an atomic gets one value or the
         // other: x86-64 and arm64 do not tear aligned words.
         Ok(unsafe { AtomicU32::from_ptr(at) })
+    }
+
+    /// Half a word that others share, as an atomic: an index of a virtqueue.
+    ///
+    /// # Errors
+    /// [`RegionError::OutOfBounds`], also when `offset` is odd.
+    #[cfg(not(loom))]
+    #[inline]
+    pub fn half(&self, offset: usize) -> Result<&AtomicU16, RegionError> {
+        let at = self.checked(offset, 2)?.cast::<u16>();
+        if !at.is_aligned() {
+            return Err(RegionError::OutOfBounds { offset, count: 2, len: self.len });
+        }
+        // JUSTIFICATION: indices are shared with a virtual machine.
+        // SAFETY: as in `word`.
+        Ok(unsafe { AtomicU16::from_ptr(at) })
     }
 
     /// Asks the processor for the line at `offset`, to read it soon. Outside of the region it does

@@ -2,13 +2,18 @@
 
 use crate::{HUGE_PAGE_LEN, NoHuge, RegionError};
 use rustix::fs::{
-    MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, memfd_create,
+    MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, fstatfs, ftruncate,
+    memfd_create,
 };
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 use std::ffi::c_void;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::{NonNull, null_mut};
+
+/// File systems of memory, by their magic numbers (include/uapi/linux/magic.h of Linux).
+const TMPFS: u32 = 0x0102_1994;
+const HUGETLBFS: u32 = 0x9584_58f6;
 
 #[derive(Debug)]
 pub(crate) struct Mapping {
@@ -83,6 +88,30 @@ impl Mapping {
         Ok(Mapping { ptr, len, fd: Some(fd) })
     }
 
+    /// The first `len` bytes of another process's file of memory, whose length may change, and the
+    /// length of its pages.
+    pub(crate) fn lent(fd: OwnedFd, len: usize) -> Result<(Mapping, usize), RegionError> {
+        let system = |step, errno: Errno| RegionError::System { step, len, source: errno.into() };
+        let kind = fstatfs(&fd).map_err(|errno| system("fstatfs", errno))?.f_type;
+        // As wide as the C library has it.
+        let kind = u32::try_from(kind).unwrap_or(0);
+        if ![TMPFS, HUGETLBFS].contains(&kind) {
+            return Err(RegionError::NoMemoryFile);
+        }
+        let about = fstat(&fd).map_err(|errno| system("fstat", errno))?;
+        let file_len = usize::try_from(about.st_size).unwrap_or(0);
+        if len == 0 || file_len < len {
+            return Err(RegionError::OutOfBounds { offset: 0, count: len, len: file_len });
+        }
+        let is_huge = kind == HUGETLBFS;
+        let unit = if is_huge { usize::try_from(about.st_blksize).unwrap_or(0) } else { 0 };
+        let unit = unit.max(page_len());
+        let whole = len.checked_next_multiple_of(unit).filter(|len| *len <= isize::MAX as usize);
+        let len = whole.ok_or(RegionError::BadLength { len })?;
+        let ptr = Self::map_fd(&fd, len, 0).map_err(|errno| system("mmap", errno))?;
+        Ok((Mapping { ptr, len, fd: None }, unit))
+    }
+
     fn map(len: usize, kind: MemfdFlags) -> Result<Mapping, (&'static str, Errno)> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING | kind;
         let fd = memfd_create("thruway-region", flags).map_err(|e| ("memfd_create", e))?;
@@ -93,12 +122,13 @@ impl Mapping {
         Ok(Mapping { ptr, len, fd: Some(fd) })
     }
 
-    /// Maps a file whose length is sealed, or a device's memory.
+    /// Maps a file whose length is sealed, a device's memory, or what will be guarded.
     fn map_fd(fd: &OwnedFd, len: usize, offset: u64) -> Result<NonNull<u8>, Errno> {
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         // JUSTIFICATION: memory shared with another process has no safe interface.
         // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing; the seals
-        // keep its length for good, and a device's memory has a fixed one.
+        // keep its length for good, a device's memory has a fixed one, and what is lent is guarded
+        // before anybody gets its address.
         let address = unsafe { mmap(null_mut(), len, protection, MapFlags::SHARED, fd, offset) }?;
         NonNull::new(address.cast()).ok_or(Errno::NOMEM)
     }

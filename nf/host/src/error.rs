@@ -22,8 +22,8 @@ pub enum HostError {
     },
     /// The image of a virtual machine lacks a file.
     #[error(
-        "the virtual machine's image has no {}: {source}; VM names a directory with the files \
-         kernel and initramfs: scripts/guest-image makes one", path.display()
+        "the virtual machine's image has no {}: {source}; it is a directory with the files kernel \
+         and initramfs, which scripts/guest-image makes, or for Machine a disk", path.display()
     )]
     Image {
         /// The file.
@@ -154,6 +154,37 @@ pub enum HostError {
     /// There is no memory for its regions, or their sizes make no link.
     #[error("the function's regions: {0}")]
     Regions(#[from] LinkError),
+    /// A machine with standard drivers ended by itself.
+    #[error("the virtual machine {exit}{}", last_output(output))]
+    MachineEnded {
+        /// How it ended.
+        exit: Exit,
+        /// The end of its console.
+        output: String,
+    },
+    /// The drivers of a machine did not use its network cards in time.
+    #[error(
+        "the virtual machine's drivers did not use all of its network cards within {deadline:?}: a \
+         slow one needs a longer ATTACH_TIMEOUT, one with fewer cards fewer CARDS{}",
+        last_output(output)
+    )]
+    NeverReady {
+        /// How long it had.
+        deadline: Duration,
+        /// The end of its console.
+        output: String,
+    },
+    /// A machine wrote to the rings of a network card what no driver writes.
+    #[error(
+        "the virtual machine broke the protocol of a network card: {why}{}",
+        last_output(output)
+    )]
+    Card {
+        /// What it did.
+        why: String,
+        /// The end of its console.
+        output: String,
+    },
     /// The function was stopped while it was being started.
     #[error("the function was stopped")]
     Stopped,

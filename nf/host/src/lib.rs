@@ -38,6 +38,7 @@
 //! | `spec`, `status`, `call` | what a function is to be, what is known of it, calls of its handlers |
 //! | `shared` | what the supervisor and an element share: the present generation, commands |
 //! | `function` | [`Function`]: what an element holds |
+//! | `vm` | [`Vm`]: a machine with standard drivers, supervised as a function is |
 //!
 //! What must stay true:
 //!
@@ -66,6 +67,7 @@ mod shared;
 mod spec;
 mod starvation;
 mod status;
+mod vm;
 mod wiring;
 
 pub use call::CallError;
@@ -73,7 +75,7 @@ pub use error::HostError;
 pub use exit::Exit;
 pub use function::{Begun, Function};
 pub use life::{Backoff, Patience, State};
-pub use machine::{Acceleration, Machine};
+pub use machine::{Acceleration, Machine, StandardOrder};
 pub use process::Process;
 pub use sandbox::{
     CONTROL_FD, Isolation, Limits, Measure, NOBODY, Order, Outcome, Program, SandboxReport, USERS,
@@ -81,4 +83,5 @@ pub use sandbox::{
 };
 pub use spec::FunctionSpec;
 pub use status::Status;
+pub use vm::{Vm, VmReporter, VmSpec, Wire};
 pub use wiring::HostLink;

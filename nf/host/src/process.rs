@@ -57,8 +57,13 @@ impl Process {
             None => launch(order)?,
             Some(machine) => machine::launch(order, machine)?,
         };
+        Ok(Process::of(launched))
+    }
+
+    /// A process that was just started.
+    pub(crate) fn of(launched: Launched) -> Process {
         let Launched { pid, pidfd, control, output, groups, report } = launched;
-        Ok(Process {
+        Process {
             pid,
             pidfd,
             control: control.into(),
@@ -69,7 +74,7 @@ impl Process {
             cpu_time: Duration::ZERO,
             _mounts: mounts(pid),
             _groups: groups,
-        })
+        }
     }
 
     /// Its number outside.

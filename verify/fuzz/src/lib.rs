@@ -22,6 +22,7 @@ mod replication;
 mod routes;
 mod rules;
 mod script;
+mod vhost;
 
 /// One fuzz target.
 #[derive(Clone, Copy)]
@@ -63,6 +64,8 @@ pub const TARGETS: &[Target] = &[
     target("tcp", packets::tcp, 2048),
     target("traffic", descriptions::traffic, 2048),
     target("unpack", packets::unpack, 2048),
+    target("vhost_messages", vhost::messages, 2048),
+    target("vhost_rings", vhost::rings, 1024),
 ];
 
 /// The target of this name.

@@ -26,6 +26,8 @@ pub const ROOMS: &[&str] = &[
     "examples/functions",
     "dataplane/packet",
     "dataplane/port",
+    // Devices of virtual machines, which other programs run.
+    "dataplane/vhost",
     // Streams of sessions to another host; it knows no session.
     "dataplane/replication",
     "dataplane/flow",

@@ -1,12 +1,14 @@
 //! Isolated functions as processes: what goes in comes out, whatever becomes of the function.
 
 mod both_modes;
+mod guests;
 mod machines;
 mod moves;
 mod neighbour;
 pub mod parts;
 mod python;
 mod sessions;
+mod shares;
 mod steering;
 mod wakes;
 

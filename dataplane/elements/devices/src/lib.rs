@@ -27,6 +27,7 @@ mod to_device;
 mod to_dpdk_device;
 mod to_host;
 mod transport;
+mod vhost_user;
 mod watched_link;
 
 use thruway_element::Entry;
@@ -43,4 +44,5 @@ pub static ELEMENTS: &[&Entry] = &[
     &to_device::ENTRY,
     &to_dpdk_device::ENTRY,
     &to_host::ENTRY,
+    &vhost_user::ENTRY,
 ];

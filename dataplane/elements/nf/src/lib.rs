@@ -17,6 +17,7 @@ mod isolated_ports;
 mod latency;
 mod link;
 mod lost;
+mod machine;
 #[allow(clippy::module_inception, reason = "the element's file bears the element's name")]
 mod moves;
 mod nf;
@@ -42,6 +43,7 @@ pub static ELEMENTS: &[&Entry] = &[
     &isolate::ENTRY,
     &isolated_element::ENTRY,
     &isolated_ports::ENTRY,
+    &machine::ENTRY,
     &nf::ENTRY,
     &trust_group::ENTRY,
 ];

@@ -104,6 +104,8 @@ emulator (emulated), or the first that this host has (auto); handler `sandbox` t
 With STANDBY a second machine has booted and stands still. Handler `console` \
 reads the end of what the machine wrote.\n\
 CLASS is a traffic class as FlowDispatcher takes it.\n\
+CPU_PERCENT bounds its CPU time, WEIGHT says how much it gets of a CPU that others want, too: by control groups of \
+version 2 or 1; a weight by the scheduler's nice values where there are none (handler `sandbox` tells).\n\
 Handler `handler` asks the function itself. No thread waits for the answer: a control client has it \
 when it comes, after two seconds an error; a Script goes on when it comes.\n\
 What of the sandbox this system cannot give is an error that names the remedy; with ISOLATION \
@@ -118,6 +120,14 @@ const STREAM: &[&str] = &["order", "guard", "change", "resize"];
 
 /// See [`Acceleration`](thruway_nf_host::Acceleration).
 const ACCELERATION: &[&str] = &["auto", "kvm", "emulated"];
+
+/// A bound to CPU time.
+pub(super) const CPU_PERCENT: Arg =
+    Arg::keyword("CPU_PERCENT", Ty::UInt, "most of one CPU's time; no limit if not given");
+
+/// A part of CPU time.
+pub(super) const WEIGHT: Arg =
+    Arg::keyword("WEIGHT", Ty::UInt, "part of a CPU that others want, 1 to 10000; 100 is usual");
 
 pub(super) const ARGS: &[Arg] = &[
     Arg::required("EXEC", Ty::Str, "program and its arguments: \"PROGRAM ARG...\""),
@@ -162,6 +172,8 @@ pub(super) const ARGS: &[Arg] = &[
         "wake it when a packet waits longer; 100us if only MASTER_THRESHOLD is given",
     ),
     Arg::keyword("CPUS", Ty::Str, "CPUs it runs on, \"1 2\"; all if not given"),
+    CPU_PERCENT,
+    WEIGHT,
     Arg::keyword("MEMORY", Ty::Size, "memory it may use").or("256M"),
     Arg::keyword("ON_FAILURE", Ty::Choice(&["open", "closed", "restart"]), "packets meanwhile")
         .or("closed"),

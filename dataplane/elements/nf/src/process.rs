@@ -44,6 +44,8 @@ fn spec(settings: &Settings, group: Option<GroupRegion>) -> FunctionSpec {
         limits: Limits {
             memory_bytes: settings.memory_bytes,
             cpus: settings.cpus.clone(),
+            cpu_percent: settings.shares.percent,
+            cpu_weight: settings.shares.weight,
             ..Limits::default()
         },
         isolation: if settings.strict { Isolation::Strict } else { Isolation::Relaxed },

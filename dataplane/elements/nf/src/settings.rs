@@ -43,6 +43,7 @@ pub(super) struct Settings {
     pub spin: Duration,
     pub worker_threshold: u32,
     pub cpus: Vec<usize>,
+    pub shares: Shares,
     pub memory_bytes: u64,
     pub hang: Duration,
     pub attach_timeout: Duration,
@@ -54,6 +55,29 @@ pub(super) struct Settings {
     pub on_failure: OnFailure,
     pub sessions: Option<Sessions>,
     pub stream: Option<Stream>,
+}
+
+/// What a function may have of a CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Shares {
+    /// At most, of one CPU.
+    pub percent: Option<u32>,
+    /// Against others.
+    pub weight: Option<u32>,
+}
+
+impl Shares {
+    /// CPU_PERCENT and WEIGHT.
+    pub fn of(args: &Args<'_>) -> Result<Shares, ArgError> {
+        let bounded = |name, most: u32| match args.opt::<u32>(name)? {
+            Some(value) if !(1..=most).contains(&value) => {
+                Err(args.error(name, format!("expected 1 to {most}")))
+            }
+            value => Ok(value),
+        };
+        let percent = bounded("CPU_PERCENT", 100 * 1024)?;
+        Ok(Shares { percent, weight: bounded("WEIGHT", 10_000)? })
+    }
 }
 
 /// What a function of streams may do.
@@ -162,6 +186,7 @@ impl Settings {
             spin: time(args, "SPIN")?,
             worker_threshold,
             cpus: numbers(args, "CPUS")?,
+            shares: Shares::of(args)?,
             memory_bytes: size(args, "MEMORY")?,
             hang: time(args, "HANG")?,
             attach_timeout: attach_timeout(args)?,
@@ -405,7 +430,7 @@ pub(super) fn time(args: &Args<'_>, name: &str) -> Result<Duration, ArgError> {
 }
 
 /// A number of bytes that a process can live on.
-fn size(args: &Args<'_>, name: &str) -> Result<u64, ArgError> {
+pub(super) fn size(args: &Args<'_>, name: &str) -> Result<u64, ArgError> {
     match args.get::<Size>(name)? {
         Size(bytes) if bytes >= 1 << 20 => Ok(bytes),
         _ => Err(args.error(name, "must be at least 1M")),
@@ -422,7 +447,7 @@ fn paths(args: &Args<'_>, name: &str) -> Result<Vec<PathBuf>, ArgError> {
     Ok(words(args, name)?.into_iter().map(PathBuf::from).collect())
 }
 
-fn numbers(args: &Args<'_>, name: &str) -> Result<Vec<usize>, ArgError> {
+pub(super) fn numbers(args: &Args<'_>, name: &str) -> Result<Vec<usize>, ArgError> {
     let number = |word: &String| {
         word.parse().ok().filter(|cpu| *cpu < 1024).ok_or_else(|| {
             args.error(name, format!("'{word}' is not the number of a CPU; write CPUS \"1 2\""))

@@ -15,3 +15,4 @@ pub mod rate;
 pub mod reaching;
 pub mod text;
 pub mod traffic_profile;
+pub mod virtio_link;

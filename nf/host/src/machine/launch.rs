@@ -1,35 +1,31 @@
 //! Starts QEMU: as a user of its own without rights, with a network of its own that has nothing,
 //! with QEMU's own system call filter, and with nothing plugged in but a console and a port.
 
-use std::fs::File;
-use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Once;
 
-use rustix::fs::{Mode, fstat};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::pipe::PipeFlags;
-use rustix::process::{Gid, Pid, PidfdFlags, Resource, Rlimit, Signal, Uid};
-use rustix::thread::CpuSet;
+use rustix::process::{Pid, PidfdFlags};
 use thruway_nf_abi::machine::PORT_NAME;
 
+use super::birth::Plan;
 use super::monitor::Monitor;
 use super::relay::{Pause, Relay};
 use super::{Machine, Runs, initramfs};
 use crate::error::HostError;
 use crate::sandbox::{
-    Grants, Groups, Hierarchies, Launched, Limits, Measure, Order, Outcome, SandboxReport, cpu_set,
-    is_privileged, moved_up, own_user,
+    Grants, Groups, Hierarchies, Launched, Limits, Measure, Order, Outcome, SandboxReport,
+    is_privileged, moved_up,
 };
 
 /// QEMU, as Debian's package qemu-system-x86 and others install it.
-const QEMU: &str = "/usr/bin/qemu-system-x86_64";
+pub(super) const QEMU: &str = "/usr/bin/qemu-system-x86_64";
 
-/// What QEMU needs besides the machine's memory, in bytes of address space and of memory.
-const QEMU_ADDRESSES: u64 = 4 << 30;
+/// Memory that QEMU needs besides the machine's, bytes.
 const QEMU_MEMORY: u64 = 256 << 20;
 
 /// Threads that QEMU may have.
@@ -46,7 +42,7 @@ const KERNEL: RawFd = 6;
 
 /// What a machine's kernel is told: its console; to end when it fails; no measures that keep its
 /// own programs apart, of which there is one.
-const KERNEL_LINE: &str = "console=ttyS0 quiet panic=-1 mitigations=off random.trust_cpu=on \
+pub(super) const KERNEL_LINE: &str = "console=ttyS0 quiet panic=-1 mitigations=off random.trust_cpu=on \
                            tsc=reliable no_timer_check rdinit=/init";
 
 /// Starts a machine, as [`launch`](crate::sandbox::launch) starts a process.
@@ -55,18 +51,7 @@ const KERNEL_LINE: &str = "console=ttyS0 quiet panic=-1 mitigations=off random.t
 /// What is wrong with the image, the program, the order; what the system refuses.
 pub(crate) fn launch(order: &Order, machine: &Machine) -> Result<Launched, HostError> {
     let runs = machine.runs()?;
-    if !cfg!(target_arch = "x86_64") {
-        let why = "virtual machines are run on x86-64 only".into();
-        return Err(HostError::Argument { what: "VM", why });
-    }
-    if order.limits.memory_bytes < MEMORY_MIN {
-        let why = format!("a virtual machine needs {} MB at least", MEMORY_MIN >> 20);
-        return Err(HostError::Argument { what: "MEMORY", why });
-    }
-    if !Path::new(QEMU).is_file() {
-        let why = format!("there is no {QEMU}; install the package qemu-system-x86");
-        return Err(HostError::Argument { what: "VM", why });
-    }
+    check_host(&order.limits)?;
     machine.check()?;
     let grants = Grants::of(&order.program)?;
     if let Some(grant) = grants.files.iter().find(|grant| grant.directory) {
@@ -75,10 +60,7 @@ pub(crate) fn launch(order: &Order, machine: &Machine) -> Result<Launched, HostE
     }
     let mut report = SandboxReport::new();
     report.note(format!("virtual machine, {runs}"));
-    if let Runs::Emulated(why) = &runs {
-        static WARNED: Once = Once::new();
-        WARNED.call_once(|| tracing::warn!(why, "virtual machines are emulated, which is slow"));
-    }
+    warn_if_emulated(&runs);
     let start = start_line(order, &grants);
     let ends = Ends::new(machine, &grants)
         .map_err(|error| HostError::system("making the ends of a machine", error))??;
@@ -95,6 +77,34 @@ pub(crate) fn launch(order: &Order, machine: &Machine) -> Result<Launched, HostE
     launched
 }
 
+/// Whether a machine with these limits can be run here at all.
+///
+/// # Errors
+/// Why not.
+pub(super) fn check_host(limits: &Limits) -> Result<(), HostError> {
+    if !cfg!(target_arch = "x86_64") {
+        let why = "virtual machines are run on x86-64 only".into();
+        return Err(HostError::Argument { what: "VM", why });
+    }
+    if limits.memory_bytes < MEMORY_MIN {
+        let why = format!("a virtual machine needs {} MB at least", MEMORY_MIN >> 20);
+        return Err(HostError::Argument { what: "MEMORY", why });
+    }
+    if !Path::new(QEMU).is_file() {
+        let why = format!("there is no {QEMU}; install the package qemu-system-x86");
+        return Err(HostError::Argument { what: "VM", why });
+    }
+    Ok(())
+}
+
+/// A line of the log, once.
+pub(super) fn warn_if_emulated(runs: &Runs) {
+    if let Runs::Emulated(why) = runs {
+        static WARNED: Once = Once::new();
+        WARNED.call_once(|| tracing::warn!(why, "virtual machines are emulated, which is slow"));
+    }
+}
+
 /// What is done for QEMU once it is there.
 fn attend(
     order: &Order,
@@ -108,7 +118,7 @@ fn attend(
         .ok_or(rustix::io::Errno::SRCH)
         .and_then(|pid| rustix::process::pidfd_open(pid, PidfdFlags::empty()))
         .map_err(|error| HostError::system("opening QEMU's process", error))?;
-    let groups = confine(order, pid, &mut report);
+    let groups = confine(&order.limits, pid, &mut report);
     let (control, output) = ours.watch(start, &pidfd)?;
     Ok(Launched { pid, pidfd, control, output, groups, report })
 }
@@ -123,14 +133,14 @@ fn start_line(order: &Order, grants: &Grants) -> Vec<u8> {
 }
 
 /// Control groups, and who ends first for want of memory.
-fn confine(order: &Order, pid: i32, report: &mut SandboxReport) -> Groups {
-    let limits = Limits {
-        memory_bytes: order.limits.memory_bytes.saturating_add(QEMU_MEMORY),
+pub(super) fn confine(limits: &Limits, pid: i32, report: &mut SandboxReport) -> Groups {
+    let all = Limits {
+        memory_bytes: limits.memory_bytes.saturating_add(QEMU_MEMORY),
         threads: QEMU_THREADS,
-        ..order.limits.clone()
+        ..limits.clone()
     };
     let hierarchies = Hierarchies::of_this_process();
-    let groups = Groups::confine(&hierarchies, &limits, pid, report);
+    let groups = Groups::confine(&hierarchies, &all, pid, report);
     let score = std::fs::write(format!("/proc/{pid}/oom_score_adj"), "1000");
     report.set(Measure::OomScore, outcome(score.map_err(|error| error.to_string())));
     let of_its_own = if is_privileged() { Ok(()) } else { Err("only root can give it".into()) };
@@ -152,7 +162,7 @@ fn confine(order: &Order, pid: i32, report: &mut SandboxReport) -> Groups {
     ] {
         report.set(measure, Outcome::Applied);
     }
-    if !order.limits.cpus.is_empty() {
+    if !limits.cpus.is_empty() {
         report.set(Measure::CpuAffinity, Outcome::Applied);
     }
     for measure in [
@@ -234,17 +244,7 @@ impl Ends {
             .try_clone()
             .map_err(|source| HostError::system("making the ends of a machine", source))?;
         command.stdout(output).stderr(error);
-        let limits = [
-            (Resource::Core, 1),
-            (Resource::Fsize, 0),
-            (Resource::Msgqueue, 0),
-            (Resource::Nice, 0),
-            (Resource::Rtprio, 0),
-            (Resource::Nofile, order.limits.open_files + 64),
-            (Resource::As, order.limits.address_space().saturating_add(QEMU_ADDRESSES)),
-        ];
-        let cpus = cpu_set(&order.limits)?;
-        let plan = Plan { limits, cpus, is_privileged: is_privileged(), kvm: kvm_group(runs) };
+        let plan = Plan::new(&order.limits, runs, 0, KERNEL)?;
         let before = move || {
             let handed =
                 [(&port, PORT), (&monitor, MONITOR), (&initramfs, INITRAMFS), (&kernel, KERNEL)];
@@ -281,86 +281,6 @@ impl Ours {
             .spawn(move || relay.run(&console))
             .map_err(|error| HostError::system("starting a thread", error))?;
         Ok((control, output))
-    }
-}
-
-/// The group whose members may use KVM.
-fn kvm_group(runs: &Runs) -> Option<Gid> {
-    let file = File::open("/dev/kvm").ok().filter(|_| *runs == Runs::Kvm)?;
-    fstat(&file).ok().map(|about| Gid::from_raw(about.st_gid))
-}
-
-/// What happens between fork and exec.
-struct Plan {
-    limits: [(Resource, u64); 7],
-    cpus: Option<CpuSet>,
-    is_privileged: bool,
-    kvm: Option<Gid>,
-}
-
-impl Plan {
-    fn carry_out(&self, handed: &[(RawFd, RawFd)]) -> io::Result<()> {
-        rustix::process::setsid()?;
-        rustix::process::umask(Mode::RWXG | Mode::RWXO);
-        for (from, to) in handed {
-            // JUSTIFICATION: the numbers are the point, and a safe dup2 needs their owners.
-            // SAFETY: what the forked process had at these numbers is used no more but for the
-            // standard library's pipe, by which it would tell of an error of execve; the ends' own
-            // numbers are higher.
-            if unsafe { libc::dup2(*from, *to) } == -1 {
-                return Err(io::Error::last_os_error());
-            }
-        }
-        // JUSTIFICATION: no safe call for close_range.
-        // SAFETY: descriptors are marked to be closed by execve and none is closed now.
-        let marked = unsafe {
-            libc::syscall(
-                libc::SYS_close_range,
-                KERNEL + 1,
-                libc::c_uint::MAX,
-                libc::CLOSE_RANGE_CLOEXEC,
-            )
-        };
-        if marked == -1 {
-            return Err(io::Error::last_os_error());
-        }
-        if let Some(cpus) = &self.cpus {
-            rustix::thread::sched_setaffinity(None, cpus)?;
-        }
-        if self.is_privileged {
-            self.become_nobody()?;
-        }
-        rustix::thread::set_no_new_privs(true)?;
-        // After the change of user, which would undo it.
-        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-        for (resource, most) in self.limits {
-            let most =
-                rustix::process::getrlimit(resource).maximum.map_or(most, |now| now.min(most));
-            rustix::process::setrlimit(
-                resource,
-                Rlimit { current: Some(most), maximum: Some(most) },
-            )?;
-        }
-        Ok(())
-    }
-
-    /// A network without interfaces, a user without files.
-    fn become_nobody(&self) -> io::Result<()> {
-        let spaces = rustix::thread::UnshareFlags::NEWNET
-            | rustix::thread::UnshareFlags::NEWIPC
-            | rustix::thread::UnshareFlags::NEWUTS;
-        // JUSTIFICATION: the safe call is deprecated for what descriptors might be unshared.
-        // SAFETY: no flag for descriptors is given.
-        unsafe { rustix::thread::unshare_unsafe(spaces)? };
-        let groups = self.kvm;
-        rustix::thread::set_thread_groups(groups.as_slice())?;
-        let pid = rustix::process::getpid().as_raw_pid();
-        let number = own_user(pid).unwrap_or(crate::sandbox::NOBODY);
-        let (user, group) = (Uid::from_raw(number), Gid::from_raw(number));
-        rustix::thread::set_thread_res_gid(group, group, group)?;
-        // With the last of root's numbers goes every right.
-        rustix::thread::set_thread_res_uid(user, user, user)?;
-        Ok(())
     }
 }
 

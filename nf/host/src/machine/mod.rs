@@ -5,18 +5,23 @@
 //! messages on to the machine's serial port; when it comes upon WELCOME, it has QEMU (by its
 //! monitor, `monitor`) plug in an ivshmem device for each region, whose memory is the region's own.
 //! So a machine that waits, booted, is worth as much as a process that waits; it stands still
-//! until then. `launch` starts QEMU, `initramfs` makes what the machine boots from: the image's,
-//! and behind it the function's program with its libraries.
+//! until then. `launch` starts QEMU (`birth`: between fork and exec), `initramfs` makes what the
+//! machine boots from: the image's, and behind it the function's program with its libraries.
+//! `standard` starts a machine that knows nothing of Thruway.
 //!
 //! What a machine writes is a stranger's: on its port as much as in its regions. What it may see is
 //! what was plugged in, and that is its own.
 
+mod birth;
 mod initramfs;
 mod launch;
 mod monitor;
 mod relay;
+mod standard;
 
 pub(crate) use launch::launch;
+pub use standard::StandardOrder;
+pub(crate) use standard::launch as launch_vm;
 
 use std::fmt;
 use std::fs::{File, OpenOptions};

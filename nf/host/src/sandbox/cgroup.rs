@@ -126,6 +126,7 @@ impl Groups {
                 }
             }
         }
+        weigh_by_nice(limits, pid, report);
         groups
     }
 
@@ -192,19 +193,8 @@ struct Settings {
 /// What each measure writes; kernel documentation, admin-guide/cgroup-v2 and cgroup-v1.
 fn settings(limits: &Limits) -> Vec<(Measure, Settings)> {
     let mut all = Vec::new();
-    if let Some(percent) = limits.cpu_percent {
-        let quota = u64::from(percent) * PERIOD_US / 100;
-        all.push((
-            Measure::CgroupCpu,
-            Settings {
-                controller: "cpu",
-                unified: vec![("cpu.max", format!("{quota} {PERIOD_US}"))],
-                old: vec![
-                    ("cpu.cfs_period_us", PERIOD_US.to_string()),
-                    ("cpu.cfs_quota_us", quota.to_string()),
-                ],
-            },
-        ));
+    if let Some(cpu) = cpu_settings(limits) {
+        all.push((Measure::CgroupCpu, cpu));
     }
     let memory = limits.address_space().to_string();
     all.push((
@@ -217,6 +207,44 @@ fn settings(limits: &Limits) -> Vec<(Measure, Settings)> {
         Settings { controller: "pids", unified: threads.clone(), old: threads },
     ));
     all
+}
+
+/// Quota and weight of CPU time, if either was asked for.
+fn cpu_settings(limits: &Limits) -> Option<Settings> {
+    let mut cpu = Settings { controller: "cpu", unified: Vec::new(), old: Vec::new() };
+    if let Some(percent) = limits.cpu_percent {
+        let quota = u64::from(percent) * PERIOD_US / 100;
+        cpu.unified.push(("cpu.max", format!("{quota} {PERIOD_US}")));
+        cpu.old.push(("cpu.cfs_period_us", PERIOD_US.to_string()));
+        cpu.old.push(("cpu.cfs_quota_us", quota.to_string()));
+    }
+    if let Some(weight) = limits.cpu_weight {
+        cpu.unified.push(("cpu.weight", weight.to_string()));
+        // 1,024 shares are what a weight of 100 is, and 2 the fewest.
+        let shares = (u64::from(weight) * 1024 / 100).max(2);
+        cpu.old.push(("cpu.shares", shares.to_string()));
+    }
+    (!cpu.unified.is_empty()).then_some(cpu)
+}
+
+/// The nice value that comes closest to a weight: each step is a quarter more or less (sched(7)).
+fn nice_of(weight: u32) -> i32 {
+    let steps = (f64::from(weight) / 100.0).ln() / 1.25_f64.ln();
+    (-steps.round() as i32).clamp(-20, 19)
+}
+
+/// Where no control group has a weight, the scheduler's own takes its place.
+fn weigh_by_nice(limits: &Limits, pid: i32, report: &mut SandboxReport) {
+    let Some(weight) = limits.cpu_weight.filter(|_| report.is_missing(Measure::CgroupCpu)) else {
+        return;
+    };
+    let nice = nice_of(weight);
+    match rustix::process::setpriority_process(rustix::process::Pid::from_raw(pid), nice) {
+        Ok(()) => report.note(format!("CPU weight by nice {nice}, for want of a control group")),
+        Err(error) => {
+            report.note(format!("no CPU weight: neither control group nor nice: {error}"))
+        }
+    }
 }
 
 /// Makes a controller of version 2 available to groups within `parent`.
@@ -249,6 +277,30 @@ mod tests {
         assert_eq!(found.unified, dirs);
         assert_eq!(found.pids, Some("/sys/fs/cgroup/pids/a".into()));
         assert_eq!(found.cpu, Some("/sys/fs/cgroup/cpu/".into()));
+    }
+
+    #[test]
+    fn quota_and_weight_are_one_measure() {
+        let limits =
+            |cpu_percent, cpu_weight| Limits { cpu_percent, cpu_weight, ..Limits::default() };
+        assert!(cpu_settings(&limits(None, None)).is_none());
+        let both = cpu_settings(&limits(Some(50), Some(300))).expect("settings");
+        let of = |files: &[(&str, String)]| -> Vec<String> {
+            files.iter().map(|(file, value)| format!("{file} {value}")).collect()
+        };
+        assert_eq!(of(&both.unified), ["cpu.max 5000 10000", "cpu.weight 300"]);
+        let old = ["cpu.cfs_period_us 10000", "cpu.cfs_quota_us 5000", "cpu.shares 3072"];
+        assert_eq!(of(&both.old), old);
+        let least = cpu_settings(&limits(None, Some(1))).expect("settings");
+        assert_eq!(of(&least.old), ["cpu.shares 10"]);
+    }
+
+    #[test]
+    fn nice_values_stand_for_weights() {
+        let all = [(100, 0), (125, -1), (80, 1), (1000, -10), (1, 19), (10_000, -20)];
+        for (weight, nice) in all {
+            assert_eq!(nice_of(weight), nice, "{weight}");
+        }
     }
 
     #[test]

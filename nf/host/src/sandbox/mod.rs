@@ -101,6 +101,9 @@ pub struct Limits {
     pub open_files: u64,
     /// Share of one CPU's time, in percent (200 is two CPUs); unlimited if `None`.
     pub cpu_percent: Option<u32>,
+    /// Its part of a CPU that others want, too, against theirs: 1 to 10,000, where 100 is what
+    /// everybody has who gives none.
+    pub cpu_weight: Option<u32>,
     /// The CPUs it runs on; if empty, those of the thread that starts it (which should not be one
     /// that is pinned to a core: the function would share it).
     pub cpus: Vec<usize>,
@@ -116,6 +119,7 @@ impl Default for Limits {
             threads: 16,
             open_files: 64,
             cpu_percent: None,
+            cpu_weight: None,
             cpus: Vec::new(),
         }
     }

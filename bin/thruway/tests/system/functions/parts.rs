@@ -2,7 +2,7 @@
 //! and its command line says which part it plays.
 
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use thruway_exchange::attach;
 use thruway_nf::{Batch, Config, Counter, Cx, Function, Start, Timer, Verdict};
@@ -129,6 +129,12 @@ impl Function for Player {
                 "hangs" if seen.get() == number => loop {
                     std::thread::sleep(Duration::from_secs(1));
                 },
+                "idles" => {
+                    let end = Instant::now() + Duration::from_nanos(number);
+                    while Instant::now() < end {
+                        std::hint::spin_loop();
+                    }
+                }
                 "thirds" if seen.get() % 3 == 0 => return Verdict::Drop,
                 "doubles" => packet.emit_copy(0).expect("room"),
                 // What has no room is lost: the host counts it.
