@@ -26,6 +26,7 @@ pub mod name;
 mod observer;
 pub mod planes;
 mod private;
+pub mod replicas;
 pub mod reports;
 pub mod resource;
 pub mod store;

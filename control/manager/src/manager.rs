@@ -1,6 +1,6 @@
 //! The manager: a change is checked, kept, told, and handed to whoever runs the chains.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -13,7 +13,8 @@ use crate::kind::{CheckError, Name, ResourceKind, Spec};
 use crate::observer::{Finding, Observer, finding};
 use crate::store::{ChangeOptions, Generation, Put, Store, StoreError, diff};
 use crate::{
-    ChainName, ChainSpec, ConditionKind, DataPlanes, Event, FunctionSpec, GroupSpec, ResourceStatus,
+    ChainName, ChainSpec, ConditionKind, DataPlanes, Event, FunctionSpec, GroupSpec,
+    ResourceStatus, replicas,
 };
 
 /// Who tells whether a specification can run, as `thruway check` does.
@@ -100,6 +101,8 @@ impl Declared for ChainSpec {
     fn check(&self, name: &ChainName, manager: &Manager) -> Result<String, ChangeError> {
         self.check_functions()?;
         let run = manager.store.run(self)?;
+        let layouts = replicas::at_first(self, SystemTime::now());
+        let run = replicas::expand::expand(&run, &layouts, &BTreeMap::new())?;
         // What was declared by an earlier version of the program has no copy before it runs.
         let variables = run.variables(|function| match manager.kept.verify(function) {
             Ok(()) => manager.kept.path(function),
