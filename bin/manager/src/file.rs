@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use thruway_manager::kind::{Name, Reference, Spec as _};
 use thruway_manager::replicas::ReplicasSpec;
 use thruway_manager::{
-    ChainName, ChainSpec, CheckError, FunctionName, FunctionSpec, FunctionUse, GroupName, GroupSpec,
+    ChainName, ChainSpec, CheckError, FunctionName, FunctionSpec, FunctionUse, GroupName,
+    GroupSpec, expansion,
 };
 
 use crate::target::{Kind, Target};
@@ -236,6 +237,7 @@ impl Declarable for ChainName {
     fn declared(spec: ChainSpec) -> anyhow::Result<Declared> {
         let wrong = |error: CheckError| anyhow!("{}: {}", error.field, error.message);
         spec.check_functions().map_err(wrong)?;
+        expansion::check(&spec).map_err(wrong)?;
         Ok(Declared::Chain(spec))
     }
 }

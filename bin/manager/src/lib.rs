@@ -18,6 +18,7 @@ mod follow;
 mod logs;
 mod output;
 mod page;
+mod replicas;
 mod show;
 mod sse;
 mod tables;

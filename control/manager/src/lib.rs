@@ -13,6 +13,7 @@ pub mod client;
 pub mod events;
 pub mod examples;
 mod executable;
+pub mod expansion;
 pub mod function;
 mod function_use;
 pub mod graph;

@@ -14,7 +14,7 @@ use crate::observer::{Finding, Observer, finding};
 use crate::store::{ChangeOptions, Generation, Put, Store, StoreError, diff};
 use crate::{
     ChainName, ChainSpec, ConditionKind, DataPlanes, Event, FunctionSpec, GroupSpec,
-    ResourceStatus, replicas,
+    ResourceStatus, expansion,
 };
 
 /// Who tells whether a specification can run, as `thruway check` does.
@@ -100,9 +100,10 @@ pub trait Declared: Spec {
 impl Declared for ChainSpec {
     fn check(&self, name: &ChainName, manager: &Manager) -> Result<String, ChangeError> {
         self.check_functions()?;
+        expansion::check(self)?;
         let run = manager.store.run(self)?;
-        let layouts = replicas::at_first(self, SystemTime::now());
-        let run = replicas::expand::expand(&run, &layouts, &BTreeMap::new())?;
+        let layouts = expansion::at_first(self, SystemTime::now());
+        let run = expansion::expand(&run, &layouts, &BTreeMap::new())?;
         // What was declared by an earlier version of the program has no copy before it runs.
         let variables = run.variables(|function| match manager.kept.verify(function) {
             Ok(()) => manager.kept.path(function),

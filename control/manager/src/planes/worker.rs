@@ -1,6 +1,6 @@
 //! The thread that keeps one chain as it is asked for.
 
-mod replicas;
+mod tending;
 mod update;
 
 use std::path::PathBuf;
@@ -15,10 +15,10 @@ use super::log::Log;
 use super::plane::Plane;
 use super::process::{Process, Serving, command, serving};
 use super::record::{ChainDir, Record};
+use super::replicas::Replicas;
 use crate::kept::Kept;
 use crate::private::private_dir;
 use crate::{Asked, ConditionKind, Run};
-use replicas::Replicas;
 
 /// How often the length of the log is looked at.
 const LOOK: Duration = Duration::from_secs(1);

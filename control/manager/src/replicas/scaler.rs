@@ -7,7 +7,7 @@ use super::spec::Scaling;
 /// How long packets must wait before a replica is added: a burst is over by then.
 const OVERLOAD: Duration = Duration::from_secs(2);
 /// How long a change is given to show.
-const SETTLE: Duration = Duration::from_secs(5);
+const SHOW_TIME: Duration = Duration::from_secs(5);
 /// Part of the limit below which few packets wait.
 const FEW: f64 = 0.25;
 /// Part of the time that replicas may work, where there is one fewer of them.
@@ -60,8 +60,8 @@ impl Scaler {
         if each >= limit * FEW {
             self.calm = None;
         }
-        let is_settling = |since: Instant| now.duration_since(since) < SETTLE;
-        if load.up < usize::from(wanted) || self.changed.is_some_and(is_settling) {
+        let is_showing = |since: Instant| now.duration_since(since) < SHOW_TIME;
+        if load.up < usize::from(wanted) || self.changed.is_some_and(is_showing) {
             (self.over, self.calm) = (None, None);
             return (wanted, None);
         }

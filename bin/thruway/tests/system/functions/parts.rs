@@ -69,7 +69,8 @@ fn play(part: &str) -> ExitCode {
     }
     let outputs = match part {
         "steers" => 2,
-        "echoes" | "echoes-thirds" => 4,
+        "echoes" => 4,
+        "cable" | "cable-thirds" => 2,
         _ => 1,
     };
     let config = Config { name: "player", outputs, ..Config::DEFAULT };
@@ -129,7 +130,7 @@ impl Function for Player {
                 "hangs" if seen.get() == number => loop {
                     std::thread::sleep(Duration::from_secs(1));
                 },
-                "thirds" | "echoes-thirds" if seen.get() % 3 == 0 => return Verdict::Drop,
+                "thirds" | "cable-thirds" if seen.get() % 3 == 0 => return Verdict::Drop,
                 "doubles" => packet.emit_copy(0).expect("room"),
                 // What has no room is lost: the host counts it.
                 "adds" => (0..number).for_each(|_| {
@@ -140,7 +141,7 @@ impl Function for Player {
                     let begin = std::time::Instant::now();
                     while begin.elapsed() < Duration::from_micros(number) {}
                 }
-                "echoes" | "echoes-thirds" => return Verdict::Next(packet.input() as u8),
+                "echoes" | "cable" | "cable-thirds" => return Verdict::Next(packet.input() as u8),
                 "steers" => return Verdict::Next(packet.bytes()[0] & 1),
                 "tags-doubles" => {
                     packet.push(4).expect("head room").copy_from_slice(b"tag!");

@@ -68,16 +68,16 @@ fn clients_do_not_notice_a_good_version_nor_more_or_fewer_replicas() {
     let network = Network::new(&LAN, &WAN);
     let mut lab = Lab::new(Some(&network.middle));
     declare(&mut lab);
-    lab.set("web", chain(CABLE, ("player@1", "echoes"), CANARY));
+    lab.set("web", chain(CABLE, ("player@1", "cable"), CANARY));
     lab.converge();
     let pid = Web { lab: &mut lab }.settles("player@1", 1);
     let (stayed, (answered, lost)) = with_clients(&network, || {
-        lab.set("web", chain(CABLE, ("player@2", "echoes"), CANARY));
+        lab.set("web", chain(CABLE, ("player@2", "cable"), CANARY));
         lab.converge();
         assert_eq!(Web { lab: &mut lab }.settles("player@2", 1), pid);
         for count in [3, 1] {
             let replicas = format!(r#"{{"count": {count}}}"#);
-            lab.set("web", chain(CABLE, ("player@2", "echoes"), &replicas));
+            lab.set("web", chain(CABLE, ("player@2", "cable"), &replicas));
             lab.converge();
             assert_eq!(Web { lab: &mut lab }.settles("player@2", count), pid);
         }
@@ -95,12 +95,12 @@ fn a_version_that_loses_packets_goes_back_and_spares_who_was_there() {
     let network = Network::new(&LAN, &WAN);
     let mut lab = Lab::new(Some(&network.middle));
     declare(&mut lab);
-    lab.set("web", chain(CABLE, ("player@1", "echoes"), CANARY));
+    lab.set("web", chain(CABLE, ("player@1", "cable"), CANARY));
     lab.converge();
     let pid = Web { lab: &mut lab }.settles("player@1", 1);
     let (stayed, (answered, lost)) = with_clients(&network, || {
         // It drops a third.
-        lab.set("web", chain(CABLE, ("player@2", "echoes-thirds"), CANARY));
+        lab.set("web", chain(CABLE, ("player@2", "cable-thirds"), CANARY));
         lab.converge();
         let message = lab.wait_reason("web", "RolledOut", "WentBack");
         println!("{message}");
@@ -110,7 +110,7 @@ fn a_version_that_loses_packets_goes_back_and_spares_who_was_there() {
         let replicas = web.replicas().expect("some").replicas;
         assert!(replicas.iter().all(|one| one.version.starts_with("player@1")), "{replicas:?}");
         // The next version is tried, and this one again, when another was asked for.
-        lab.set("web", chain(CABLE, ("player@1", "echoes"), CANARY));
+        lab.set("web", chain(CABLE, ("player@1", "cable"), CANARY));
         lab.converge();
         wait_for("the old version", || lab.condition("web", "RolledOut").0.then_some(()));
     });

@@ -1,12 +1,16 @@
 //! What a data plane is asked of replicas, and told about their standing.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use super::{MOVE_AGAIN, MOVE_MAX, Memory};
 use crate::PlaneError;
 use crate::planes::remote::Remote;
 use crate::replicas::judge::{Counts, batches};
 use crate::replicas::{Layout, Phase, Seen, SlotState};
+
+/// After this time sessions that cannot move leave a version that goes back, and begin anew.
+const MOVE_MAX: Duration = Duration::from_secs(2);
+/// Between two requests to move what is left.
+const MOVE_AGAIN: Duration = Duration::from_secs(1);
 
 /// Handlers of the `Balance`.
 const BALANCE: [&str; 4] = ["replicas", "counts", "queues", "moving"];
@@ -28,13 +32,13 @@ const NOT_GIVEN: [&str; 5] = ["ring-full", "no-entry", "too-long", "no-frame", "
 const NOT_BACK: [&str; 4] = ["function-dropped", "damaged", "function-failed", "unfinished"];
 
 /// What was seen of a function's replicas.
-pub(super) struct Looked {
+pub(in crate::planes) struct Looked {
     element: String,
     /// The standing of each: `up`, `drained`, `failed`.
     standing: Vec<String>,
     moving: String,
     /// Of each slot.
-    pub(super) seen: Vec<Seen>,
+    pub(in crate::planes) seen: Vec<Seen>,
 }
 
 impl Looked {
@@ -42,7 +46,7 @@ impl Looked {
     ///
     /// # Errors
     /// It does not answer, or has no such replicas.
-    pub(super) fn read(
+    pub(in crate::planes) fn read(
         remote: Remote<'_>,
         element: &str,
         layout: &Layout,
@@ -75,7 +79,7 @@ impl Looked {
     }
 
     /// Whether sessions are moving.
-    pub(super) fn is_moving(&self) -> bool {
+    pub(in crate::planes) fn is_moving(&self) -> bool {
         !self.moving.trim().is_empty()
     }
 
@@ -83,18 +87,17 @@ impl Looked {
     ///
     /// # Errors
     /// The data plane does not answer.
-    pub(super) fn apply(
+    pub(in crate::planes) fn apply(
         &self,
         remote: Remote<'_>,
-        (memory, layout): (&mut Memory, &Layout),
+        (moved, layout): (&mut Option<Instant>, &Layout),
     ) -> Result<(), String> {
         let write = |call: &str, value: String| {
             let written = remote.write(&format!("{}/balance.{call}", self.element), &value);
             written.map_err(|error: PlaneError| error.to_string())
         };
         let goes_back = layout.rollout.as_ref().is_some_and(|rollout| rollout.phase == Phase::Back);
-        let may_move =
-            !self.is_moving() && memory.moved.is_none_or(|last| last.elapsed() >= MOVE_AGAIN);
+        let may_move = !self.is_moving() && moved.is_none_or(|last| last.elapsed() >= MOVE_AGAIN);
         for (at, slot) in layout.slots.iter().enumerate() {
             let is_drained = self.standing.get(at).is_some_and(|word| word == "drained");
             if slot.state == SlotState::Up && is_drained {
@@ -107,7 +110,7 @@ impl Looked {
                 let lasted = slot.since.elapsed().unwrap_or_default();
                 let how = if goes_back && lasted > MOVE_MAX { "anew" } else { "now" };
                 write("drain", format!("{at} {how}"))?;
-                memory.moved = Some(Instant::now());
+                *moved = Some(Instant::now());
             }
         }
         Ok(())

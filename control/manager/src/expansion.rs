@@ -11,14 +11,15 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::time::SystemTime;
 
 use thruway_lang::Span;
 use thruway_lang::ast::{Body, ClassRef, Compound, Config, Item, Link, PortList, Statement, What};
 use thruway_lang::parser;
 
-use super::layout::{Layout, Slot, SlotState};
 use crate::kind::CheckError;
-use crate::{FunctionName, FunctionSpec, FunctionUse, Run};
+use crate::replicas::{Layout, ReplicasSpec, Slot, SlotState};
+use crate::{ChainSpec, FunctionName, FunctionSpec, FunctionUse, Run};
 
 /// The class of elements that run a function.
 const CLASS: &str = "Nf";
@@ -42,6 +43,43 @@ pub fn variable_of(variable: &str, nth: usize) -> String {
         0 => format!("{variable}_before"),
         _ => format!("{variable}_before_{nth}"),
     }
+}
+
+/// Checks what a chain declares of replicas.
+///
+/// # Errors
+/// The field that is wrong.
+pub fn check(spec: &ChainSpec) -> Result<(), CheckError> {
+    for (variable, replicas) in &spec.replicas {
+        let field = format!("replicas.{variable}");
+        if !spec.functions.contains_key(variable) {
+            let message = format!(
+                "'{variable}' is none of `functions`; replicas are of a function that the chain uses"
+            );
+            return Err(CheckError::new(field, message));
+        }
+        let taken = |name: &String| spec.functions.contains_key(name) || is_variable(spec, name);
+        if let Some(other) = (0..2).map(|nth| variable_of(variable, nth)).find(taken) {
+            let message = format!("'{other}' is a variable that the manager needs; rename yours");
+            return Err(CheckError::new(field, message));
+        }
+        replicas.check(&field)?;
+        find(&spec.configuration, variable)?;
+    }
+    Ok(())
+}
+
+fn is_variable(spec: &ChainSpec, name: &str) -> bool {
+    spec.variables.contains_key(name)
+}
+
+/// The replicas of a chain that begins.
+pub fn at_first(spec: &ChainSpec, now: SystemTime) -> BTreeMap<String, Layout> {
+    let layout = |(variable, replicas): (&String, &ReplicasSpec)| {
+        let used = spec.functions.get(variable)?;
+        Some((variable.clone(), Layout::new(used, replicas.count_at_first(), now)))
+    };
+    spec.replicas.iter().filter_map(layout).collect()
 }
 
 /// Finds the element whose first argument is `$variable`.
@@ -333,3 +371,6 @@ fn line(arguments: &str) -> String {
         false => arguments.replace('\n', " "),
     }
 }
+
+#[cfg(test)]
+mod tests;

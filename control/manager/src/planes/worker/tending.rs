@@ -1,20 +1,15 @@
 //! Replicas of a chain's functions are brought from one layout to the next, while packets flow.
 
-mod look;
-
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant, SystemTime};
 
 use super::Worker;
 use super::update::same_text;
+use crate::expansion::{at_first, expand, find};
 use crate::kind::CheckError;
-use crate::replicas::expand::{expand, find};
-use crate::replicas::{
-    Bound, Layout, Load, Phase, ReplicasSpec, ReplicasStatus, Scaler, Seen, SlotState, View,
-    Window, at_first,
-};
+use crate::planes::replicas::{HOLD, Looked, Wide, cores, load, on_its_path, unscaled};
+use crate::replicas::{Layout, ReplicasSpec, ReplicasStatus, View};
 use crate::{Asked, ConditionKind};
-use look::Looked;
 
 /// Between two looks while something is under way.
 const BUSY_LOOK: Duration = Duration::from_millis(100);
@@ -22,55 +17,6 @@ const BUSY_LOOK: Duration = Duration::from_millis(100);
 const LOAD_LOOK: Duration = Duration::from_secs(1);
 /// Between two looks where nothing is to be done.
 const CALM_LOOK: Duration = Duration::from_secs(5);
-/// How long no replica is added after one could not be.
-const HOLD: Duration = Duration::from_secs(30);
-/// After this time sessions that cannot move leave a version that goes back, and begin anew.
-const MOVE_MAX: Duration = Duration::from_secs(2);
-/// Between two requests to move what is left.
-const MOVE_AGAIN: Duration = Duration::from_secs(1);
-
-/// The replicas of a chain's functions, by variable.
-#[derive(Default)]
-pub(super) struct Replicas {
-    /// Where they are to stand; kept in the record.
-    pub(super) layouts: BTreeMap<String, Layout>,
-    memories: BTreeMap<String, Memory>,
-    /// What the last layouts were written out to.
-    wide: Option<Wide>,
-    looked: Option<Instant>,
-    /// Why the chain is not up to date, though its configuration runs.
-    pub(super) pending: Option<(&'static str, String)>,
-}
-
-/// What was asked for, with which layouts, and what that is to run.
-struct Wide {
-    asked: Asked,
-    layouts: BTreeMap<String, Layout>,
-    result: Asked,
-}
-
-/// What is known of a function's replicas beside their layout; a manager that begins finds it anew.
-#[derive(Default)]
-struct Memory {
-    element: String,
-    window: Window,
-    scaler: Scaler,
-    /// Until when no replica is added, and why.
-    held: Option<(Instant, &'static str, String)>,
-    seen: Vec<Seen>,
-    moved: Option<Instant>,
-    bound: Option<Bound>,
-}
-
-impl Memory {
-    fn may_add(&self) -> bool {
-        self.held.as_ref().is_none_or(|(until, ..)| Instant::now() > *until)
-    }
-
-    fn hold(&mut self, reason: &'static str, why: &str) {
-        self.held = Some((Instant::now() + HOLD, reason, why.to_owned()));
-    }
-}
 
 impl Worker {
     /// What the data plane is to run: with the replicas written out, where there are some.
@@ -204,7 +150,7 @@ impl Worker {
         let Some(layout) = self.replicas.layouts.get_mut(variable) else { return Ok(()) };
         let memory = self.replicas.memories.entry(variable.clone()).or_default();
         let looked = Looked::read(remote, &memory.element, layout)?;
-        looked.apply(remote, (memory, layout))?;
+        looked.apply(remote, (&mut memory.moved, layout))?;
         let is_moving = looked.is_moving();
         memory.seen = looked.seen;
         let load = load(layout, &memory.seen);
@@ -268,75 +214,5 @@ impl Worker {
             status.replicas.clear();
             status.conditions.retain(|one| is_other(one.kind));
         });
-    }
-}
-
-/// The load of the replicas that have sessions.
-fn load(layout: &Layout, seen: &[Seen]) -> Load {
-    let mut load = Load { up: 0, waiting: 0, cpu_seconds: 0.0 };
-    for (slot, seen) in layout.slots.iter().zip(seen) {
-        if slot.state == SlotState::Up {
-            load.up += 1;
-            load.waiting += seen.waiting;
-            load.cpu_seconds += seen.cpu_seconds;
-        }
-    }
-    load
-}
-
-/// Cores of this host.
-fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
-}
-
-/// Why there are not as many replicas as are wanted, if so.
-fn unscaled(variable: &str, layout: &Layout, memory: &Memory) -> Option<(&'static str, String)> {
-    let version = layout.version()?;
-    let (up, wanted) = (layout.up(version).count(), usize::from(layout.wanted));
-    if let Some((_, reason, why)) =
-        memory.held.as_ref().filter(|_| up < wanted && !memory.may_add())
-    {
-        let message = format!("{variable}: {up} of {wanted} replicas have sessions: {why}");
-        return Some((reason, message));
-    }
-    let draining = (0..).zip(&layout.slots).find(|(_, slot)| slot.state == SlotState::Draining);
-    let message = format!("{variable}: {up} of {wanted} replicas have sessions");
-    if up < wanted {
-        return Some(("ScalingOut", message));
-    }
-    if let Some((at, _)) = draining.filter(|_| layout.rollout.is_none()) {
-        let left = memory.seen.get(at).map_or(0, |seen| seen.sessions);
-        let message = format!("{message}; replica {at} still has {left}, which leave or end");
-        return Some(("ScalingIn", message));
-    }
-    let bound = match memory.bound? {
-        Bound::Max => ("AtMaximum", "as many as may be"),
-        Bound::Cores => ("NoCores", "the host has no more cores"),
-    };
-    Some((bound.0, format!("{variable}: {up} replicas are overloaded, and {}", bound.1)))
-}
-
-/// Why a version that is asked for does not have all sessions, if so.
-fn on_its_path(variable: &str, layout: &Layout, is_asked: bool) -> Option<(&'static str, String)> {
-    if let Some(rollout) = &layout.rollout {
-        let (reason, what) = match rollout.phase {
-            Phase::Starting => ("Starting", "is started".to_owned()),
-            Phase::Step(step) => ("Canary", format!("is watched, in step {}", step + 1)),
-            Phase::Forward => ("Forward", "takes all sessions".to_owned()),
-            Phase::Back => {
-                let why = rollout.worse.as_deref().unwrap_or("it is not asked for any more");
-                ("GoingBack", format!("leaves: {why}"))
-            }
-        };
-        return Some((reason, format!("{variable}: {} {what}", rollout.to)));
-    }
-    match &layout.refused {
-        Some(refused) if !is_asked => {
-            let (used, why) = (&refused.used, &refused.why);
-            let remedy = "ask for the version before, or for another one";
-            Some(("WentBack", format!("{variable}: {used} went back: {why}; {remedy}")))
-        }
-        _ if !is_asked => Some(("Starting", format!("{variable}: another version is asked for"))),
-        _ => None,
     }
 }
