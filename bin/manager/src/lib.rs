@@ -6,6 +6,7 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod apply;
+mod capture;
 mod change;
 mod check;
 mod cli;

@@ -54,7 +54,8 @@ pub fn check(spec: &ChainSpec) -> Result<(), CheckError> {
         let field = format!("replicas.{variable}");
         if !spec.functions.contains_key(variable) {
             let message = format!(
-                "'{variable}' is none of `functions`; replicas are of a function that the chain uses"
+                "'{variable}' is none of `functions`; replicas are of a function that the chain \
+                 uses"
             );
             return Err(CheckError::new(field, message));
         }

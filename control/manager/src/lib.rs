@@ -9,6 +9,8 @@
 pub mod access;
 pub mod api;
 pub mod audit;
+pub mod capture;
+mod change;
 pub mod client;
 pub mod events;
 pub mod examples;
@@ -27,6 +29,7 @@ pub mod name;
 mod observer;
 pub mod planes;
 mod private;
+pub mod prospect;
 pub mod replicas;
 pub mod reports;
 pub mod resource;

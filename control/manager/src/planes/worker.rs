@@ -282,6 +282,7 @@ impl Worker {
         if let Some(wait) = self.end() {
             return wait;
         }
+        self.show_no_replicas();
         self.not_ready("Stopped", "the chain is declared and not to run");
         self.board.state(ConditionKind::UpToDate, true, "Stopped", "nothing runs, as asked for");
         CALM

@@ -11,8 +11,8 @@ use super::layout::{Layout, Phase, Refusal, Rollout, SlotState};
 use super::spec::{Canary, ReplicasSpec};
 use crate::FunctionUse;
 
-/// How long a process may take to begin to work.
-const START_MAX: Duration = Duration::from_secs(15);
+/// How long a process may take to begin to work: a virtual machine that is emulated takes a minute.
+const START_MAX: Duration = Duration::from_secs(120);
 /// Failures of a process that does not begin to work, after which it is given up.
 const STARTS_MAX: u64 = 3;
 

@@ -55,6 +55,9 @@ impl Worker {
     /// Looks after the replicas of a chain that runs `wide`, or is to. How long until the next
     /// look.
     pub(super) fn tend(&mut self, asked: &Asked, wide: &Asked) -> Duration {
+        if self.plane.is_none() {
+            return CALM_LOOK;
+        }
         if !self.runs(wide) {
             return self.take_back(wide);
         }
@@ -70,15 +73,19 @@ impl Worker {
                 return LOAD_LOOK;
             }
         }
-        self.show(asked);
+        let slots = |layouts: &BTreeMap<String, Layout>| -> Vec<_> {
+            layouts.values().map(|layout| layout.slots.clone()).collect()
+        };
+        let is_same = slots(&before) == slots(&self.replicas.layouts);
+        if is_same {
+            // What does not run yet is not shown.
+            self.show(asked);
+        }
         if self.replicas.layouts != before {
             // Before a hot swap: if this manager ends, the next one goes on from here.
             self.write_record();
         }
-        let slots = |layouts: &BTreeMap<String, Layout>| -> Vec<_> {
-            layouts.values().map(|layout| layout.slots.clone()).collect()
-        };
-        if slots(&before) == slots(&self.replicas.layouts) { BUSY_LOOK } else { Duration::ZERO }
+        if is_same { BUSY_LOOK } else { Duration::ZERO }
     }
 
     /// Whether the data plane runs this, and answers.
@@ -119,7 +126,8 @@ impl Worker {
         let is_busy = |(variable, layout): (&String, &Layout)| {
             let used = asked.functions.get(variable);
             let other = layout.version() != used && layout.refused.is_none();
-            layout.is_busy() || other
+            let wanted = asked.replicas.get(variable).map(|spec| spec.within_bounds(layout.wanted));
+            layout.is_busy() || other || wanted != Some(layout.wanted)
         };
         let wait = if self.replicas.layouts.iter().any(is_busy) {
             BUSY_LOOK
@@ -128,9 +136,7 @@ impl Worker {
         } else {
             CALM_LOOK
         };
-        let same = self.replicas.wide.as_ref().is_some_and(|wide| wide.asked.run.spec == *asked);
-        let looked = self.replicas.looked.filter(|_| same)?;
-        let left = wait.saturating_sub(looked.elapsed());
+        let left = wait.saturating_sub(self.replicas.looked?.elapsed());
         (!left.is_zero()).then_some(left)
     }
 
@@ -161,6 +167,15 @@ impl Worker {
             let now = Instant::now();
             let wanted = (layout.wanted, cores());
             (layout.wanted, memory.bound) = memory.scaler.decide(&scaling, wanted, &load, now);
+            let (before, after) = (wanted.0, layout.wanted);
+            if before != after {
+                let reason = if before < after { "ScaledOut" } else { "ScaledIn" };
+                let waiting = load.waiting;
+                let message = format!(
+                    "{variable}: from {before} to {after} replicas, as {waiting} packets wait"
+                );
+                self.board.report(reason, &message);
+            }
         }
         let before = layout.slots.clone();
         let (seen, may_add, now) = (&memory.seen, memory.may_add(), SystemTime::now());

@@ -25,12 +25,12 @@ const CANARY: &str =
     r#"{"count": 1, "canary": {"steps": [20, 60], "window": "1s", "packets": 40}}"#;
 
 /// Clients that come and go: each has one question, and another session.
-fn come_and_go(network: &Network, over: &AtomicBool) -> (u64, u64) {
+fn come_and_go(network: &Network, wait_max: Duration, over: &AtomicBool) -> (u64, u64) {
     let (mut answered, mut lost) = (0, 0);
     while !over.load(Ordering::Acquire) {
         let socket = network.lan.within(|| UdpSocket::bind("10.4.0.1:0").expect("a free port"));
         socket.connect("10.4.0.2:7").expect("an address");
-        socket.set_read_timeout(Some(Duration::from_millis(300))).expect("a time above zero");
+        socket.set_read_timeout(Some(wait_max)).expect("a time above zero");
         socket.send(b"question").expect("it is up");
         match socket.recv(&mut [0; 8]) {
             Ok(_) => answered += 1,
@@ -41,13 +41,18 @@ fn come_and_go(network: &Network, over: &AtomicBool) -> (u64, u64) {
     (answered, lost)
 }
 
-/// Does `work` while clients talk: what those that stay found, and those that come and go.
-fn with_clients(network: &Network, work: impl FnOnce()) -> (Vec<Flow>, (u64, u64)) {
+/// Does `work` while clients talk: what those that stay found, and those that come and go, which wait
+/// so long for an answer.
+fn with_clients(
+    network: &Network,
+    wait_max: Duration,
+    work: impl FnOnce(),
+) -> (Vec<Flow>, (u64, u64)) {
     let (over, found) = (AtomicBool::new(false), [AtomicU64::new(0), AtomicU64::new(0)]);
     let flows = under_traffic(network, (Duration::from_secs(5), ask), || {
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                let (answered, lost) = come_and_go(network, &over);
+                let (answered, lost) = come_and_go(network, wait_max, &over);
                 found[0].store(answered, Ordering::Release);
                 found[1].store(lost, Ordering::Release);
             });
@@ -71,7 +76,7 @@ fn clients_do_not_notice_a_good_version_nor_more_or_fewer_replicas() {
     lab.set("web", chain(CABLE, ("player@1", "cable"), CANARY));
     lab.converge();
     let pid = Web { lab: &mut lab }.settles("player@1", 1);
-    let (stayed, (answered, lost)) = with_clients(&network, || {
+    let (stayed, (answered, lost)) = with_clients(&network, Duration::from_secs(5), || {
         lab.set("web", chain(CABLE, ("player@2", "cable"), CANARY));
         lab.converge();
         assert_eq!(Web { lab: &mut lab }.settles("player@2", 1), pid);
@@ -98,7 +103,7 @@ fn a_version_that_loses_packets_goes_back_and_spares_who_was_there() {
     lab.set("web", chain(CABLE, ("player@1", "cable"), CANARY));
     lab.converge();
     let pid = Web { lab: &mut lab }.settles("player@1", 1);
-    let (stayed, (answered, lost)) = with_clients(&network, || {
+    let (stayed, (answered, lost)) = with_clients(&network, Duration::from_millis(300), || {
         // It drops a third.
         lab.set("web", chain(CABLE, ("player@2", "cable-thirds"), CANARY));
         lab.converge();
