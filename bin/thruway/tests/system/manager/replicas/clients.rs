@@ -41,8 +41,8 @@ fn come_and_go(network: &Network, wait_max: Duration, over: &AtomicBool) -> (u64
     (answered, lost)
 }
 
-/// Does `work` while clients talk: what those that stay found, and those that come and go, which wait
-/// so long for an answer.
+/// Does `work` while clients talk: what those that stay found, and those that come and go, which
+/// wait so long for an answer.
 fn with_clients(
     network: &Network,
     wait_max: Duration,
