@@ -80,6 +80,9 @@ impl Worker {
         if is_same {
             // What does not run yet is not shown.
             self.show(asked);
+        } else {
+            // As soon as it runs it is looked at.
+            self.replicas.looked = None;
         }
         if self.replicas.layouts != before {
             // Before a hot swap: if this manager ends, the next one goes on from here.
