@@ -22,6 +22,9 @@ pub struct ApplyArgs {
     /// files, or `-`
     #[arg(value_name = "FILE|DIR")]
     path: PathBuf,
+    /// With --dry-run: estimate what packets of each chain would cost on the manager's host
+    #[arg(long, requires = "dry_run")]
+    estimate: bool,
     #[command(flatten)]
     change: ChangeArgs,
 }
@@ -29,7 +32,7 @@ pub struct ApplyArgs {
 /// Runs the command.
 pub async fn main(client: &Client, args: &ApplyArgs) -> anyhow::Result<ExitCode> {
     let declared = file::read(&args.path)?;
-    let order = Order { client, declared: &declared };
+    let order = Order { client, declared: &declared, estimate: args.estimate };
     let done = match args.change.dry_run {
         true => order.try_all().await?.map(Tried::results),
         false => order.declare().await?,
@@ -61,6 +64,7 @@ impl Tried {
 struct Order<'a> {
     client: &'a Client,
     declared: &'a Declarations,
+    estimate: bool,
 }
 
 impl Order<'_> {
@@ -139,7 +143,8 @@ impl Order<'_> {
         target: &Target,
         dry_run: bool,
     ) -> anyhow::Result<Result<Done, Box<Problem>>> {
-        let path = format!("{}?dry_run={dry_run}", target.path());
+        let estimate = self.estimate && target.kind == Kind::Chain;
+        let path = format!("{}?dry_run={dry_run}&estimate={estimate}", target.path());
         let body = serde_json::to_vec(&self.declared[target])?;
         let content = Content { body, ..Content::default() };
         match self.client.json::<ChangeView>(Method::PUT, &path, content).await {

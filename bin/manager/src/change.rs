@@ -5,6 +5,7 @@ use thruway::table::Table;
 use thruway::{errln, out, outln};
 use thruway_client::shown;
 use thruway_manager::api::views::ChangeView;
+use thruway_manager::reports::Forecast;
 
 use crate::output::{OutputArgs, one_line};
 use crate::target::Target;
@@ -43,16 +44,38 @@ impl Done {
     }
 
     fn print(&self) {
-        let ChangeView { generation, dry_run, diff, .. } = &self.view;
+        let ChangeView { generation, dry_run, diff, plan, .. } = &self.view;
         let dry = if *dry_run { " (dry run)" } else { "" };
         outln!("{} {}, generation {generation}{dry}", self.target, self.what());
         if *dry_run {
             out!("{}", shown(diff));
+            plan.iter().for_each(|step| {
+                outln!("plan: {}: {}", step.action, shown(&step.message));
+            });
+        }
+        if let Some(forecast) = &self.view.estimate {
+            outln!("estimate: {}", shown(&forecast_line(forecast)));
         }
         if !self.view.warnings.is_empty() {
             errln!("{}", shown(self.view.warnings.trim_end()));
         }
     }
+}
+
+/// An estimate in a line.
+fn forecast_line(forecast: &Forecast) -> String {
+    let Some(estimate) = &forecast.estimate else {
+        return forecast.reason.clone().unwrap_or_else(|| "none".to_owned());
+    };
+    let number = |name: &str| estimate[name].as_f64().unwrap_or(f64::NAN);
+    let (cycles, rate, bytes) =
+        (number("cycles"), number("packets_per_second"), number("packet_bytes"));
+    let limit = estimate["limit"].as_str().unwrap_or("not known");
+    format!(
+        "{cycles:.0} cycles a packet of {bytes:.0} bytes, at most {:.2} million a second; the \
+         limit is {limit}",
+        rate / 1e6
+    )
 }
 
 /// Prints what a change did.
@@ -109,6 +132,8 @@ mod tests {
             dry_run: false,
             warnings: "web:1: odd\n  here\n".into(),
             diff: diff.into(),
+            plan: Vec::new(),
+            estimate: None,
         };
         let done = Done { target: Target::chain("web"), view, what: "changed".into() };
         assert_eq!(done.lines(), (2, 1));

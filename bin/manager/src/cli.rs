@@ -16,7 +16,7 @@ use crate::change::{ChangeArgs, Done, print_change, print_changes};
 use crate::connect::ServerArgs;
 use crate::output::OutputArgs;
 use crate::target::{Target, select, target, targets};
-use crate::{apply, daemon, description, follow, logs, show, token};
+use crate::{apply, capture, daemon, description, follow, logs, replicas, show, token};
 
 /// Keeps the chains that this host is to run, and declares them
 #[derive(Parser)]
@@ -88,6 +88,13 @@ enum Command {
     Events(follow::EventsArgs),
     /// Print the last lines that a chain's data plane wrote, and with --follow what it writes
     Logs(logs::LogsArgs),
+    /// Capture packets of a chain that runs, as pcapng
+    Capture(capture::CaptureArgs),
+    /// Have another number of replicas of a chain's functions, or bounds for it
+    Scale(replicas::ScaleArgs),
+    /// Replace versions of a chain's functions, and show how far that is
+    #[command(subcommand)]
+    Rollout(replicas::Rollout),
     /// Give and revoke access to the API over the network
     Token(token::TokenArgs),
     /// Print the description of the API (OpenAPI 3.1)
@@ -143,6 +150,9 @@ async fn remote(client: &Client, command: Command) -> anyhow::Result<ExitCode> {
         Command::Token(args) => return token::main(client, args).await,
         Command::Events(args) => return follow::main(client, &args).await,
         Command::Logs(args) => return logs::main(client, &args).await,
+        Command::Capture(args) => capture::main(client, &args).await?,
+        Command::Scale(args) => replicas::scale(client, &args).await?,
+        Command::Rollout(command) => replicas::roll_out(client, &command).await?,
         Command::Get { words, output } => show::get(client, select(&words)?, output).await?,
         Command::Describe { words, output } => {
             show::describe(client, &target(&words)?, output).await?;

@@ -7,8 +7,10 @@ use anyhow::{Context as _, anyhow, bail};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use thruway_manager::kind::{Name, Reference, Spec as _};
+use thruway_manager::replicas::ReplicasSpec;
 use thruway_manager::{
-    ChainName, ChainSpec, CheckError, FunctionName, FunctionSpec, FunctionUse, GroupName, GroupSpec,
+    ChainName, ChainSpec, CheckError, FunctionName, FunctionSpec, FunctionUse, GroupName,
+    GroupSpec, expansion,
 };
 
 use crate::target::{Kind, Target};
@@ -65,6 +67,8 @@ struct Entry {
     variables: BTreeMap<String, String>,
     #[serde(default)]
     functions: BTreeMap<String, FunctionUse>,
+    #[serde(default)]
+    replicas: BTreeMap<String, ReplicasSpec>,
     #[serde(default)]
     threads: Option<u16>,
     #[serde(default)]
@@ -233,6 +237,7 @@ impl Declarable for ChainName {
     fn declared(spec: ChainSpec) -> anyhow::Result<Declared> {
         let wrong = |error: CheckError| anyhow!("{}: {}", error.field, error.message);
         spec.check_functions().map_err(wrong)?;
+        expansion::check(&spec).map_err(wrong)?;
         Ok(Declared::Chain(spec))
     }
 }
@@ -300,8 +305,8 @@ impl Entry {
             (Some(_), Some(_)) => bail!("it has configuration and file; keep one"),
             (None, None) => bail!("it has neither configuration nor file; give one"),
         };
-        let Entry { variables, functions, threads, cores, stopped, .. } = self;
-        Ok(ChainSpec { configuration, variables, functions, threads, cores, stopped })
+        let Entry { variables, functions, replicas, threads, cores, stopped, .. } = self;
+        Ok(ChainSpec { configuration, variables, functions, replicas, threads, cores, stopped })
     }
 }
 
@@ -399,6 +404,7 @@ mod tests {
                 configuration,
                 variables,
                 functions,
+                replicas: BTreeMap::new(),
                 threads,
                 cores,
                 stopped,

@@ -6,6 +6,7 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod apply;
+mod capture;
 mod change;
 mod check;
 mod cli;
@@ -18,6 +19,7 @@ mod follow;
 mod logs;
 mod output;
 mod page;
+mod replicas;
 mod show;
 mod sse;
 mod tables;

@@ -5,6 +5,7 @@ use std::time::SystemTime;
 use thruway::table::Table;
 use thruway_manager::api::views::{GenerationList, HostView};
 use thruway_manager::kind::Spec;
+use thruway_manager::replicas::ReplicasStatus;
 use thruway_manager::store::render;
 use thruway_manager::{ChainStatus, Condition, timestamp};
 
@@ -54,7 +55,28 @@ fn of_chain(status: &ChainStatus) -> String {
         status.control.as_deref().unwrap_or("none"),
         status.restarts
     );
-    text + &lines(&status.conditions)
+    let replicas = of_replicas(&status.replicas);
+    let replicas = if status.replicas.is_empty() { String::new() } else { replicas };
+    text + &lines(&status.conditions) + &replicas
+}
+
+/// Replicas of functions, as a table.
+pub fn of_replicas(all: &[ReplicasStatus]) -> String {
+    let head = ["function", "replica", "version", "state", "weight", "sessions", "waiting"];
+    let head: Vec<&str> = head.into_iter().chain(["packets", "lost", "failures"]).collect();
+    let mut table = Table::new(&head);
+    for of in all {
+        for one in &of.replicas {
+            let version = one.version.split(' ').next().unwrap_or_default();
+            let mut cells = [&of.function, version, &one.state].map(str::to_owned).to_vec();
+            cells.insert(1, one.number.to_string());
+            let numbers = [one.weight.into(), one.sessions, one.waiting, one.packets, one.lost];
+            cells.extend(numbers.map(|number: u64| number.to_string()));
+            cells.push(one.failures.to_string());
+            table.row(cells);
+        }
+    }
+    table.render()
 }
 
 /// Conditions, a line each.

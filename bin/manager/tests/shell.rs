@@ -48,7 +48,7 @@ fn bash_completes_commands_options_and_values() {
     let script = printed(&["completions", "bash"]);
     let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<BTreeSet<_>>();
     let offer = |words: &[&str]| offered(&script, &[&["thruway-manager"], words].concat());
-    assert_eq!(offer(&["ro"]), names(&["rollback"]));
+    assert_eq!(offer(&["ro"]), names(&["rollback", "rollout"]));
     assert_eq!(offer(&["get", "--out"]), names(&["--output"]));
     assert_eq!(offer(&["get", "--output", "y"]), names(&["yaml"]));
     assert_eq!(offer(&["token", "re"]), names(&["revoke"]));

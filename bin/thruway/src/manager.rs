@@ -14,7 +14,8 @@ const MANAGER: &str = "thruway-manager";
 
 /// The commands that are its.
 const COMMANDS: &[&str] = &[
-    "apply", "daemon", "delete", "describe", "diff", "events", "get", "logs", "rollback", "token",
+    "apply", "capture", "daemon", "delete", "describe", "diff", "events", "get", "logs",
+    "rollback", "rollout", "scale", "token",
 ];
 
 /// Whether `thruway NAME` is one of them.

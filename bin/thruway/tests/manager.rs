@@ -49,8 +49,8 @@ fn commands_of_the_manager_go_to_the_program_beside_this_one() {
 fn without_that_program_the_error_says_what_to_do() {
     let (_alone, dir) = (one_at_a_time(), alone());
     for command in [
-        "apply", "daemon", "delete", "describe", "diff", "events", "get", "logs", "rollback",
-        "token",
+        "apply", "capture", "daemon", "delete", "describe", "diff", "events", "get", "logs",
+        "rollback", "rollout", "scale", "token",
     ] {
         let output = run(dir.path(), &[command]);
         let error = String::from_utf8_lossy(&output.stderr);

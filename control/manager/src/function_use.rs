@@ -43,6 +43,12 @@ impl FunctionUse {
         }
     }
 
+    /// Another version with the same arguments.
+    #[must_use]
+    pub fn of_version(&self, name: FunctionName) -> FunctionUse {
+        FunctionUse { name, arguments: self.arguments.clone() }
+    }
+
     /// First arguments of the element `Nf` that runs `program` within the limits of the version.
     pub fn text(&self, program: &str, function: &FunctionSpec) -> String {
         let mut line = text::escaped(text::quote(program.as_bytes()).as_bytes());

@@ -1,11 +1,12 @@
 //! The manager: a change is checked, kept, told, and handed to whoever runs the chains.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use crate::access::{Credential, Proof, Registry, Role, Token};
+pub use crate::change::{Change, ChangeError};
 use crate::events::EventLog;
 use crate::executable::{DISK_FULL, Fault, HASH_DIFFERS};
 use crate::kept::Kept;
@@ -13,8 +14,10 @@ use crate::kind::{CheckError, Name, ResourceKind, Spec};
 use crate::observer::{Finding, Observer, finding};
 use crate::store::{ChangeOptions, Generation, Put, Store, StoreError, diff};
 use crate::{
-    ChainName, ChainSpec, ConditionKind, DataPlanes, Event, FunctionSpec, GroupSpec, ResourceStatus,
+    ChainName, ChainSpec, ConditionKind, DataPlanes, Event, FunctionSpec, GroupSpec,
+    ResourceStatus, expansion, prospect,
 };
+use prospect::Step;
 
 /// Who tells whether a specification can run, as `thruway check` does.
 pub trait Checker: Send + Sync {
@@ -24,17 +27,6 @@ pub trait Checker: Send + Sync {
     /// # Errors
     /// It cannot run.
     fn check(&self, name: &ChainName, spec: &ChainSpec) -> Result<String, CheckError>;
-}
-
-/// Why a change was not made.
-#[derive(Debug, thiserror::Error)]
-pub enum ChangeError {
-    /// The specification is wrong.
-    #[error(transparent)]
-    Check(#[from] CheckError),
-    /// The store refused.
-    #[error(transparent)]
-    Store(#[from] StoreError),
 }
 
 /// Access to be given.
@@ -66,19 +58,6 @@ pub enum GrantError {
     Store(#[from] StoreError),
 }
 
-/// What a change did, or would do.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
-    /// Generation afterwards.
-    pub put: Put,
-    /// Whether the resource was not there before.
-    pub created: bool,
-    /// What the check warns of.
-    pub warnings: String,
-    /// A unified diff of the specifications.
-    pub diff: String,
-}
-
 /// A kind of resource that the manager checks before it is kept.
 pub trait Declared: Spec {
     /// Checks a specification; returns warnings, which may be empty.
@@ -86,6 +65,11 @@ pub trait Declared: Spec {
     /// # Errors
     /// It is wrong, names what is not declared, or cannot run.
     fn check(&self, name: &Self::Name, manager: &Manager) -> Result<String, ChangeError>;
+
+    /// What follows a change; `None`: it is not declared.
+    fn steps(_before: Option<&Self>, _after: Option<&Self>) -> Vec<Step> {
+        Vec::new()
+    }
 
     /// Keeps what a specification needs beside the store.
     ///
@@ -99,14 +83,12 @@ pub trait Declared: Spec {
 impl Declared for ChainSpec {
     fn check(&self, name: &ChainName, manager: &Manager) -> Result<String, ChangeError> {
         self.check_functions()?;
-        let run = manager.store.run(self)?;
-        // What was declared by an earlier version of the program has no copy before it runs.
-        let variables = run.variables(|function| match manager.kept.verify(function) {
-            Ok(()) => manager.kept.path(function),
-            Err(_) => function.path.clone().into(),
-        });
-        let spec = ChainSpec { variables, ..run.spec };
+        let spec = manager.written_out(self)?;
         Ok(manager.checker.check(name, &spec)?)
+    }
+
+    fn steps(before: Option<&ChainSpec>, after: Option<&ChainSpec>) -> Vec<Step> {
+        prospect::steps(before, after)
     }
 }
 
@@ -197,6 +179,23 @@ impl Manager {
         manager.sweep()?;
         manager.converge(false)?;
         Ok(manager)
+    }
+
+    /// A chain as a data plane would run it first: replicas written out, and the variables of
+    /// functions with values.
+    ///
+    /// # Errors
+    /// It names functions that are not declared, or replicas that cannot be written.
+    pub fn written_out(&self, spec: &ChainSpec) -> Result<ChainSpec, ChangeError> {
+        expansion::check(spec)?;
+        let layouts = expansion::at_first(spec, SystemTime::now());
+        let run = expansion::expand(&self.store.run(spec)?, &layouts, &BTreeMap::new())?;
+        // What was declared by an earlier version of the program has no copy before it runs.
+        let variables = run.variables(|function| match self.kept.verify(function) {
+            Ok(()) => self.kept.path(function),
+            Err(_) => function.path.clone().into(),
+        });
+        Ok(ChainSpec { variables, ..run.spec })
     }
 
     /// What is kept.
@@ -309,7 +308,9 @@ impl Manager {
         let before = self.current(name)?;
         let put = self.keep_and(Some(spec), options, || self.store.put(name, spec, options))?;
         let diff = difference(name, before.as_ref(), Some(spec));
-        let change = Change { put, created: before.is_none() && put.changed, warnings, diff };
+        let plan = N::Spec::steps(asked(before.as_ref()), Some(spec));
+        let created = before.is_none() && put.changed;
+        let change = Change { put, created, warnings, diff, plan };
         self.made(name, "Declared", &change, options)?;
         Ok(change)
     }
@@ -318,7 +319,7 @@ impl Manager {
     ///
     /// # Errors
     /// [`ChangeError`].
-    pub fn delete<N: Name>(
+    pub fn delete<N: Name<Spec: Declared>>(
         &self,
         name: &N,
         options: &ChangeOptions<'_>,
@@ -326,7 +327,8 @@ impl Manager {
         let before = self.current(name)?;
         let put = self.store.delete(name, options)?;
         let diff = difference(name, before.as_ref(), None);
-        let change = Change { put, created: false, warnings: String::new(), diff };
+        let plan = N::Spec::steps(asked(before.as_ref()), None);
+        let change = Change { put, created: false, warnings: String::new(), diff, plan };
         if !options.dry_run {
             self.observer.forget(N::Spec::KIND, name.as_str());
         }
@@ -353,7 +355,8 @@ impl Manager {
         let put =
             self.keep_and(earlier.as_ref(), options, || self.store.rollback(name, to, options))?;
         let diff = difference(name, before.as_ref(), earlier.as_ref());
-        let change = Change { put, created: before.is_none(), warnings, diff };
+        let plan = N::Spec::steps(asked(before.as_ref()), earlier.as_ref());
+        let change = Change { put, created: before.is_none(), warnings, diff, plan };
         self.made(name, "RolledBack", &change, options)?;
         Ok(change)
     }
@@ -458,6 +461,11 @@ fn in_milliseconds(time: SystemTime) -> SystemTime {
     let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let milliseconds = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
     SystemTime::UNIX_EPOCH + Duration::from_millis(milliseconds)
+}
+
+/// What was asked for.
+fn asked<S: Spec>(found: Option<&Generation<S>>) -> Option<&S> {
+    found.and_then(|found| found.spec.as_ref())
 }
 
 /// How a change differs from what was.

@@ -4,7 +4,7 @@
 //! takes long does not hold up what the manager does.
 
 use std::io::{Read, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::PlaneError;
+use crate::{ChainSpec, PlaneError};
 
 /// How long a process may take. It watches a chain for a second; the rest is for a busy host.
 const TIME_MAX: Duration = Duration::from_secs(15);
@@ -84,6 +84,63 @@ pub fn compare(program: &Path, socket: &Path) -> Result<Comparison, PlaneError> 
     let mut command = Command::new(program);
     command.args(["estimate", "--json", "--interval", "1", "--live"]).arg(socket);
     answer(&mut command, "")
+}
+
+/// What packets of a chain would cost.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Forecast {
+    /// The packets that it is for: a description as `thruway estimate --traffic` takes it.
+    pub traffic: String,
+    /// What `thruway estimate --json` computes; null if it cannot.
+    #[schema(value_type = Option<Object>)]
+    pub estimate: Option<serde_json::Value>,
+    /// Why there is none.
+    pub reason: Option<String>,
+}
+
+/// Packets that ports receive, for an estimate: large ones, of a thousand connections.
+const USUAL_TRAFFIC: &str = "[[flows]]\npacket_bytes = 512\nsessions = 1000\nsrc = \
+    \"10.0.0.0/8\"\ndst = \"203.0.113.0/24\"\nprotocol = \"tcp\"\nport = 80\n";
+
+/// Estimates what packets of a chain would cost. Its functions are started for that, as they would
+/// be in the chain.
+/// `state` is where the description of packets is kept.
+pub fn forecast(program: &Path, state: &Path, spec: &ChainSpec) -> Forecast {
+    let (estimate, reason) = match estimate(program, state, spec) {
+        Ok(estimate) => (Some(estimate), None),
+        Err(error) => (None, Some(error.to_string())),
+    };
+    Forecast { traffic: USUAL_TRAFFIC.to_owned(), estimate, reason }
+}
+
+fn estimate(
+    program: &Path,
+    state: &Path,
+    spec: &ChainSpec,
+) -> Result<serde_json::Value, PlaneError> {
+    let traffic = usual_traffic(state);
+    let traffic = traffic.map_err(|error| PlaneError::NoReport(error.to_string()))?;
+    let mut command = Command::new(program);
+    command.args(["estimate", "--json", "--traffic"]).arg(traffic);
+    if let Some(threads) = spec.threads {
+        command.arg(format!("--threads={threads}"));
+    }
+    command.args(["--", "-"]);
+    command.args(spec.variables.iter().map(|(name, value)| format!("{name}={value}")));
+    answer(&mut command, &spec.configuration)
+}
+
+/// A file with the description of the packets.
+fn usual_traffic(state: &Path) -> std::io::Result<PathBuf> {
+    let path = state.join("usual-traffic.toml");
+    if std::fs::read(&path).is_ok_and(|bytes| bytes == USUAL_TRAFFIC.as_bytes()) {
+        return Ok(path);
+    }
+    // Whoever reads it finds all of it.
+    let fresh = state.join("usual-traffic.new");
+    std::fs::write(&fresh, USUAL_TRAFFIC)?;
+    std::fs::rename(&fresh, &path)?;
+    Ok(path)
 }
 
 /// How a configuration's packets are classified, what each class meets, and which paths there are.

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::kind::{CheckError, Name, Reference, ResourceKind, Spec};
+use crate::replicas::{ReplicasSpec, ReplicasStatus};
 use crate::{ChainName, FunctionName, FunctionSpec, FunctionUse, NameError};
 
 /// Functions that a chain uses, at most.
@@ -30,6 +31,9 @@ pub struct ChainSpec {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schema(value_type = BTreeMap<String, String>)]
     pub functions: BTreeMap<String, FunctionUse>,
+    /// Replicas of functions, by their variables in `functions`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub replicas: BTreeMap<String, ReplicasSpec>,
     /// Threads, 1 to 256; as many as `cores` names, else one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threads: Option<u16>,
@@ -112,6 +116,13 @@ impl Spec for ChainSpec {
         for (variable, used) in &self.functions {
             let _ = writeln!(text, "  {variable}: {:?}", used.to_string());
         }
+        if !self.replicas.is_empty() {
+            text += "replicas:\n";
+        }
+        for (variable, replicas) in &self.replicas {
+            let value = serde_json::to_string(replicas).unwrap_or_default();
+            let _ = writeln!(text, "  {variable}: {value}");
+        }
         text += "configuration:\n";
         for line in self.configuration.lines() {
             let _ = writeln!(text, "  {line}");
@@ -187,6 +198,9 @@ pub struct ChainStatus {
     pub restarts: u32,
     /// What holds of the chain now, one entry for each kind.
     pub conditions: Vec<Condition>,
+    /// Replicas of functions, where some are declared.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub replicas: Vec<ReplicasStatus>,
 }
 
 /// One statement about a resource.
@@ -213,6 +227,10 @@ pub enum ConditionKind {
     Ready,
     /// The data plane runs the specification that is asked for.
     UpToDate,
+    /// As many replicas of functions as are wanted have sessions.
+    Scaled,
+    /// All replicas run the versions that are asked for.
+    RolledOut,
     /// The executable of a function is there.
     Present,
     /// The executable is the declared one, and nobody else can change it; of a group, those of all

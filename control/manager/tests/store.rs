@@ -66,6 +66,8 @@ fn what_was_kept_is_there_after_it_is_opened_again() {
         configuration: "Idle -> Discard; // ü\n".into(),
         variables: [("LAN".to_owned(), "eth0 \"x\"".to_owned())].into(),
         functions: BTreeMap::new(),
+        replicas: [("words".to_owned(), serde_json::from_str(r#"{"count": 2}"#).expect("good"))]
+            .into(),
         threads: Some(2),
         cores: Some("2-3".into()),
         stopped: true,

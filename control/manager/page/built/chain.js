@@ -12,7 +12,7 @@ import { Component, h } from "./preact.js";
 import { between } from "./rates.js";
 import { Sessions } from "./sessions.js";
 import { follow } from "./stream.js";
-import { Elements, Events, Functions, Queues, Threads } from "./tables.js";
+import { Elements, Events, Functions, Queues, ReplicaTable, Threads } from "./tables.js";
 const EVENTS_MAX = 100;
 /** Status of a problem: the chain does not run. */
 const NOT_RUNNING = 409;
@@ -223,6 +223,7 @@ export class ChainPage extends Component {
                     " generation ",
                     chain.generation)),
             chain !== null && this.conditions(chain),
+            chain !== null && h(ReplicaTable, { all: chain.status?.replicas ?? [] }),
             chain !== null && this.actions(chain),
             h("p", { class: "problem", role: "alert", id: "problem" }, problem),
             isChanging && chain !== null && (h(Declare, { chain: chain, done: () => {

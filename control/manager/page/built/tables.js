@@ -53,6 +53,35 @@ export function Functions(props) {
     ];
     return h(Table, { title: "Functions", id: "functions", head: head, rows: rows });
 }
+export function ReplicaTable(props) {
+    const rows = props.all.flatMap((of) => {
+        const weights = of.replicas.filter((one) => one.state === "up").map((one) => one.weight);
+        const whole = weights.reduce((sum, weight) => sum + weight, 0);
+        return of.replicas.map((one) => [
+            `${of.function} ${one.number}`,
+            one.version.split(" ")[0] ?? "",
+            h("span", { class: one.state === "up" ? "good" : "" }, one.state),
+            one.state === "up" ? percent(one.weight / whole) : "",
+            count(one.sessions),
+            count(one.waiting),
+            count(one.packets),
+            count(one.lost),
+            String(one.failures),
+        ]);
+    });
+    const head = [
+        "replica",
+        "version",
+        "state",
+        "new sessions",
+        "sessions",
+        "waiting",
+        "packets",
+        "lost",
+        "failures",
+    ];
+    return h(Table, { title: "Replicas", id: "replicas", head: head, rows: rows });
+}
 export function Queues(props) {
     const { graph } = props.live;
     const rows = graph.queues.map((one) => [

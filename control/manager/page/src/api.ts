@@ -37,9 +37,27 @@ export interface ChainSpec {
   configuration: string;
   variables?: Record<string, string>;
   functions?: Record<string, string>;
+  replicas?: Record<string, unknown>;
   threads?: number;
   cores?: string;
   stopped?: boolean;
+}
+
+/** Replicas of a function of a chain. */
+export interface Replicas {
+  function: string;
+  wanted: number;
+  replicas: {
+    number: number;
+    version: string;
+    state: string;
+    weight: number;
+    sessions: number;
+    waiting: number;
+    packets: number;
+    lost: number;
+    failures: number;
+  }[];
 }
 
 export interface Chain {
@@ -54,6 +72,7 @@ export interface Chain {
     pid: number | null;
     restarts: number;
     conditions: Condition[];
+    replicas?: Replicas[];
   } | null;
 }
 

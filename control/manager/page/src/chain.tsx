@@ -23,7 +23,7 @@ import { Component, h } from "./preact.js";
 import { between, Graph, Live } from "./rates.js";
 import { Sessions } from "./sessions.js";
 import { follow, Message } from "./stream.js";
-import { Elements, Events, Functions, Queues, Threads } from "./tables.js";
+import { Elements, Events, Functions, Queues, ReplicaTable, Threads } from "./tables.js";
 
 interface Props {
   name: string;
@@ -298,6 +298,7 @@ export class ChainPage extends Component<Props, State> {
           {chain !== null && <span class="dim"> generation {chain.generation}</span>}
         </h1>
         {chain !== null && this.conditions(chain)}
+        {chain !== null && <ReplicaTable all={chain.status?.replicas ?? []} />}
         {chain !== null && this.actions(chain)}
         <p class="problem" role="alert" id="problem">
           {problem}

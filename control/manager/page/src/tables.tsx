@@ -1,6 +1,6 @@
 // What the graph shows, as tables: for whoever reads or hears them.
 
-import { ManagerEvent } from "./api.js";
+import { ManagerEvent, Replicas } from "./api.js";
 import { count, moment, percent, rate } from "./format.js";
 import { Child, h } from "./preact.js";
 import { Live, lost } from "./rates.js";
@@ -84,6 +84,36 @@ export function Functions(props: { live: Live }) {
     "last error",
   ];
   return <Table title="Functions" id="functions" head={head} rows={rows} />;
+}
+
+export function ReplicaTable(props: { all: Replicas[] }) {
+  const rows = props.all.flatMap((of) => {
+    const weights = of.replicas.filter((one) => one.state === "up").map((one) => one.weight);
+    const whole = weights.reduce((sum, weight) => sum + weight, 0);
+    return of.replicas.map((one) => [
+      `${of.function} ${one.number}`,
+      one.version.split(" ")[0] ?? "",
+      <span class={one.state === "up" ? "good" : ""}>{one.state}</span>,
+      one.state === "up" ? percent(one.weight / whole) : "",
+      count(one.sessions),
+      count(one.waiting),
+      count(one.packets),
+      count(one.lost),
+      String(one.failures),
+    ]);
+  });
+  const head = [
+    "replica",
+    "version",
+    "state",
+    "new sessions",
+    "sessions",
+    "waiting",
+    "packets",
+    "lost",
+    "failures",
+  ];
+  return <Table title="Replicas" id="replicas" head={head} rows={rows} />;
 }
 
 export function Queues(props: { live: Live }) {

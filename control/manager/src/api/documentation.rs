@@ -13,8 +13,8 @@ use super::problem::{Kind, Problem};
 use super::roles::role_of;
 use super::views::NoParams;
 use super::{
-    examples, graph, handlers, history, hosts, log, metrics, reports, resources, stream, tokens,
-    views,
+    capture, examples, graph, handlers, history, hosts, log, metrics, reports, resources, stream,
+    tokens, views,
 };
 use crate::{FunctionSpec, GroupSpec};
 
@@ -40,6 +40,7 @@ use crate::{FunctionSpec, GroupSpec};
         log::get,
         graph::get,
         examples::find,
+        capture::post,
         reports::estimate,
         reports::explanation,
         hosts::list,
@@ -75,7 +76,7 @@ impl Modify for Kinds {
         let of_chains = api.paths.paths.iter().filter(|(path, _)| path.starts_with(chains));
         // Only a chain runs.
         let only = |path: &str| {
-            let last = ["/log", "/graph", "/examples", "/estimate", "/explanation"];
+            let last = ["/log", "/graph", "/examples", "/capture", "/estimate", "/explanation"];
             path.contains("/handlers/") || last.iter().any(|last| path.ends_with(last))
         };
         let all = of_chains.filter(|(path, _)| !only(path));

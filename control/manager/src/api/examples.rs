@@ -115,7 +115,7 @@ async fn run(context: &Context, name: ChainName, mut search: Search) -> Result<E
 }
 
 /// A name that no other trace has.
-fn trace_name() -> String {
+pub(super) fn trace_name() -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     format!("manager-{}-{}", std::process::id(), now.as_nanos())
 }

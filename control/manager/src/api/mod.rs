@@ -3,6 +3,7 @@
 #![allow(clippy::result_large_err)]
 
 mod body;
+mod capture;
 mod context;
 mod counts;
 mod documentation;
@@ -74,6 +75,7 @@ fn answers() -> Vec<Operation> {
         ("GET", "/v1/chains/{name}/log", get(log::get)),
         ("GET", "/v1/chains/{name}/graph", get(graph::get)),
         ("POST", "/v1/chains/{name}/examples", post(examples::find)),
+        ("POST", "/v1/chains/{name}/capture", post(capture::post)),
         ("GET", "/v1/chains/{name}/estimate", get(reports::estimate)),
         ("GET", "/v1/chains/{name}/explanation", get(reports::explanation)),
         // Names of elements have slashes: `lan/in.count`.

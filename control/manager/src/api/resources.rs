@@ -20,6 +20,7 @@ use super::views::{
 use crate::access::Caller;
 use crate::kind::{Name, Spec};
 use crate::manager::{Change, Declared};
+use crate::reports::{self, Forecast};
 use crate::store::{ChangeOptions, Generation, Precondition, StoreError};
 use crate::{ChainSpec, FunctionSpec, GroupSpec, Manager, ResourceStatus};
 
@@ -27,6 +28,11 @@ use crate::{ChainSpec, FunctionSpec, GroupSpec, Manager, ResourceStatus};
 pub trait Served: Declared {
     /// How it is shown.
     type View: View<Spec = Self>;
+
+    /// Estimates what packets of it would cost, if it has some.
+    fn forecast(&self, _manager: &Manager) -> Option<Forecast> {
+        None
+    }
 
     /// Shows resources, with what is observed of them and without their specifications.
     fn show(
@@ -37,6 +43,12 @@ pub trait Served: Declared {
 
 impl Served for ChainSpec {
     type View = ChainView;
+
+    fn forecast(&self, manager: &Manager) -> Option<Forecast> {
+        let spec = manager.written_out(self).ok()?;
+        let state = manager.store().path().parent()?;
+        Some(reports::forecast(manager.planes().program()?, state, &spec))
+    }
 
     /// What is observed of chains is at hand.
     async fn show(found: Vec<Generation>, context: &Context) -> Result<Vec<ChainView>, Problem> {
@@ -140,7 +152,27 @@ pub async fn put<S: Served>(
     order: Order<S::Name>,
     JsonBody(spec): JsonBody<S>,
 ) -> Result<Response, Problem> {
-    change(&context, order, move |manager, name, options| manager.put(name, &spec, options)).await
+    if !order.estimate {
+        let put = move |manager: &Manager, name: &S::Name, options: &ChangeOptions<'_>| {
+            manager.put(name, &spec, options)
+        };
+        return change(&context, order, put).await;
+    }
+    if !order.dry_run {
+        let detail = "an estimate is made by a dry run; add dry_run=true";
+        return Err(Problem::new(Kind::Invalid, detail).field("estimate"));
+    }
+    let permit = context.search_permit()?;
+    let asked = spec.clone();
+    let (status, headers, view) =
+        made(&context, order, move |manager, name, options| manager.put(name, &asked, options))
+            .await?;
+    let forecast = context.call(move |manager| {
+        let _permit = permit;
+        Ok::<_, Problem>(spec.forecast(manager))
+    });
+    let view = ChangeView { estimate: forecast.await?, ..view };
+    Ok((status, headers, Json(view)).into_response())
 }
 
 /// Takes a chain back; its history stays
@@ -167,6 +199,7 @@ pub struct Order<N> {
     author: String,
     precondition: Precondition,
     dry_run: bool,
+    estimate: bool,
 }
 
 impl<N: Name, S: Send + Sync> FromRequestParts<S> for Order<N> {
@@ -181,6 +214,7 @@ impl<N: Name, S: Send + Sync> FromRequestParts<S> for Order<N> {
             author: parts.extensions.get::<Caller>().ok_or_else(unknown)?.author(),
             precondition: precondition(&parts.headers)?,
             dry_run: params.dry_run,
+            estimate: params.estimate,
         })
     }
 }
@@ -196,7 +230,25 @@ where
     F: FnOnce(&Manager, &N, &ChangeOptions<'_>) -> Result<Change, E> + Send + 'static,
     E: Into<Problem> + Send + 'static,
 {
-    let Order { name, author, precondition, dry_run } = order;
+    let (status, headers, view) = made(context, order, change).await?;
+    Ok((status, headers, Json(view)).into_response())
+}
+
+/// What an answer to a change begins with.
+type Headers = [(header::HeaderName, String); 1];
+
+/// Makes a change; what is answered.
+async fn made<N, F, E>(
+    context: &Context,
+    order: Order<N>,
+    change: F,
+) -> Result<(StatusCode, Headers, ChangeView), Problem>
+where
+    N: Name,
+    F: FnOnce(&Manager, &N, &ChangeOptions<'_>) -> Result<Change, E> + Send + 'static,
+    E: Into<Problem> + Send + 'static,
+{
+    let Order { name, author, precondition, dry_run, .. } = order;
     let named = name.clone();
     let done = context.call(move |manager| {
         change(manager, &named, &ChangeOptions { precondition, author: &author, dry_run })
@@ -211,8 +263,10 @@ where
         dry_run,
         warnings: done.warnings,
         diff: done.diff,
+        plan: if dry_run { done.plan } else { Vec::new() },
+        estimate: None,
     };
-    Ok((status, [(header::ETAG, tag(view.generation))], Json(view)).into_response())
+    Ok((status, [(header::ETAG, tag(view.generation))], view))
 }
 
 /// The entity tag of a generation.

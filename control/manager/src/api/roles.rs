@@ -15,7 +15,8 @@ pub const ROLES: &[(&str, &str, Role)] = &[
     ("GET", "/v1/chains/{name}/diff", View),
     ("GET", "/v1/chains/{name}/estimate", View),
     ("GET", "/v1/chains/{name}/explanation", View),
-    // It traces the data plane, and shows content of packets.
+    // These trace the data plane, and show content of packets.
+    ("POST", "/v1/chains/{name}/capture", Operate),
     ("POST", "/v1/chains/{name}/examples", Operate),
     ("GET", "/v1/chains/{name}/generations", View),
     ("GET", "/v1/chains/{name}/generations/{generation}", View),

@@ -8,6 +8,8 @@ use utoipa::{IntoParams, ToSchema};
 use crate::access::{Credential, Proof, Role, hex};
 use crate::host::HostStatus;
 use crate::kind::Spec;
+use crate::prospect::Step;
+use crate::reports::Forecast;
 use crate::store::Generation;
 use crate::{ChainSpec, ChainStatus, Event, ResourceStatus};
 
@@ -108,7 +110,7 @@ pub struct GenerationList<S = ChainSpec> {
 }
 
 /// What a change did, or would do.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ChangeView {
     /// Name of the resource.
     pub name: String,
@@ -122,6 +124,12 @@ pub struct ChangeView {
     pub warnings: String,
     /// A unified diff of the specifications; empty if nothing changed.
     pub diff: String,
+    /// In a dry run, what the manager would do to a chain, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub plan: Vec<Step>,
+    /// What was asked for with `estimate`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimate: Option<Forecast>,
 }
 
 /// Two generations compared.
@@ -271,6 +279,9 @@ pub struct ChangeParams {
     /// Whether only to check, and to tell what would change.
     #[serde(default)]
     pub dry_run: bool,
+    /// With `dry_run`, of a chain: whether to estimate what its packets would cost on this host.
+    #[serde(default)]
+    pub estimate: bool,
 }
 
 /// Which generations to compare.

@@ -14,6 +14,7 @@ mod plane;
 mod process;
 mod record;
 mod remote;
+mod replicas;
 mod worker;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::files;
 use crate::kept::Kept;
+use crate::replicas::Layout;
 use crate::{ChainSpec, FunctionName, FunctionSpec, Run};
 
 /// The directory of a chain, and the names in it.
@@ -150,6 +151,9 @@ pub(super) struct Record {
     /// Versions of functions that it uses, as they were declared then.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) functions: BTreeMap<FunctionName, FunctionSpec>,
+    /// Replicas of functions as they are to stand, by variable.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) replicas: BTreeMap<String, Layout>,
     /// Whether another configuration is about to take over: then nobody knows which one runs.
     pub(super) swapping: bool,
     /// Times that it was started again.
@@ -160,7 +164,8 @@ impl Record {
     /// Of a process that runs this, or is about to.
     pub(super) fn new(generation: u64, run: Run, restarts: u32) -> Record {
         let Run { spec, functions } = run;
-        Record { process: None, generation, spec, functions, swapping: false, restarts }
+        let replicas = BTreeMap::new();
+        Record { process: None, generation, spec, functions, replicas, swapping: false, restarts }
     }
 
     /// What the process runs.

@@ -1,5 +1,6 @@
 //! The thread that keeps one chain as it is asked for.
 
+mod tending;
 mod update;
 
 use std::path::PathBuf;
@@ -14,6 +15,7 @@ use super::log::Log;
 use super::plane::Plane;
 use super::process::{Process, Serving, command, serving};
 use super::record::{ChainDir, Record};
+use super::replicas::Replicas;
 use crate::kept::Kept;
 use crate::private::private_dir;
 use crate::{Asked, ConditionKind, Run};
@@ -77,6 +79,8 @@ pub(super) struct Worker {
     ended_by_itself: bool,
     /// Whether the log could not be cut.
     log_refused: bool,
+    /// Replicas of functions.
+    replicas: Replicas,
 }
 
 impl Worker {
@@ -105,6 +109,7 @@ impl Worker {
             unsure: true,
             ended_by_itself: false,
             log_refused: false,
+            replicas: Replicas::default(),
         };
         worker.find(running);
         worker
@@ -118,7 +123,11 @@ impl Worker {
         }
         let read = private_dir(self.dir.path()).and_then(|()| Record::read(&self.dir));
         match read {
-            Ok(record) => self.record = record,
+            Ok(record) => {
+                let layouts = record.as_ref().map(|record| record.replicas.clone());
+                self.replicas.layouts = layouts.unwrap_or_default();
+                self.record = record;
+            }
             Err(error) => {
                 let remedy = "what runs runs on; the next start writes it anew";
                 self.board.report("RecordRefused", &format!("{error}; {remedy}"));
@@ -207,10 +216,10 @@ impl Worker {
     }
 
     /// Writes the record; a data plane runs on without.
-    fn write_record(&self) {
-        if let Some(record) = &self.record
-            && let Err(error) = record.write(&self.dir)
-        {
+    fn write_record(&mut self) {
+        let Some(record) = &mut self.record else { return };
+        record.replicas.clone_from(&self.replicas.layouts);
+        if let Err(error) = record.write(&self.dir) {
             self.board.report("RecordNotWritten", &error.to_string());
         }
     }
@@ -273,6 +282,7 @@ impl Worker {
         if let Some(wait) = self.end() {
             return wait;
         }
+        self.show_no_replicas();
         self.not_ready("Stopped", "the chain is declared and not to run");
         self.board.state(ConditionKind::UpToDate, true, "Stopped", "nothing runs, as asked for");
         CALM
@@ -304,6 +314,24 @@ impl Worker {
 
     /// Keeps a data plane that runs what is asked for.
     fn keep(&mut self, asked: &Asked) -> Duration {
+        match self.lay_out(asked) {
+            Ok(Some(wide)) => {
+                let wait = self.keep_running(&wide);
+                wait.min(self.tend(asked, &wide))
+            }
+            Ok(None) => {
+                self.show_no_replicas();
+                self.keep_running(asked)
+            }
+            Err(why) => {
+                // What runs, runs on.
+                self.out_of_date("ConfigurationRefused", &why.to_string());
+                self.watch()
+            }
+        }
+    }
+
+    fn keep_running(&mut self, asked: &Asked) -> Duration {
         if self.seen.as_ref() != Some(&asked.run) {
             self.seen = Some(asked.run.clone());
             self.refused = None;
@@ -363,6 +391,7 @@ impl Worker {
         let before = self.record.as_ref().map_or(0, |record| record.restarts);
         let restarts = before + u32::from(self.ended_by_itself);
         let mut record = Record::new(generation, run, restarts);
+        record.replicas.clone_from(&self.replicas.layouts);
         // Before the process: if this manager ends in between, the next one looks for it, and
         // knows what it runs. One that is started again does not wait for the disk.
         let is_known = |now: &Record| now.generation == generation && now.run() == record.run();

@@ -104,6 +104,15 @@ async fn a_dry_run_checks_and_changes_nothing() {
     assert_eq!(served.delete(dry).await.0, 200);
     assert_eq!(served.get("/v1/chains/web").await.0, 200);
     assert_eq!(served.planes.calls(), calls + 1);
+    let plan = |body: &serde_json::Value| body["plan"][0]["action"].clone();
+    let (_, body) = served.put(dry, r#"{"configuration":"Idle -> Idle;"}"#).await;
+    assert_eq!((plan(&body), &body["estimate"]), (json!("HotSwap"), &serde_json::Value::Null));
+    // No program stands beside this manager that would find it out.
+    let estimate = format!("{dry}&estimate=true");
+    let (status, body) = served.put(&estimate, IDLE).await;
+    assert_eq!((status, &body["estimate"]), (200, &serde_json::Value::Null), "{body}");
+    let (status, body) = served.put("/v1/chains/web?estimate=true", IDLE).await;
+    assert_eq!((status, &body["field"]), (422, &json!("estimate")));
 }
 
 #[tokio::test]

@@ -42,11 +42,13 @@ pub static ENTRY: Entry = Entry::new(
                nearest behind its output; of several the one with the fewest sessions), \
                least-sessions, weighted (round robin), or consistent-hash (rendezvous hashing of \
                addresses and ports, so that all threads and hosts choose alike). WEIGHTS are the \
-               replicas' shares, from 1 on, in order.\n\n\
+               replicas' shares, from 1 on, in order. DRAINED names replicas that get no new sessions at \
+               first, or from a hot swap on.\n\n\
                A replica whose queue is full, or whose function does not run, gets no new sessions \
                as long as others can have them. When it has been so for FAILOVER without a break, \
                its sessions go to others; with FAILOVER 0 they wait for it. \
-               Handlers change replicas at run time: drain (no new sessions, open ones go on), \
+               Handlers change replicas at run time: drain (no new sessions, open ones go on; with now \
+               they move, with anew they begin again at others, with their next packet), \
                resume, weight, move. When all are drained, packets of new sessions are dropped. A new \
                configuration that takes over keeps the sessions of replicas that it has, too.\n\n\
                Sessions that move take with them what their function keeps of them, if the first element \
@@ -69,6 +71,7 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("METHOD", Ty::Choice(METHODS), "how a replica is chosen")
                 .or("least-queue"),
             Arg::keyword("WEIGHTS", Ty::Rule("WEIGHT..."), "of each replica; all 1 if not given"),
+            Arg::keyword("DRAINED", Ty::Rule("REPLICA..."), "replicas that get no new sessions"),
             Arg::keyword(
                 "FAILOVER",
                 Ty::Time,
@@ -88,7 +91,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::read("moving", "moves under way: a line `FROM TO MOVED LEFT_BEHIND`"),
             Handler::sum("pauses", "parts that moved by their packets' wait: a line `<LIMIT COUNT`"),
             Handler::read("pause_max", "longest wait of packets for a move, in nanoseconds").lines(),
-            Handler::write("drain", "REPLICA [now]: no new sessions; now: those it has move"),
+            Handler::write("drain", "REPLICA [now | anew]: no new sessions; now: those it has move"),
             Handler::write("resume", "REPLICA: new sessions again"),
             Handler::write("weight", "REPLICA WEIGHT: another weight for new sessions"),
             Handler::write("move", "FROM [TO [COUNT | all]]: sessions go to TO, or to others"),
@@ -115,6 +118,17 @@ fn method(word: &str) -> Option<Method> {
     use Method::{ConsistentHash, LeastQueue, LeastSessions, Weighted};
     let at = METHODS.iter().position(|known| *known == word)?;
     [LeastQueue, LeastSessions, Weighted, ConsistentHash].get(at).copied()
+}
+
+/// What becomes of the sessions of a replica that is drained.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Leave {
+    /// They stay until they end.
+    Stay,
+    /// They move with their state.
+    Move,
+    /// They begin anew at another replica.
+    Anew,
 }
 
 struct Balance {
@@ -148,6 +162,17 @@ fn weights(args: &Args<'_>, replicas: usize) -> Result<Vec<u32>, ArgError> {
     Ok(weights)
 }
 
+/// The replicas that get no new sessions.
+fn drained(args: &Args<'_>, replicas: usize) -> Result<Vec<Replica>, ArgError> {
+    let number = |word: &str| {
+        let number = word.parse().ok().filter(|number| (*number as usize) < replicas);
+        let last = replicas - 1;
+        number.map(Replica).ok_or_else(|| format!("'{word}' is no replica; 0 to {last}"))
+    };
+    let words = args.text("DRAINED").unwrap_or_default().split_whitespace();
+    words.map(number).collect::<Result<_, _>>().map_err(|message| args.error("DRAINED", message))
+}
+
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     let word: String = args.get("METHOD")?;
     let method = method(&word).ok_or_else(|| {
@@ -158,6 +183,9 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     let mut pool = Pool::new(method);
     for (at, weight) in weights(args, replicas)?.into_iter().enumerate() {
         pool.add(Replica(at as u32), weight).map_err(|why| args.error("WEIGHTS", why))?;
+    }
+    for replica in drained(args, replicas)? {
+        pool.named(replica).map_err(|why| args.error("DRAINED", why))?.standing = Standing::Drained;
     }
     Ok(Box::new(Balance { spread: Spread::new(pool, replicas, failover), mover: Mover::new() }))
 }
@@ -200,9 +228,10 @@ impl Balance {
             let asked = Move::parse(value)?;
             return self.mover.ask(cx, &mut self.spread, asked);
         }
-        let (value, moves) = match value.trim().strip_suffix(" now") {
-            Some(replica) if what == "drain" => (replica, true),
-            _ => (value, false),
+        let (value, leave) = match value.trim().rsplit_once(' ') {
+            Some((replica, "now")) if what == "drain" => (replica, Leave::Move),
+            Some((replica, "anew")) if what == "drain" => (replica, Leave::Anew),
+            _ => (value, Leave::Stay),
         };
         let (replica, rest) = value.trim().split_once(char::is_whitespace).unwrap_or((value, ""));
         let (replica, rest) = (replica.trim(), rest.trim());
@@ -218,7 +247,11 @@ impl Balance {
             _ => {
                 let standing = if what == "drain" { Standing::Drained } else { Standing::Up };
                 self.spread.pool.named(id)?.standing = standing;
-                if moves { self.mover.ask(cx, &mut self.spread, Move::all(id)) } else { Ok(()) }
+                match leave {
+                    Leave::Stay => Ok(()),
+                    Leave::Move => self.mover.ask(cx, &mut self.spread, Move::all(id)),
+                    Leave::Anew => self.spread.pool.let_go(id),
+                }
             }
         }
     }

@@ -214,7 +214,8 @@ impl<I: Identity> Pool<I> {
     }
 
     /// Takes over the members of a list before this one: those that are here too keep their
-    /// sessions and standing and get the weight from here, others are leaving.
+    /// sessions and standing and get the weight from here, but one that is drained here is; others
+    /// are leaving.
     pub(super) fn take_over(&mut self, slots: Vec<Member<I>>) {
         let listed = std::mem::replace(&mut self.slots, slots);
         for member in &mut self.slots {
@@ -229,6 +230,9 @@ impl<I: Identity> Pool<I> {
             }
             if let Some(same) = same {
                 member.weight = same.weight;
+                if same.standing == Standing::Drained {
+                    member.standing = Standing::Drained;
+                }
             }
         }
         for member in listed.into_iter().filter(|member| member.standing != Standing::Gone) {

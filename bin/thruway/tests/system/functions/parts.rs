@@ -70,6 +70,7 @@ fn play(part: &str) -> ExitCode {
     let outputs = match part {
         "steers" => 2,
         "echoes" => 4,
+        "cable" | "cable-thirds" => 2,
         _ => 1,
     };
     let config = Config { name: "player", outputs, ..Config::DEFAULT };
@@ -135,13 +136,18 @@ impl Function for Player {
                         std::hint::spin_loop();
                     }
                 }
-                "thirds" if seen.get() % 3 == 0 => return Verdict::Drop,
+                "thirds" | "cable-thirds" if seen.get() % 3 == 0 => return Verdict::Drop,
                 "doubles" => packet.emit_copy(0).expect("room"),
                 // What has no room is lost: the host counts it.
                 "adds" => (0..number).for_each(|_| {
                     let _ = packet.emit_copy(0);
                 }),
-                "echoes" => return Verdict::Next(packet.input() as u8),
+                "works" => {
+                    // As a function that looks at each byte for long: so many microseconds.
+                    let begin = std::time::Instant::now();
+                    while begin.elapsed() < Duration::from_micros(number) {}
+                }
+                "echoes" | "cable" | "cable-thirds" => return Verdict::Next(packet.input() as u8),
                 "steers" => return Verdict::Next(packet.bytes()[0] & 1),
                 "tags-doubles" => {
                     packet.push(4).expect("head room").copy_from_slice(b"tag!");

@@ -10,7 +10,9 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use thruway_manager::planes::{Supervisor, SupervisorConfig};
-use thruway_manager::{Asked, ChainSpec, ChainStatus, DataPlanes as _};
+use thruway_manager::{
+    Asked, ChainSpec, ChainStatus, DataPlanes as _, FunctionName, FunctionSpec, Run,
+};
 
 use crate::network::Namespace;
 use crate::process::{LIMIT, wait_for};
@@ -28,6 +30,17 @@ fn keeps_chains() {
         keep(&state);
         std::process::exit(0);
     }
+}
+
+/// Chains that are asked for, with their generations.
+type AskedFor = BTreeMap<String, (u64, ChainSpec)>;
+/// Functions that are declared.
+type Functions = BTreeMap<FunctionName, FunctionSpec>;
+
+/// The functions that a chain uses.
+fn used(spec: &ChainSpec, functions: &Functions) -> Functions {
+    let names = spec.functions.values().map(|used| &used.name);
+    names.map(|name| (name.clone(), functions[name].clone())).collect()
 }
 
 /// Answers each line of standard input with one: an object of chains to converge to, or a word.
@@ -48,14 +61,14 @@ fn keep(state: &str) {
             }
             "events" => json!(events.try_iter().collect::<Vec<_>>()),
             text => {
-                let asked: BTreeMap<String, (u64, ChainSpec)> =
-                    serde_json::from_str(text).expect("chains");
+                let (asked, functions): (AskedFor, Functions) =
+                    serde_json::from_str(text).expect("chains and functions");
                 names = asked.keys().cloned().collect();
                 let asked = asked.into_iter();
                 let asked = asked.map(|(name, (generation, spec))| Asked {
                     name,
                     generation,
-                    run: spec.into(),
+                    run: Run { functions: used(&spec, &functions), spec },
                 });
                 supervisor.converge(asked.collect());
                 Value::Null
@@ -124,14 +137,17 @@ pub fn spec(configuration: impl Into<String>) -> ChainSpec {
 pub struct Lab {
     pub dir: TempDir,
     keeper: Option<Keeper>,
-    asked: BTreeMap<String, (u64, ChainSpec)>,
+    asked: AskedFor,
+    /// Functions that chains use.
+    pub functions: Functions,
 }
 
 impl Lab {
     /// With a manager in this namespace, if one is given.
     pub fn new(place: Option<&Namespace>) -> Lab {
         let dir = tempfile::tempdir().expect("a directory");
-        let mut lab = Lab { dir, keeper: None, asked: BTreeMap::new() };
+        let mut lab =
+            Lab { dir, keeper: None, asked: AskedFor::new(), functions: Functions::new() };
         lab.begin(place);
         lab.keeper().answer();
         lab
@@ -169,7 +185,7 @@ impl Lab {
 
     /// Tells the manager what is asked for; it may be killed meanwhile.
     pub fn declare(&mut self) {
-        let line = json!(self.asked).to_string();
+        let line = json!((&self.asked, &self.functions)).to_string();
         self.keeper().send(&line);
     }
 

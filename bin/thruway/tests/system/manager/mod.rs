@@ -4,6 +4,7 @@ mod browser;
 mod functions;
 mod keeper;
 mod page;
+mod replicas;
 mod reports;
 mod storm;
 mod swap;

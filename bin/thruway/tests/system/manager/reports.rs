@@ -61,6 +61,68 @@ pub(super) fn are_shown(browser: &Browser<'_>) {
     browser.picture("costs");
 }
 
+/// A dry run says what would be done, and what packets would cost.
+fn forecasts(put: &dyn Fn(&str, &str) -> (String, Value)) {
+    let chain = json!({
+        "configuration": "FromDevice($IN) -> FlowClassifier ~> SessionStats -> Discard",
+        "variables": {"IN": "nosuch0"},
+        "threads": 2
+    });
+    let (status, view) = put(&chain.to_string(), "dry_run=true&estimate=true");
+    assert_eq!((status.as_str(), &view["plan"][0]["action"]), ("200", &json!("Start")), "{view}");
+    let message = &view["plan"][0]["message"];
+    assert_eq!(message, "a data plane begins with 2 threads");
+    let estimate = &view["estimate"]["estimate"];
+    assert!(estimate["cycles"].as_f64().is_some_and(|cycles| cycles > 1.0), "{view}");
+    assert_eq!(estimate["packet_bytes"], 512.0, "{view}");
+    assert!(view["estimate"]["traffic"].as_str().is_some_and(|text| text.contains("512")));
+    // One that brings its packets along needs none from outside.
+    let chain = json!({"configuration": CHAIN});
+    let (_, view) = put(&chain.to_string(), "dry_run=true&estimate=true");
+    println!("{}", view["estimate"]);
+    assert!(view["estimate"]["reason"].is_null() || view["estimate"]["estimate"].is_null());
+}
+
+/// Packets that a filter takes come as a capture that other programs read.
+fn captures(host: &Namespace, url: &str, token: &str) {
+    need("capinfos", "wireshark-common");
+    need("tcpdump", "tcpdump");
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("web.pcapng");
+    let path = path.to_str().expect("plain text");
+    let capture = |body: Value, output: &str| {
+        let mut command = host.command("curl");
+        command.args(["--silent", "--insecure", "--max-time", "60", "--output", output]);
+        command.args(["--header", &format!("Authorization: Bearer {token}")]);
+        command.args(["--header", "Content-Type: application/json", "--write-out"]);
+        command.args(["%{http_code} %{content_type}", "--data", &body.to_string(), url]);
+        run(&mut command).expect(0).stdout
+    };
+    let asked = json!({"element": "check", "filter": "udp", "count": 50, "seconds": 30});
+    assert_eq!(capture(asked, path), "200 application/x-pcapng");
+    let text = run(std::process::Command::new("tcpdump").args(["-nr", path])).expect(0).stdout;
+    assert_eq!(text.lines().count(), 50, "{text}");
+    assert!(text.lines().all(|line| line.contains("10.0.0.1.1024 > 10.0.0.2.9: UDP")), "{text}");
+    let mut capinfos = std::process::Command::new("capinfos");
+    let info = run(capinfos.args(["-c", "-E", path])).expect(0).stdout;
+    assert!(info.contains("Number of packets:   50") && info.contains("Ethernet"), "{info}");
+
+    // A filter that no packet fits ends with its time, and has no packet.
+    let asked = json!({"filter": "tcp", "seconds": 1});
+    assert_eq!(capture(asked, path), "200 application/x-pcapng");
+    let text = run(std::process::Command::new("tcpdump").args(["-nr", path])).expect(0).stdout;
+    assert_eq!(text, "");
+    for (asked, status) in [
+        (json!({"count": 0}), "422"),
+        (json!({"elment": "x"}), "422"),
+        (json!({"element": "nosuch"}), "502"),
+        (json!({"filter": "no such filter"}), "502"),
+    ] {
+        let answer = capture(asked.clone(), path);
+        assert!(answer.starts_with(status), "{asked}: {answer}");
+    }
+}
+
 #[test]
 fn chains_are_compared_and_explained_and_hosts_looked_at() {
     if !privileged("manager::reports::chains_are_compared_and_explained_and_hosts_looked_at") {
@@ -95,6 +157,14 @@ fn chains_are_compared_and_explained_and_hosts_looked_at() {
     for side in ["predicted_cycles", "observed_cycles"] {
         assert!(stats[side].as_f64().is_some_and(|cycles| cycles > 0.0), "{side}: {comparison}");
     }
+
+    forecasts(&|chain, query| {
+        let put = ["--request", "PUT", "--header", "Content-Type: application/json", "--data"];
+        let all: Vec<&str> = put.into_iter().chain([chain]).collect();
+        ask(&host, &at(&format!("chains/next?{query}")), &token, &all)
+    });
+
+    captures(&host, &at("chains/web/capture"), &token);
 
     let (status, explanation) = get("chains/web/explanation");
     assert_eq!(status, "200", "{explanation}");

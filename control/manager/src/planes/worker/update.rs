@@ -31,6 +31,9 @@ impl Worker {
             }
             let generation = asked.generation;
             self.board.change(|status| status.observed_generation = generation);
+            if let Some((reason, message)) = &self.replicas.pending {
+                return self.out_of_date(reason, message);
+            }
             let message = format!("generation {generation} runs");
             return self.board.state(ConditionKind::UpToDate, true, "Running", &message);
         }
@@ -66,6 +69,7 @@ impl Worker {
         let (Some(plane), Some(record)) = (&mut self.plane, &mut self.record) else { return };
         let before = record.run();
         record.swapping = true;
+        record.replicas.clone_from(&self.replicas.layouts);
         let prepared = record.write(&self.dir);
         let kept = &self.setup.kept;
         let prepared = prepared.and_then(|()| self.dir.write_configuration(&asked.run, kept));
@@ -110,7 +114,7 @@ impl Worker {
 }
 
 /// Whether two have the same configuration and variables, those of functions among them.
-fn same_text(one: &Run, other: &Run) -> bool {
+pub(super) fn same_text(one: &Run, other: &Run) -> bool {
     // By its hash alone: where the executable was found does not matter.
     let variables = |run: &Run| run.variables(|function| PathBuf::from(&function.sha256));
     one.spec.configuration == other.spec.configuration && variables(one) == variables(other)

@@ -1,0 +1,31 @@
+//! What a change did, or why it was not made.
+
+use crate::kind::CheckError;
+use crate::prospect::Step;
+use crate::store::{Put, StoreError};
+
+/// Why a change was not made.
+#[derive(Debug, thiserror::Error)]
+pub enum ChangeError {
+    /// The specification is wrong.
+    #[error(transparent)]
+    Check(#[from] CheckError),
+    /// The store refused.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// What a change did, or would do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// Generation afterwards.
+    pub put: Put,
+    /// Whether the resource was not there before.
+    pub created: bool,
+    /// What the check warns of.
+    pub warnings: String,
+    /// A unified diff of the specifications.
+    pub diff: String,
+    /// What the manager does about it, or would do.
+    pub plan: Vec<Step>,
+}
