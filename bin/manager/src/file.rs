@@ -301,7 +301,15 @@ impl Entry {
             (None, None) => bail!("it has neither configuration nor file; give one"),
         };
         let Entry { variables, functions, threads, cores, stopped, .. } = self;
-        Ok(ChainSpec { configuration, variables, functions, threads, cores, stopped })
+        Ok(ChainSpec {
+            configuration,
+            variables,
+            functions,
+            threads,
+            cores,
+            stopped,
+            managed_by: None,
+        })
     }
 }
 

@@ -26,6 +26,9 @@ pub trait Checker: Send + Sync {
     fn check(&self, name: &ChainName, spec: &ChainSpec) -> Result<String, CheckError>;
 }
 
+/// Header of a request that changes what is managed: on whose behalf it is made.
+pub const MANAGED_BY_HEADER: &str = "thruway-managed-by";
+
 /// Why a change was not made.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangeError {
@@ -35,6 +38,12 @@ pub enum ChangeError {
     /// The store refused.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// It is managed by somebody else.
+    #[error(
+        "it is managed by '{0}', which would undo this change; change it there (in a cluster: the \
+         ServiceChain or NetworkFunction of that name), or send the header {MANAGED_BY_HEADER}: {0}"
+    )]
+    Managed(String),
 }
 
 /// Access to be given.
@@ -305,8 +314,9 @@ impl Manager {
         spec: &N::Spec,
         options: &ChangeOptions<'_>,
     ) -> Result<Change, ChangeError> {
-        let warnings = spec.check(name, self)?;
         let before = self.current(name)?;
+        may_change(before.as_ref(), Some(spec), options)?;
+        let warnings = spec.check(name, self)?;
         let put = self.keep_and(Some(spec), options, || self.store.put(name, spec, options))?;
         let diff = difference(name, before.as_ref(), Some(spec));
         let change = Change { put, created: before.is_none() && put.changed, warnings, diff };
@@ -324,6 +334,7 @@ impl Manager {
         options: &ChangeOptions<'_>,
     ) -> Result<Change, ChangeError> {
         let before = self.current(name)?;
+        may_change(before.as_ref(), None, options)?;
         let put = self.store.delete(name, options)?;
         let diff = difference(name, before.as_ref(), None);
         let change = Change { put, created: false, warnings: String::new(), diff };
@@ -350,6 +361,7 @@ impl Manager {
             None => String::new(),
         };
         let before = self.current(name)?;
+        may_change(before.as_ref(), earlier.as_ref(), options)?;
         let put =
             self.keep_and(earlier.as_ref(), options, || self.store.rollback(name, to, options))?;
         let diff = difference(name, before.as_ref(), earlier.as_ref());
@@ -450,6 +462,21 @@ impl Manager {
             Err(StoreError::NoResource { .. }) => Ok(None),
             Err(error) => Err(error),
         }
+    }
+}
+
+/// Refuses a change of what is managed, or becomes so, on behalf of anybody else. It keeps people from
+/// changes that are undone; it keeps nobody out, who may call.
+fn may_change<S: Spec>(
+    before: Option<&Generation<S>>,
+    after: Option<&S>,
+    options: &ChangeOptions<'_>,
+) -> Result<(), ChangeError> {
+    let before = before.and_then(|found| found.spec.as_ref());
+    let owners = before.into_iter().chain(after).filter_map(Spec::managed_by);
+    match owners.into_iter().find(|owner| options.managed_by != Some(owner)) {
+        Some(owner) => Err(ChangeError::Managed(owner.to_owned())),
+        None => Ok(()),
     }
 }
 

@@ -26,7 +26,7 @@ fn by(author: &str) -> ChangeOptions<'_> {
 }
 
 fn only_if(precondition: Precondition) -> ChangeOptions<'static> {
-    ChangeOptions { precondition, author: "test", dry_run: false }
+    ChangeOptions { precondition, author: "test", ..ChangeOptions::default() }
 }
 
 fn fresh() -> (TempDir, Store) {
