@@ -401,7 +401,7 @@ mod tests {
             functions in prop::collection::btree_map("f_[a-z0-9]{1,6}", used(), 0..3),
             threads in prop::option::of(any::<u16>()),
             cores in prop::option::of(text()),
-            stopped in any::<bool>(),
+            (stopped, managed_by) in (any::<bool>(), prop::option::of(text())),
         ) {
             let spec = ChainSpec {
                 configuration,
@@ -410,6 +410,7 @@ mod tests {
                 threads,
                 cores,
                 stopped,
+                managed_by,
             };
             let expected = BTreeMap::from([(Target::chain("web"), Declared::Chain(spec.clone()))]);
             let one = view("web", spec);

@@ -99,7 +99,8 @@ mod tests {
 
         #[test]
         fn hosts_are_found_by_their_namespaces(host in label()) {
-            prop_assert_eq!(host_of(&host_namespace(&host)), Some(host.as_str()));
+            let namespace = host_namespace(&host);
+            prop_assert_eq!(host_of(&namespace), Some(host.as_str()));
         }
     }
 

@@ -57,7 +57,22 @@ where
 /// Reports the first of errors that follow one another.
 fn report(log: &Log, kind: &str, error: &watcher::Error, is_broken: &mut bool) {
     if !std::mem::replace(is_broken, true) {
-        log(&format!("watching {kind}: {error}; tries again"));
+        let why = match error {
+            watcher::Error::InitialListFailed(error)
+            | watcher::Error::WatchStartFailed(error)
+            | watcher::Error::WatchFailed(error) => explain(error),
+            watcher::Error::WatchError(status) => status.message.clone(),
+            other => other.to_string(),
+        };
+        log(&format!("watching {kind}: {why}; tries again"));
+    }
+}
+
+/// What is wrong, in the API server's words where it answered.
+pub fn explain(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) => status.message.clone(),
+        other => other.to_string(),
     }
 }
 

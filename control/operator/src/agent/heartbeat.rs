@@ -11,6 +11,7 @@ use kube::{Api, Client};
 use crate::manifests::HEARTBEAT;
 use crate::names::host_namespace;
 use crate::resource::HEARTBEAT_LABEL;
+use crate::watching::explain;
 
 /// The heartbeat of a host.
 pub struct Heart {
@@ -37,7 +38,7 @@ impl Heart {
     /// What the API server says, or that it says nothing.
     pub async fn beat(&self) -> Result<(), String> {
         match tokio::time::timeout(self.period(), self.call()).await {
-            Ok(done) => done.map_err(|error| error.to_string()),
+            Ok(done) => done.map_err(|error| explain(&error)),
             Err(_) => Err(format!("no answer in {:?}", self.period())),
         }
     }

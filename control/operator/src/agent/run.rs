@@ -26,7 +26,7 @@ use crate::operator::release;
 use crate::resource::{
     AGENT, AGENT_FINALIZER, AgentReport, ChainHost, ChainPlacement, ChainPlacementStatus, now_text,
 };
-use crate::watching::{Log, follow};
+use crate::watching::{Log, explain, follow};
 
 /// How an agent runs.
 #[derive(Clone)]
@@ -72,7 +72,28 @@ struct Agent {
     renewed: watch::Receiver<Option<Instant>>,
     /// Whether its copy of the placements is newer than the lease.
     has_caught_up: bool,
+    begin: Instant,
     log: Log,
+}
+
+/// What came of looking and acting once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Round {
+    /// All is as it should be.
+    Done,
+    /// Something was done, or is not known yet: there may be more.
+    Again,
+    /// Something failed.
+    Failed,
+}
+
+/// Whether the lease of the agent holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Leased {
+    Yes,
+    No,
+    /// It just began, or does not know yet what was moved.
+    Unknown,
 }
 
 /// Runs an agent until `ending` is true. The chains of its host run on.
@@ -99,16 +120,17 @@ pub async fn run(
         reported: None,
         renewed,
         has_caught_up: false,
+        begin: Instant::now(),
         log,
     };
     while !*ending.borrow() {
-        let done = timeout(ROUND_MAX, agent.round()).await;
-        let wait = if done == Ok(true) { PERIOD } else { RETRY };
+        let round = timeout(ROUND_MAX, agent.round()).await.unwrap_or(Round::Failed);
+        let wait = if round == Round::Done { PERIOD } else { RETRY };
         tokio::select! {
             _ = timeout(wait, changed.notified()) => {}
             _ = ending.changed() => {}
         }
-        if done != Ok(true) {
+        if round == Round::Failed {
             sleep(RETRY).await;
         }
     }
@@ -165,17 +187,21 @@ fn attend(manager: &ManagerClient, changed: &Arc<Notify>, log: &Log, tasks: &mut
 }
 
 impl Agent {
-    /// Looks and acts once; whether all was done.
-    async fn round(&mut self) -> bool {
+    /// Looks and acts once.
+    async fn round(&mut self) -> Round {
         if self.store.wait_until_ready().now_or_never().is_none() {
-            return false;
+            return Round::Failed;
         }
-        let is_leased = self.is_leased().await;
+        let is_leased = match self.lease().await {
+            Leased::Yes => true,
+            Leased::No => false,
+            Leased::Unknown => return Round::Again,
+        };
         let (chains, functions) = match self.look().await {
             Ok(found) => found,
             Err(error) => {
-                let _ = self.report(error.to_string(), Vec::new()).await;
-                return false;
+                self.report(error.to_string(), Vec::new()).await;
+                return Round::Failed;
             }
         };
         let placements = self.store.state().into_iter().map(|one| (one.name_any(), one)).collect();
@@ -192,9 +218,12 @@ impl Agent {
         let is_done = self.carry_out(&acts).await;
         self.refused.retain(|name, _| host.placements.contains_key(name));
         let is_reported = self.report(ANSWERS.to_owned(), unknown(&host)).await;
-        // What was done is looked at: its report follows.
-        let is_over = acts.iter().all(|act| matches!(act, Act::Report(..)));
-        is_done && is_reported && is_over
+        match (is_done && is_reported, acts.iter().all(|act| matches!(act, Act::Report(..)))) {
+            (false, _) => Round::Failed,
+            // What was done is looked at: its report follows.
+            (true, false) => Round::Again,
+            (true, true) => Round::Done,
+        }
     }
 
     async fn look(
@@ -207,17 +236,22 @@ impl Agent {
     }
 
     /// Whether the lease holds, and what is known of placements is newer than its renewal: an agent
-    /// that had lost it learns first what was moved meanwhile.
-    async fn is_leased(&mut self) -> bool {
+    /// that had lost it learns first what was moved meanwhile. One that just began fences nothing
+    /// that its predecessor's lease may still cover.
+    async fn lease(&mut self) -> Leased {
+        let duration = self.config.lease;
         let renewed = *self.renewed.borrow();
-        if renewed.is_none_or(|time| time.elapsed() >= self.config.lease) {
+        if renewed.is_none() && self.begin.elapsed() < duration {
+            return Leased::Unknown;
+        }
+        if renewed.is_none_or(|time| time.elapsed() >= duration) {
             self.has_caught_up = false;
-            return false;
+            return Leased::No;
         }
         if !self.has_caught_up {
             self.has_caught_up = self.compare().await.unwrap_or(false);
         }
-        self.has_caught_up
+        if self.has_caught_up { Leased::Yes } else { Leased::Unknown }
     }
 
     /// Whether the copy of the placements is what the API server has now.
@@ -237,7 +271,7 @@ impl Agent {
                 Act::DeclareFunction(name, spec) => {
                     match self.local.declare_function(name, spec).await {
                         Err(ClientError::Refused(problem)) => {
-                            failed_functions.insert(name, explain(&problem));
+                            failed_functions.insert(name, refusal(&problem));
                         }
                         done => is_done &= self.is_fine(name, done),
                     }
@@ -285,7 +319,7 @@ impl Agent {
                 false
             }
             Err(ClientError::Refused(problem)) => {
-                self.refuse(name, spec, (reason(&problem), explain(&problem)));
+                self.refuse(name, spec, (reason(&problem), refusal(&problem)));
                 true
             }
             done => self.is_fine(name, done),
@@ -317,7 +351,7 @@ impl Agent {
             Ok(_) => true,
             Err(kube::Error::Api(status)) if status.code == 404 => true,
             Err(error) => {
-                (self.log)(&format!("status of {name}: {error}; tries again"));
+                (self.log)(&format!("status of {name}: {}; tries again", explain(&error)));
                 false
             }
         }
@@ -343,7 +377,7 @@ impl Agent {
         });
         let done = api.patch_status(&self.config.host, &applying(), &Patch::Apply(&wanted)).await;
         if let Err(error) = &done {
-            (self.log)(&format!("status of host {}: {error}", self.config.host));
+            (self.log)(&format!("status of host {}: {}", self.config.host, explain(error)));
         }
         if done.is_ok() {
             self.reported = Some(report);
@@ -368,7 +402,7 @@ fn reason(problem: &Problem) -> &'static str {
 }
 
 /// What is wrong, with the field.
-fn explain(problem: &Problem) -> String {
+fn refusal(problem: &Problem) -> String {
     let field = problem.field.as_deref().map(|field| format!("{field}: ")).unwrap_or_default();
     let text = format!("{field}{}", problem.detail.trim_end());
     text.chars().take(MESSAGE_LEN_MAX).collect()

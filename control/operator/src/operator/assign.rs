@@ -30,6 +30,7 @@ pub struct Assignment {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Obstacle {
     Runs,
+    Taken,
     NotNamed,
     OtherZone,
     OtherLabels,
@@ -48,6 +49,9 @@ impl Obstacle {
         let hosts = hosts.join(", ");
         match self {
             Obstacle::Runs => format!("{hosts}: runs it already; add hosts, or lower replicas"),
+            Obstacle::Taken => format!(
+                "{hosts}: has a ChainPlacement of its name that the operator did not make; delete it"
+            ),
             Obstacle::NotNamed => format!("{hosts}: not in placement.hosts"),
             Obstacle::OtherZone => format!("{hosts}: not in placement.zones"),
             Obstacle::OtherLabels => format!("{hosts}: without placement.hostLabels"),
@@ -160,6 +164,9 @@ impl<'a> Assigner<'a> {
         if heartbeat == Heartbeat::Lost && chain.spec.placement.on_host_loss == OnHostLoss::Move {
             return Stay::No;
         }
+        if host.metadata.deletion_timestamp.is_some() && heartbeat != Heartbeat::Fresh {
+            return Stay::No;
+        }
         let rules = self.rules(key, chain, (host, self.on.get(name)));
         match rules.or_else(|| self.zones(chain, host, others)) {
             None => Stay::Yes,
@@ -209,6 +216,9 @@ impl<'a> Assigner<'a> {
         let rules = rules.or_else(|| self.zones(chain, host, taken));
         if rules.is_some() {
             return rules;
+        }
+        if self.world.is_taken(&name, key) {
+            return Some(Obstacle::Taken);
         }
         if taken.contains(&name) || all.contains(key) {
             return Some(Obstacle::Runs);

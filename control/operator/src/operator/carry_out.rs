@@ -21,7 +21,7 @@ use crate::resource::{
     AGENT_FINALIZER, ChainHost, ChainPlacement, ChainPlacementSpec, Condition, MANAGED_BY,
     NetworkFunction, OPERATOR, OPERATOR_FINALIZER, ServiceChain, TrustGroup,
 };
-use crate::watching::Log;
+use crate::watching::{Log, explain};
 
 /// Calls at a time.
 const CALLS_MAX: usize = 16;
@@ -75,7 +75,7 @@ impl Hands {
             Err(kube::Error::Api(status)) if status.code == 404 => true,
             Err(kube::Error::Api(status)) if status.code == 409 => false,
             Err(error) => {
-                (self.log)(&format!("{}: {error}; tries again", about(action)));
+                (self.log)(&format!("{}: {}; tries again", about(action), explain(&error)));
                 false
             }
         }
@@ -84,8 +84,16 @@ impl Hands {
     async fn act(&self, action: &Action, world: &World) -> Result<(), kube::Error> {
         match action {
             Action::Admit(host, version) => self.admit(host, version).await,
-            Action::Place(host, spec) => self.place(host, spec).await,
+            Action::Assign(host, spec) => self.assign(host, spec).await,
             Action::Withdraw(key, version) => self.withdraw(key, version).await,
+            Action::Sweep(key, version, chain) => {
+                // Asked of the API server itself: copies of two kinds are not of one moment.
+                let api: Api<ServiceChain> = self.of(chain);
+                match api.get_metadata_opt(&chain.name).await? {
+                    Some(_) => Ok(()),
+                    None => self.withdraw(key, version).await,
+                }
+            }
             Action::Abandon(key, version) => {
                 let api: Api<ChainPlacement> = self.of(key);
                 release(&api, &key.name, AGENT_FINALIZER, version).await
@@ -119,7 +127,7 @@ impl Hands {
         Api::namespaced(self.client.clone(), &key.namespace)
     }
 
-    async fn place(&self, host: &str, spec: &ChainPlacementSpec) -> Result<(), kube::Error> {
+    async fn assign(&self, host: &str, spec: &ChainPlacementSpec) -> Result<(), kube::Error> {
         let Ok(name) = Key::new(&spec.chain.namespace, &spec.chain.name).local() else {
             return Ok(());
         };
@@ -218,7 +226,7 @@ impl Hands {
                 secondary: None,
             };
             if let Err(error) = self.recorder.publish(&event, &object.object_ref(&())).await {
-                (self.log)(&format!("an event of {}: {error}", object.name_any()));
+                (self.log)(&format!("an event of {}: {}", object.name_any(), explain(&error)));
             }
         }
         Ok(())
@@ -239,14 +247,16 @@ fn is_report(action: &Action) -> bool {
 fn about(action: &Action) -> String {
     match action {
         Action::Admit(host, _) => format!("rights of host {host}"),
-        Action::Place(host, spec) => {
+        Action::Assign(host, spec) => {
             format!("chain {}/{} on host {host}", spec.chain.namespace, spec.chain.name)
         }
         Action::ReportHost(host, _) => format!("status of host {host}"),
         Action::ReportChain(key, _) => format!("status of chain {key}"),
         Action::ReportFunction(key, _) => format!("status of function {key}"),
         Action::ReportGroup(key, _) => format!("status of group {key}"),
-        Action::Withdraw(key, _) | Action::Abandon(key, _) => format!("placement {key}"),
+        Action::Withdraw(key, _) | Action::Sweep(key, ..) | Action::Abandon(key, _) => {
+            format!("placement {key}")
+        }
         Action::Hold(held, key, _) | Action::Release(held, key, _) => {
             format!("finalizer of {held:?} {key}")
         }

@@ -45,9 +45,11 @@ pub enum Action {
     /// Make the namespace of a host, and let its agent use it.
     Admit(String, Version),
     /// Have a host run a chain.
-    Place(String, Box<ChainPlacementSpec>),
+    Assign(String, Box<ChainPlacementSpec>),
     /// Have a host run a chain no more.
     Withdraw(Key, Version),
+    /// The same, of a chain that is gone: if it surely is.
+    Sweep(Key, Version, Key),
     /// Do not wait for the agent of a host that is deleted.
     Abandon(Key, Version),
     /// Report of a chain.
@@ -78,15 +80,22 @@ pub fn decide(world: &World) -> Vec<Action> {
     for (key, chain) in &world.chains {
         let mine = placed.remove(key).unwrap_or_default();
         match chain.metadata.deletion_timestamp {
-            Some(_) => end_chain(key, chain, &mine, &mut actions),
+            Some(_) => {
+                end_chain(key, chain, &mine, &mut actions);
+                let status = status::of_ending(chain, &mine, &world.now);
+                if !mine.is_empty() && chain.status.as_ref() != Some(&status) {
+                    reports.push(Action::ReportChain(key.clone(), Box::new(status)));
+                }
+            }
             None => {
                 run_chain((key, chain), &mine, (world, &mut assigner), (&mut actions, &mut reports))
             }
         }
     }
-    // What is left belongs to chains that are gone.
+    // What is left belongs to chains that are gone, or that this copy does not have yet.
     for orphan in placed.values().flatten().filter(|one| !one.is_ending()) {
-        actions.push(withdraw(orphan));
+        let (key, version) = (status::name_of(&*orphan.placement), version(&*orphan.placement));
+        actions.push(Action::Sweep(key, version, orphan.chain()));
     }
     for (name, host) in &world.hosts {
         let here: Vec<&Placed> = all.iter().filter(|one| one.host == *name).collect();
@@ -116,7 +125,7 @@ fn run_chain(
         Err(_) => as_it_is(placed),
     };
     if let Ok(spec) = &resolved {
-        place(spec, &assignment, placed, actions);
+        assign(spec, &assignment, placed, actions);
     }
     let dropped = placed.iter().filter(|one| assignment.dropped.contains(&one.host));
     actions.extend(dropped.filter(|one| !one.is_ending()).map(withdraw));
@@ -136,7 +145,7 @@ fn as_it_is(placed: &[Placed]) -> Assignment {
 
 /// Has hosts run a chain as it is now. A host that it leaves keeps what it has: two hosts do not
 /// change at once.
-fn place(
+fn assign(
     spec: &ChainPlacementSpec,
     assignment: &Assignment,
     placed: &[Placed],
@@ -148,7 +157,7 @@ fn place(
         // One that is ending is made again when it is gone.
         let is_ending = placed.iter().any(|one| one.host == *host && one.is_ending());
         if !is_so && !is_ending {
-            actions.push(Action::Place(host.clone(), Box::new(spec.clone())));
+            actions.push(Action::Assign(host.clone(), Box::new(spec.clone())));
         }
     }
 }

@@ -8,7 +8,7 @@ use k8s_openapi::jiff::Timestamp;
 use kube::api::{ObjectMeta, PostParams};
 use kube::{Api, Client};
 
-use crate::watching::Log;
+use crate::watching::{Log, explain};
 
 /// Name of the lease.
 pub const LEASE: &str = "thruway-operator";
@@ -90,7 +90,9 @@ impl Candidate {
             Ok(Ok(true)) => self.held_until = Some(begin + self.duration * 4 / 5),
             // Another one has it.
             Ok(Ok(false)) => self.held_until = None,
-            Ok(Err(error)) => (self.log)(&format!("lease {LEASE}: {error}; tries again")),
+            Ok(Err(error)) => {
+                (self.log)(&format!("lease {LEASE}: {}; tries again", explain(&error)))
+            }
             Err(_) => (self.log)(&format!("lease {LEASE}: no answer in {limit:?}; tries again")),
         }
     }

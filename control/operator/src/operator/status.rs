@@ -39,6 +39,28 @@ pub fn of_chain(chain: &ServiceChain, outcome: &Outcome<'_>, now: &str) -> Servi
     }
 }
 
+/// The status of a chain that is being deleted.
+pub fn of_ending(chain: &ServiceChain, placed: &[Placed], now: &str) -> ServiceChainStatus {
+    let before = chain.status.clone().unwrap_or_default();
+    let generation = chain.metadata.generation.unwrap_or_default();
+    let hosts: Vec<String> = placed.iter().map(|one| one.host.clone()).collect();
+    let message = format!(
+        "it is deleted when its agents took it back from {}; delete the ChainHost of one that does \
+         not come back",
+        hosts.join(", ")
+    );
+    let conditions = vec![
+        Condition::new("Placed", false, "Ending", message.clone()),
+        Condition::new("Ready", false, "Ending", message),
+    ];
+    ServiceChainStatus {
+        observed_generation: generation,
+        hosts,
+        ready_replicas: 0,
+        conditions: conditions.since(&before.conditions, generation, now),
+    }
+}
+
 /// Whether a placement is of the chain as it is now.
 fn is_current(placed: &Placed, generation: i64) -> bool {
     placed.placement.spec.chain.generation == generation

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use kube::ResourceExt as _;
 
-use crate::names::{Key, host_of};
+use crate::names::{Key, host_namespace, host_of};
 use crate::resource::{
-    ChainHost, ChainPlacement, NetworkFunction, OPERATOR, ServiceChain, TrustGroup,
+    ChainHost, ChainPlacement, MANAGED_BY, NetworkFunction, OPERATOR, ServiceChain, TrustGroup,
 };
 
 /// When the agent of a host was heard of.
@@ -74,17 +74,26 @@ impl World {
         self.heartbeats.get(host).copied().unwrap_or_default()
     }
 
-    /// Placements that the operator made: in the namespace of a host, under the name of their
-    /// chain, with its label. It leaves all others alone.
+    /// Placements that the operator made; it leaves all others alone.
     pub fn own_placements(&self) -> impl Iterator<Item = Placed> + '_ {
-        self.placements.iter().filter_map(|(key, placement)| {
-            let host = host_of(&key.namespace)?.to_owned();
-            let placed = Placed { host, placement: Arc::clone(placement) };
-            let labels = placement.labels();
-            let is_own = labels.get(crate::resource::MANAGED_BY).map(String::as_str)
-                == Some(OPERATOR)
-                && placed.chain().local().is_ok_and(|local| local == key.name);
-            is_own.then_some(placed)
-        })
+        self.placements.iter().filter_map(|(key, placement)| own(key, placement))
     }
+
+    /// Whether somebody else made a placement on a host under the name of a chain.
+    #[must_use]
+    pub fn is_taken(&self, host: &str, chain: &Key) -> bool {
+        let Ok(local) = chain.local() else { return false };
+        let key = Key::new(&host_namespace(host), &local);
+        self.placements.get(&key).is_some_and(|placement| own(&key, placement).is_none())
+    }
+}
+
+/// A placement, if the operator made it: in the namespace of a host, under the name of its chain,
+/// with its label.
+fn own(key: &Key, placement: &Arc<ChainPlacement>) -> Option<Placed> {
+    let host = host_of(&key.namespace)?.to_owned();
+    let placed = Placed { host, placement: Arc::clone(placement) };
+    let label = placement.labels().get(MANAGED_BY).map(String::as_str);
+    let is_named = placed.chain().local().is_ok_and(|local| local == key.name);
+    (label == Some(OPERATOR) && is_named).then_some(placed)
 }
