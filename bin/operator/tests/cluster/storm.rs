@@ -27,10 +27,11 @@ impl Numbers {
 const HOSTS: [&str; 3] = ["a", "b", "c"];
 
 fn chain(numbers: &mut Numbers) -> Value {
+    let on_loss = ["Stay", "Move"][numbers.below(2)];
     json!({
         "configuration": format!("Idle -> c{} :: Counter -> Discard;", numbers.below(100)),
         "replicas": 1 + numbers.below(2),
-        "placement": {"onHostLoss": ["Stay", "Move"][numbers.below(2)]},
+        "placement": {"onHostLoss": on_loss},
     })
 }
 

@@ -49,9 +49,9 @@ impl Obstacle {
         let hosts = hosts.join(", ");
         match self {
             Obstacle::Runs => format!("{hosts}: runs it already; add hosts, or lower replicas"),
-            Obstacle::Taken => format!(
-                "{hosts}: has a ChainPlacement of its name that the operator did not make; delete it"
-            ),
+            Obstacle::Taken => {
+                format!("{hosts}: has a ChainPlacement that the operator did not make; delete it")
+            }
             Obstacle::NotNamed => format!("{hosts}: not in placement.hosts"),
             Obstacle::OtherZone => format!("{hosts}: not in placement.zones"),
             Obstacle::OtherLabels => format!("{hosts}: without placement.hostLabels"),

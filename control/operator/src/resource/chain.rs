@@ -17,6 +17,7 @@ use super::Condition;
     namespaced,
     shortname = "tchain",
     category = "thruway",
+    doc = "A chain that hosts of the cluster run: a configuration, and rules for where it runs",
     status = "ServiceChainStatus",
     derive = "PartialEq",
     printcolumn(json_path = ".status.hosts", name = "Hosts", type_ = "string"),

@@ -15,6 +15,7 @@ use super::Condition;
     namespaced,
     shortname = "tfunction",
     category = "thruway",
+    doc = "A function and its versions: executables that are on the hosts",
     status = "NetworkFunctionStatus",
     derive = "PartialEq",
     printcolumn(json_path = ".spec.versions[*].version", name = "Versions", type_ = "string"),

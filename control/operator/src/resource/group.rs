@@ -15,6 +15,7 @@ use super::Condition;
     namespaced,
     shortname = "tgroup",
     category = "thruway",
+    doc = "Functions that may share memory",
     status = "TrustGroupStatus",
     derive = "PartialEq",
     printcolumn(json_path = ".spec.functions", name = "Functions", type_ = "string"),

@@ -14,6 +14,7 @@ use super::Condition;
     kind = "ChainHost",
     shortname = "thost",
     category = "thruway",
+    doc = "A host that runs chains",
     status = "ChainHostStatus",
     derive = "PartialEq",
     printcolumn(json_path = ".spec.zone", name = "Zone", type_ = "string"),

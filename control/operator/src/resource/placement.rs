@@ -18,6 +18,7 @@ use super::{Condition, FunctionLimits, OnHostLoss};
     namespaced,
     shortname = "tplacement",
     category = "thruway",
+    doc = "What one host is to run of a chain; written by the operator",
     status = "ChainPlacementStatus",
     derive = "PartialEq",
     printcolumn(json_path = ".spec.chain.namespace", name = "Of", type_ = "string"),
