@@ -11,7 +11,8 @@ use thruway_manager::client::Client;
 use thruway_model::Hardware;
 use thruway_operator::agent::{AgentConfig, run};
 
-use crate::{ClusterArgs, cluster, logger};
+use crate::cluster::{self, ClusterArgs};
+use crate::log::logger;
 
 /// Arguments of `agent`.
 #[derive(Args)]

@@ -1,17 +1,31 @@
 //! The connection to the API server, and the program's end.
 
 use std::future::Future;
+use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::Context as _;
+use clap::Args;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-use crate::ClusterArgs;
-
 /// Longest time until there is a connection.
-const CONNECT_TIME_MAX: std::time::Duration = std::time::Duration::from_secs(5);
+const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// How a program reaches the API server.
+#[derive(Args)]
+pub struct ClusterArgs {
+    /// File that names the API server and this program's identity [default: $KUBECONFIG, else
+    /// ~/.kube/config, else that of a pod's service account]
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// Seconds that the lease of this program holds without renewal
+    #[arg(long, value_name = "SECONDS", default_value_t = 15,
+        value_parser = clap::value_parser!(u64).range(2..=600))]
+    pub lease_seconds: u64,
+}
 
 impl ClusterArgs {
     /// A client of the API server.

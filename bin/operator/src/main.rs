@@ -4,12 +4,11 @@
 
 mod agent;
 mod cluster;
+mod log;
 mod operator;
 
 use std::io::Write as _;
-use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::{Args, Parser, Subcommand};
@@ -44,19 +43,6 @@ struct ManifestsArgs {
     definitions: bool,
 }
 
-/// How a program reaches the API server.
-#[derive(Args)]
-struct ClusterArgs {
-    /// File that names the API server and this program's identity [default: $KUBECONFIG, else
-    /// ~/.kube/config, else that of a pod's service account]
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
-    /// Seconds that the lease of this program holds without renewal
-    #[arg(long, value_name = "SECONDS", default_value_t = 15,
-        value_parser = clap::value_parser!(u64).range(2..=600))]
-    lease_seconds: u64,
-}
-
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Run(args) => operator::main(args),
@@ -66,7 +52,7 @@ fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            log(&format!("{error:#}"));
+            log::line(&format!("{error:#}"));
             ExitCode::FAILURE
         }
     }
@@ -78,15 +64,4 @@ fn print(args: &ManifestsArgs) -> anyhow::Result<()> {
         false => manifests::yaml(&args.namespace)?,
     };
     std::io::stdout().write_all(text.as_bytes()).context("standard output")
-}
-
-/// Writes a line for people.
-fn log(line: &str) {
-    // Where nobody reads there is nobody to report it to.
-    let _ = writeln!(std::io::stderr(), "thruway-operator: {line}");
-}
-
-/// The same, for the library.
-fn logger() -> thruway_operator::Log {
-    Arc::new(log)
 }

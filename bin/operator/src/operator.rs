@@ -6,7 +6,8 @@ use clap::Args;
 use thruway_operator::manifests;
 use thruway_operator::operator::{OperatorConfig, run};
 
-use crate::{ClusterArgs, cluster, logger};
+use crate::cluster::{self, ClusterArgs};
+use crate::log::logger;
 
 /// Arguments of `run`.
 #[derive(Args)]

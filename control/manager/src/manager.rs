@@ -465,8 +465,8 @@ impl Manager {
     }
 }
 
-/// Refuses a change of what is managed, or becomes so, on behalf of anybody else. It keeps people from
-/// changes that are undone; it keeps nobody out, who may call.
+/// Refuses a change of what is managed, or becomes so, on behalf of anybody else. It keeps people
+/// from changes that are undone; it keeps nobody out, who may call.
 fn may_change<S: Spec>(
     before: Option<&Generation<S>>,
     after: Option<&S>,

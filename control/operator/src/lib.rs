@@ -6,10 +6,12 @@
 #![forbid(unsafe_code)]
 
 pub mod agent;
+mod calls;
 pub mod manifests;
 pub mod names;
 pub mod operator;
 pub mod resource;
 mod watching;
 
+pub use calls::Version;
 pub use watching::Log;

@@ -10,8 +10,8 @@ use kube::core::gvk::GroupVersionKind;
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
+use crate::calls::applying;
 use crate::names::{host_namespace, host_user};
-use crate::operator::applying;
 use crate::operator::leader::LEASE;
 use crate::resource::{
     ChainHost, ChainPlacement, GROUP, MANAGED_BY, NetworkFunction, OPERATOR, ServiceChain,
@@ -234,7 +234,7 @@ pub async fn apply(client: &Client, objects: &[Value]) -> Result<(), kube::Error
             None => Api::all_with(client.clone(), &resource),
         };
         let name = text(&one["metadata"]["name"]);
-        api.patch(&name, &applying(), &Patch::Apply(one)).await?;
+        api.patch(&name, &applying(OPERATOR), &Patch::Apply(one)).await?;
     }
     Ok(())
 }

@@ -15,6 +15,8 @@ use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
+use crate::calls::explain;
+
 /// Where messages for people go.
 pub type Log = Arc<dyn Fn(&str) + Send + Sync>;
 
@@ -65,14 +67,6 @@ fn report(log: &Log, kind: &str, error: &watcher::Error, is_broken: &mut bool) {
             other => other.to_string(),
         };
         log(&format!("watching {kind}: {why}; tries again"));
-    }
-}
-
-/// What is wrong, in the API server's words where it answered.
-pub fn explain(error: &kube::Error) -> String {
-    match error {
-        kube::Error::Api(status) => status.message.clone(),
-        other => other.to_string(),
     }
 }
 

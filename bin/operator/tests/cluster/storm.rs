@@ -35,6 +35,48 @@ fn chain(numbers: &mut Numbers) -> Value {
     })
 }
 
+/// One trouble.
+fn trouble(cluster: &mut Cluster, numbers: &mut Numbers) {
+    let host = HOSTS[numbers.below(HOSTS.len())];
+    match numbers.below(8) {
+        0 => {
+            cluster.host(host).kill_agent();
+            cluster.host(host).start_agent();
+        }
+        1 => {
+            let name = ["one", "two"][numbers.below(2)];
+            drop(cluster.operators.remove(name));
+            cluster.start_operator(name);
+        }
+        2 => {
+            cluster.server.kill_api();
+            cluster.server.start_api();
+            wait_for("the API server", || cluster.server.is_ready().then_some(()));
+        }
+        3 => {
+            let drain = numbers.below(2) == 0;
+            let spec = json!({"zone": format!("zone-{host}"), "drain": drain});
+            cluster.put::<ChainHost>(host, &spec);
+        }
+        4 => {
+            cluster.host(host).kill_manager();
+            cluster.host(host).start_manager();
+        }
+        5 => {
+            let name = format!("c{}", numbers.below(6));
+            if cluster.has::<ServiceChain>(&name) {
+                cluster.delete::<ServiceChain>(&name);
+            }
+        }
+        _ => {
+            let name = format!("c{}", numbers.below(6));
+            let spec = chain(numbers);
+            // One that is being deleted takes no change; that is no matter here.
+            let _ = cluster.try_put::<ServiceChain>(&name, &spec);
+        }
+    }
+}
+
 #[test]
 #[ignore = "minutes; ./check cluster-long"]
 fn it_converges_after_whatever_happens() {
@@ -45,44 +87,7 @@ fn it_converges_after_whatever_happens() {
     cluster.host("a").ask(&["apply", file.to_str().expect("text")]).expect("declared");
     let (mut numbers, begin, mut count) = (Numbers(0x9e37_79b9_7f4a_7c15), Instant::now(), 0);
     while begin.elapsed() < TROUBLE {
-        let host = HOSTS[numbers.below(HOSTS.len())];
-        match numbers.below(8) {
-            0 => {
-                cluster.host(host).kill_agent();
-                cluster.host(host).start_agent();
-            }
-            1 => {
-                let name = ["one", "two"][numbers.below(2)];
-                drop(cluster.operators.remove(name));
-                cluster.start_operator(name);
-            }
-            2 => {
-                cluster.server.kill_api();
-                cluster.server.start_api();
-                wait_for("the API server", || cluster.server.is_ready().then_some(()));
-            }
-            3 => {
-                let drain = numbers.below(2) == 0;
-                let spec = json!({"zone": format!("zone-{host}"), "drain": drain});
-                cluster.put::<ChainHost>(host, &spec);
-            }
-            4 => {
-                cluster.host(host).kill_manager();
-                cluster.host(host).start_manager();
-            }
-            5 => {
-                let name = format!("c{}", numbers.below(6));
-                if cluster.has::<ServiceChain>(&name) {
-                    cluster.delete::<ServiceChain>(&name);
-                }
-            }
-            _ => {
-                let name = format!("c{}", numbers.below(6));
-                let spec = chain(&mut numbers);
-                // One that is being deleted takes no change; that is no matter here.
-                let _ = cluster.try_put::<ServiceChain>(&name, &spec);
-            }
-        }
+        trouble(&mut cluster, &mut numbers);
         count += 1;
         std::thread::sleep(Duration::from_millis(
             u64::try_from(numbers.below(500)).expect("small"),

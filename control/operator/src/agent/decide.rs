@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use kube::ResourceExt as _;
 use thruway_manager::{ChainSpec, ChainStatus, ConditionKind, FunctionSpec, FunctionUse, Limits};
 
-use crate::operator::decide::Version;
+use crate::calls::Version;
 use crate::resource::{
     AGENT_FINALIZER, ChainPlacement, ChainPlacementStatus, Condition, Conditions as _,
     DeclaredFunction, OnHostLoss, Status,
@@ -174,10 +174,7 @@ fn end(name: &str, placement: &ChainPlacement, host: &Host, acts: &mut Vec<Act>)
     if let Some(chain) = host.chains.get(name).filter(|chain| is_ours(chain)) {
         acts.push(Act::TakeBack(name.to_owned(), chain.generation));
     } else if placement.finalizers().iter().any(|one| one == AGENT_FINALIZER) {
-        let version = Version {
-            uid: placement.uid().unwrap_or_default(),
-            resource_version: placement.resource_version().unwrap_or_default(),
-        };
+        let version = Version::of(placement);
         acts.push(Act::Release(name.to_owned(), version));
     }
 }

@@ -8,10 +8,10 @@ use k8s_openapi::jiff::Timestamp;
 use kube::api::{ObjectMeta, PostParams};
 use kube::{Api, Client};
 
+use crate::calls::explain;
 use crate::manifests::HEARTBEAT;
 use crate::names::host_namespace;
 use crate::resource::HEARTBEAT_LABEL;
-use crate::watching::explain;
 
 /// The heartbeat of a host.
 pub struct Heart {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
 use hyper::StatusCode;
-use kube::api::{ListParams, Patch, PatchParams};
+use kube::api::{ListParams, Patch};
 use kube::runtime::reflector::Store;
 use kube::runtime::watcher::Config;
 use kube::{Api, Resource as _, ResourceExt as _};
@@ -21,12 +21,12 @@ use tokio::time::{sleep, timeout};
 use super::decide::{Act, Host, LocalChain, Refused, decide, unknown};
 use super::heartbeat::Heart;
 use super::local::{Local, listen};
+use crate::calls::{applying, explain, release};
 use crate::names::host_namespace;
-use crate::operator::release;
 use crate::resource::{
     AGENT, AGENT_FINALIZER, AgentReport, ChainHost, ChainPlacement, ChainPlacementStatus, now_text,
 };
-use crate::watching::{Log, explain, follow};
+use crate::watching::{Log, follow};
 
 /// How an agent runs.
 #[derive(Clone)]
@@ -346,7 +346,8 @@ impl Agent {
             "metadata": {"name": name},
             "status": status,
         });
-        let done = self.placements.patch_status(name, &applying(), &Patch::Apply(&wanted)).await;
+        let done =
+            self.placements.patch_status(name, &applying(AGENT), &Patch::Apply(&wanted)).await;
         match done {
             Ok(_) => true,
             Err(kube::Error::Api(status)) if status.code == 404 => true,
@@ -375,7 +376,8 @@ impl Agent {
             "metadata": {"name": self.config.host},
             "status": {"agent": report},
         });
-        let done = api.patch_status(&self.config.host, &applying(), &Patch::Apply(&wanted)).await;
+        let done =
+            api.patch_status(&self.config.host, &applying(AGENT), &Patch::Apply(&wanted)).await;
         if let Err(error) = &done {
             (self.log)(&format!("status of host {}: {}", self.config.host, explain(error)));
         }
@@ -384,11 +386,6 @@ impl Agent {
         }
         done.is_ok()
     }
-}
-
-/// Server-side apply, as the owner of what is applied.
-fn applying() -> PatchParams {
-    PatchParams::apply(AGENT).force()
 }
 
 /// A word for a refusal.

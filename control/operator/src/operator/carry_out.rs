@@ -5,23 +5,24 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use futures_util::StreamExt as _;
-use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
+use kube::api::{DeleteParams, Patch, Preconditions};
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use kube::{Api, Client, Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::decide::{Action, Held, Version};
+use super::decide::{Action, Held};
 use super::overlay::Overlay;
 use super::world::World;
+use crate::calls::{Version, applying, explain, release};
 use crate::manifests;
 use crate::names::{Key, host_namespace};
 use crate::resource::{
     AGENT_FINALIZER, ChainHost, ChainPlacement, ChainPlacementSpec, Condition, MANAGED_BY,
     NetworkFunction, OPERATOR, OPERATOR_FINALIZER, ServiceChain, TrustGroup,
 };
-use crate::watching::{Log, explain};
+use crate::watching::Log;
 
 /// Calls at a time.
 const CALLS_MAX: usize = 16;
@@ -142,7 +143,7 @@ impl Hands {
             },
             "spec": spec,
         });
-        let placed = api.patch(&name, &applying(), &Patch::Apply(&wanted)).await?;
+        let placed = api.patch(&name, &applying(OPERATOR), &Patch::Apply(&wanted)).await?;
         let mut overlay = self.overlay.lock().unwrap_or_else(PoisonError::into_inner);
         overlay.wrote(placed, Instant::now());
         Ok(())
@@ -263,11 +264,6 @@ fn about(action: &Action) -> String {
     }
 }
 
-/// Server-side apply, as the owner of what is applied.
-pub fn applying() -> PatchParams {
-    PatchParams::apply(OPERATOR).force()
-}
-
 async fn report<K>(api: &Api<K>, name: &str, status: &impl Serialize) -> Result<(), kube::Error>
 where
     K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned,
@@ -278,7 +274,7 @@ where
         "metadata": {"name": name},
         "status": status,
     });
-    api.patch_status(name, &applying(), &Patch::Apply(&wanted)).await.map(|_| ())
+    api.patch_status(name, &applying(OPERATOR), &Patch::Apply(&wanted)).await.map(|_| ())
 }
 
 /// Adds the operator's finalizer. With its UID an object that is gone is not made again.
@@ -295,29 +291,5 @@ where
             "finalizers": [OPERATOR_FINALIZER],
         },
     });
-    api.patch(&key.name, &applying(), &Patch::Apply(&wanted)).await.map(|_| ())
-}
-
-/// Takes a finalizer from an object, if that is as it was observed.
-pub async fn release<K>(
-    api: &Api<K>,
-    name: &str,
-    finalizer: &str,
-    version: &Version,
-) -> Result<(), kube::Error>
-where
-    K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned,
-{
-    let Some(found) = api.get_metadata_opt(name).await? else { return Ok(()) };
-    if found.uid().as_deref() != Some(&version.uid)
-        || found.resource_version().as_deref() != Some(&version.resource_version)
-    {
-        return Ok(());
-    }
-    let others: Vec<Value> =
-        found.finalizers().iter().filter(|one| *one != finalizer).map(|one| json!(one)).collect();
-    let change = json!({"metadata": {
-        "uid": version.uid, "resourceVersion": version.resource_version, "finalizers": others,
-    }});
-    api.patch(name, &PatchParams::default(), &Patch::Merge(&change)).await.map(|_| ())
+    api.patch(&key.name, &applying(OPERATOR), &Patch::Apply(&wanted)).await.map(|_| ())
 }

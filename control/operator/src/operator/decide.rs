@@ -13,6 +13,7 @@ use super::assign::{Assigner, Assignment};
 use super::resolve::{Refusal, resolve};
 use super::status::{self, Outcome};
 use super::world::{Placed, World};
+use crate::calls::Version;
 use crate::names::{Key, host_namespace};
 use crate::resource::{
     AGENT_FINALIZER, ChainHost, ChainHostStatus, ChainPlacementSpec, Condition, Conditions as _,
@@ -28,15 +29,6 @@ pub enum Held {
     Function,
     /// A host, until its placements are gone.
     Host,
-}
-
-/// What an action is about, as it was when the action was decided.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Version {
-    /// UID.
-    pub uid: String,
-    /// Resource version.
-    pub resource_version: String,
 }
 
 /// Something to be done.
@@ -94,7 +86,7 @@ pub fn decide(world: &World) -> Vec<Action> {
     }
     // What is left belongs to chains that are gone, or that this copy does not have yet.
     for orphan in placed.values().flatten().filter(|one| !one.is_ending()) {
-        let (key, version) = (status::name_of(&*orphan.placement), version(&*orphan.placement));
+        let (key, version) = (status::name_of(&*orphan.placement), Version::of(&*orphan.placement));
         actions.push(Action::Sweep(key, version, orphan.chain()));
     }
     for (name, host) in &world.hosts {
@@ -116,7 +108,7 @@ fn run_chain(
     (actions, reports): (&mut Vec<Action>, &mut Vec<Action>),
 ) {
     if !is_held(chain) {
-        actions.push(Action::Hold(Held::Chain, key.clone(), version(chain)));
+        actions.push(Action::Hold(Held::Chain, key.clone(), Version::of(chain)));
     }
     let resolved = resolve(key, chain, world);
     let assignment = match &resolved {
@@ -166,7 +158,7 @@ fn assign(
 fn end_chain(key: &Key, chain: &ServiceChain, placed: &[Placed], actions: &mut Vec<Action>) {
     actions.extend(placed.iter().filter(|one| !one.is_ending()).map(withdraw));
     if placed.is_empty() && is_held(chain) {
-        actions.push(Action::Release(Held::Chain, key.clone(), version(chain)));
+        actions.push(Action::Release(Held::Chain, key.clone(), Version::of(chain)));
     }
 }
 
@@ -180,15 +172,15 @@ fn run_host(
     let key = Key::new("", name);
     let is_deleted = host.metadata.deletion_timestamp.is_some();
     if is_deleted && here.is_empty() && is_held(host) {
-        actions.push(Action::Release(Held::Host, key.clone(), version(host)));
+        actions.push(Action::Release(Held::Host, key.clone(), Version::of(host)));
     }
     if !is_deleted && !is_held(host) {
-        actions.push(Action::Hold(Held::Host, key, version(host)));
+        actions.push(Action::Hold(Held::Host, key, Version::of(host)));
     }
     let before = host.status.clone().unwrap_or_default();
     let is_admitted = world.admitted.contains(name);
     if !is_deleted && !is_admitted {
-        actions.push(Action::Admit(name.to_owned(), version(host)));
+        actions.push(Action::Admit(name.to_owned(), Version::of(host)));
     }
     let generation = host.metadata.generation.unwrap_or_default();
     let conditions = vec![status::of_host(name, host, world)];
@@ -218,7 +210,7 @@ fn abandon(world: &World, placed: &[Placed], actions: &mut Vec<Action>) {
             }
         };
         if is_waited_for && is_gone {
-            let version = version(&*one.placement);
+            let version = Version::of(&*one.placement);
             actions.push(Action::Abandon(status::name_of(&*one.placement), version));
         }
     }
@@ -230,10 +222,10 @@ fn functions(world: &World, actions: &mut Vec<Action>, reports: &mut Vec<Action>
         let users: Vec<String> = status::users(world, key).map(|one| one.name.clone()).collect();
         let is_deleted = function.metadata.deletion_timestamp.is_some();
         if is_deleted && users.is_empty() && is_held(&**function) {
-            actions.push(Action::Release(Held::Function, key.clone(), version(&**function)));
+            actions.push(Action::Release(Held::Function, key.clone(), Version::of(&**function)));
         }
         if !is_deleted && !is_held(&**function) {
-            actions.push(Action::Hold(Held::Function, key.clone(), version(&**function)));
+            actions.push(Action::Hold(Held::Function, key.clone(), Version::of(&**function)));
         }
         let condition = match (users.is_empty(), is_deleted) {
             (true, _) => Condition::new("InUse", false, "NotUsed", "no chain uses it"),
@@ -293,17 +285,10 @@ fn groups(world: &World, reports: &mut Vec<Action>) {
 }
 
 fn withdraw(placed: &Placed) -> Action {
-    Action::Withdraw(status::name_of(&*placed.placement), version(&*placed.placement))
+    Action::Withdraw(status::name_of(&*placed.placement), Version::of(&*placed.placement))
 }
 
 /// Whether the operator holds a resource by its finalizer.
 fn is_held(object: &impl kube::ResourceExt) -> bool {
     object.finalizers().iter().any(|name| name == OPERATOR_FINALIZER)
-}
-
-fn version(object: &impl kube::ResourceExt) -> Version {
-    Version {
-        uid: object.uid().unwrap_or_default(),
-        resource_version: object.resource_version().unwrap_or_default(),
-    }
 }

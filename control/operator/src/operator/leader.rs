@@ -8,7 +8,8 @@ use k8s_openapi::jiff::Timestamp;
 use kube::api::{ObjectMeta, PostParams};
 use kube::{Api, Client};
 
-use crate::watching::{Log, explain};
+use crate::calls::explain;
+use crate::watching::Log;
 
 /// Name of the lease.
 pub const LEASE: &str = "thruway-operator";

@@ -14,7 +14,6 @@ mod status;
 mod tests;
 mod world;
 
-pub use carry_out::{applying, release};
 pub use decide::{Action, decide};
 pub use run::{OperatorConfig, run};
 pub use world::{Heartbeat, World};
