@@ -8,6 +8,7 @@ mod namespace;
 mod cluster;
 mod faults;
 mod life;
+mod page;
 mod process;
 mod refusals;
 mod rights;
