@@ -2,7 +2,7 @@
 //! hosts, and the agent that declares them at the manager of its host.
 //!
 //! What to do is decided by pure functions of what is asked for and what is observed
-//! ([`operator::decide`], [`agent::decide`]); the rest only watches and carries out.
+//! ([`operator::decide()`], [`agent::decide()`]); the rest only watches and carries out.
 #![forbid(unsafe_code)]
 
 pub mod agent;
