@@ -37,8 +37,8 @@ without_services() {
 disable_services() { # PACKAGE...
     local name
     command -v systemctl >/dev/null || return 0
-    for name in nginx haproxy openvswitch-switch; do
-        [[ " $* " != *" $name "* ]] || as_root systemctl disable -q $name.service || true
+    for name in nginx haproxy openvswitch-switch etcd-server; do
+        [[ " $* " != *" $name "* ]] || as_root systemctl disable -q ${name%-server}.service || true
     done
 }
 

@@ -306,7 +306,16 @@ impl Entry {
             (None, None) => bail!("it has neither configuration nor file; give one"),
         };
         let Entry { variables, functions, replicas, threads, cores, stopped, .. } = self;
-        Ok(ChainSpec { configuration, variables, functions, replicas, threads, cores, stopped })
+        Ok(ChainSpec {
+            configuration,
+            variables,
+            functions,
+            replicas,
+            threads,
+            cores,
+            stopped,
+            managed_by: None,
+        })
     }
 }
 
@@ -398,7 +407,7 @@ mod tests {
             functions in prop::collection::btree_map("f_[a-z0-9]{1,6}", used(), 0..3),
             threads in prop::option::of(any::<u16>()),
             cores in prop::option::of(text()),
-            stopped in any::<bool>(),
+            (stopped, managed_by) in (any::<bool>(), prop::option::of(text())),
         ) {
             let spec = ChainSpec {
                 configuration,
@@ -408,6 +417,7 @@ mod tests {
                 threads,
                 cores,
                 stopped,
+                managed_by,
             };
             let expected = BTreeMap::from([(Target::chain("web"), Declared::Chain(spec.clone()))]);
             let one = view("web", spec);

@@ -4,6 +4,9 @@ use crate::kind::CheckError;
 use crate::prospect::Step;
 use crate::store::{Put, StoreError};
 
+/// Header of a request that changes what is managed: on whose behalf it is made.
+pub const MANAGED_BY_HEADER: &str = "thruway-managed-by";
+
 /// Why a change was not made.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangeError {
@@ -13,6 +16,12 @@ pub enum ChangeError {
     /// The store refused.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// It is managed by somebody else.
+    #[error(
+        "it is managed by '{0}', which would undo this change; change it there (in a cluster: the \
+         ServiceChain or NetworkFunction of that name), or send the header {MANAGED_BY_HEADER}: {0}"
+    )]
+    Managed(String),
 }
 
 /// What a change did, or would do.

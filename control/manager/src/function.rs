@@ -35,6 +35,9 @@ pub struct FunctionSpec {
     /// What it may use.
     #[serde(default, skip_serializing_if = "Limits::is_empty")]
     pub limits: Limits,
+    /// Who asks for it and alone changes it, as `cluster`; anybody, if nobody is named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub managed_by: Option<String>,
 }
 
 /// What a function may use, as the element `Nf` takes it; its defaults hold for what is missing.
@@ -185,7 +188,14 @@ impl Spec for FunctionSpec {
             // Writing to a String does not fail.
             let _ = writeln!(text, "  {name}: {value:?}");
         }
+        if let Some(owner) = &self.managed_by {
+            let _ = writeln!(text, "managed_by: {owner}");
+        }
         text
+    }
+
+    fn managed_by(&self) -> Option<&str> {
+        self.managed_by.as_deref()
     }
 }
 

@@ -64,6 +64,11 @@ pub trait Spec:
     /// The specification as lines, for people and for diffs.
     fn lines(&self) -> String;
 
+    /// Who alone changes it, if not anybody may.
+    fn managed_by(&self) -> Option<&str> {
+        None
+    }
+
     /// Resources that must be declared for as long as this one is.
     fn references(&self) -> Vec<Reference> {
         Vec::new()

@@ -42,7 +42,7 @@ pub use function::{FunctionSpec, Limits};
 pub use function_use::{FunctionUse, UseError};
 pub use group::GroupSpec;
 pub use kind::CheckError;
-pub use manager::{Checker, Manager};
+pub use manager::{Checker, MANAGED_BY_HEADER, Manager};
 pub use name::{ChainName, FunctionName, GroupName, NameError};
 pub use observer::ResourceStatus;
 pub use resource::{

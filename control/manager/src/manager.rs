@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use crate::access::{Credential, Proof, Registry, Role, Token};
-pub use crate::change::{Change, ChangeError};
+pub use crate::change::{Change, ChangeError, MANAGED_BY_HEADER};
 use crate::events::EventLog;
 use crate::executable::{DISK_FULL, Fault, HASH_DIFFERS};
 use crate::kept::Kept;
@@ -304,8 +304,9 @@ impl Manager {
         spec: &N::Spec,
         options: &ChangeOptions<'_>,
     ) -> Result<Change, ChangeError> {
-        let warnings = spec.check(name, self)?;
         let before = self.current(name)?;
+        may_change(before.as_ref(), Some(spec), options)?;
+        let warnings = spec.check(name, self)?;
         let put = self.keep_and(Some(spec), options, || self.store.put(name, spec, options))?;
         let diff = difference(name, before.as_ref(), Some(spec));
         let plan = N::Spec::steps(asked(before.as_ref()), Some(spec));
@@ -325,6 +326,7 @@ impl Manager {
         options: &ChangeOptions<'_>,
     ) -> Result<Change, ChangeError> {
         let before = self.current(name)?;
+        may_change(before.as_ref(), None, options)?;
         let put = self.store.delete(name, options)?;
         let diff = difference(name, before.as_ref(), None);
         let plan = N::Spec::steps(asked(before.as_ref()), None);
@@ -352,6 +354,7 @@ impl Manager {
             None => String::new(),
         };
         let before = self.current(name)?;
+        may_change(before.as_ref(), earlier.as_ref(), options)?;
         let put =
             self.keep_and(earlier.as_ref(), options, || self.store.rollback(name, to, options))?;
         let diff = difference(name, before.as_ref(), earlier.as_ref());
@@ -453,6 +456,21 @@ impl Manager {
             Err(StoreError::NoResource { .. }) => Ok(None),
             Err(error) => Err(error),
         }
+    }
+}
+
+/// Refuses a change of what is managed, or becomes so, on behalf of anybody else. It keeps people
+/// from changes that are undone; it keeps nobody out, who may call.
+fn may_change<S: Spec>(
+    before: Option<&Generation<S>>,
+    after: Option<&S>,
+    options: &ChangeOptions<'_>,
+) -> Result<(), ChangeError> {
+    let before = before.and_then(|found| found.spec.as_ref());
+    let owners = before.into_iter().chain(after).filter_map(Spec::managed_by);
+    match owners.into_iter().find(|owner| options.managed_by != Some(owner)) {
+        Some(owner) => Err(ChangeError::Managed(owner.to_owned())),
+        None => Ok(()),
     }
 }
 

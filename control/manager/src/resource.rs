@@ -43,6 +43,9 @@ pub struct ChainSpec {
     /// Whether the chain is declared but not run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stopped: bool,
+    /// Who asks for it and alone changes it, as `cluster`; anybody, if nobody is named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub managed_by: Option<String>,
 }
 
 impl ChainSpec {
@@ -95,6 +98,9 @@ impl Spec for ChainSpec {
     fn lines(&self) -> String {
         let mut text = String::new();
         // Writing to a String does not fail.
+        if let Some(owner) = &self.managed_by {
+            let _ = writeln!(text, "managed_by: {owner}");
+        }
         if let Some(threads) = self.threads {
             let _ = writeln!(text, "threads: {threads}");
         }
@@ -128,6 +134,10 @@ impl Spec for ChainSpec {
             let _ = writeln!(text, "  {line}");
         }
         text
+    }
+
+    fn managed_by(&self) -> Option<&str> {
+        self.managed_by.as_deref()
     }
 
     fn references(&self) -> Vec<Reference> {

@@ -26,7 +26,7 @@ fn by(author: &str) -> ChangeOptions<'_> {
 }
 
 fn only_if(precondition: Precondition) -> ChangeOptions<'static> {
-    ChangeOptions { precondition, author: "test", dry_run: false }
+    ChangeOptions { precondition, author: "test", ..ChangeOptions::default() }
 }
 
 fn fresh() -> (TempDir, Store) {
@@ -71,6 +71,7 @@ fn what_was_kept_is_there_after_it_is_opened_again() {
         threads: Some(2),
         cores: Some("2-3".into()),
         stopped: true,
+        managed_by: Some("cluster".to_owned()),
     };
     store.put(&name("web"), &full, &by("uid 0")).expect("new");
     let before = store.get(&name("web")).expect("there");

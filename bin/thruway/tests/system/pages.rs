@@ -192,8 +192,9 @@ fn commands_of_pages_run() {
 #[test]
 fn blocks_are_of_known_kinds() {
     // Blocks in Rust are tests of their crates; toml and c are read by programs that have tests of
-    // their own; text is what a program printed.
-    let known = ["", "click", "sh", "rust", "rust,no_run", "toml", "c", "text", "json"];
+    // their own; yaml is given to an API server by bin/operator/tests/cluster; text is what a
+    // program printed.
+    let known = ["", "click", "sh", "rust", "rust,no_run", "toml", "c", "text", "json", "yaml"];
     for block in blocks() {
         assert!(known.contains(&block.kind.as_str()), "{}:{}", block.page, block.line);
     }

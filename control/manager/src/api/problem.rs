@@ -190,6 +190,9 @@ impl From<ChangeError> for Problem {
         match error {
             ChangeError::Check(error) => error.into(),
             ChangeError::Store(error) => error.into(),
+            ChangeError::Managed(_) => {
+                Problem::new(Kind::Conflict, error.to_string()).field("managed_by")
+            }
         }
     }
 }

@@ -7,7 +7,7 @@ use std::future::Future;
 use axum::Json;
 use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
 use super::body::{JsonBody, NamePath, Params, precondition};
@@ -22,7 +22,7 @@ use crate::kind::{Name, Spec};
 use crate::manager::{Change, Declared};
 use crate::reports::{self, Forecast};
 use crate::store::{ChangeOptions, Generation, Precondition, StoreError};
-use crate::{ChainSpec, FunctionSpec, GroupSpec, Manager, ResourceStatus};
+use crate::{ChainSpec, FunctionSpec, GroupSpec, MANAGED_BY_HEADER, Manager, ResourceStatus};
 
 /// A kind of resource that the API serves.
 pub trait Served: Declared {
@@ -138,7 +138,8 @@ pub async fn get<S: Served>(
 #[utoipa::path(put, path = "/v1/chains/{name}", tag = "chains",
     params(("name" = String, Path, description = "name of the chain"), ChangeParams,
         ("If-Match" = Option<String>, Header, description = "generation that the change is for"),
-        ("If-None-Match" = Option<String>, Header, description = "* makes a new chain only")),
+        ("If-None-Match" = Option<String>, Header, description = "* makes a new chain only"),
+        ("Thruway-Managed-By" = Option<String>, Header, description = "on whose behalf it is changed")),
     request_body = ChainSpec, responses(
     (status = 200, description = "the chain is so, or would be", body = ChangeView),
     (status = 201, description = "the chain is new", body = ChangeView),
@@ -178,7 +179,8 @@ pub async fn put<S: Served>(
 /// Takes a chain back; its history stays
 #[utoipa::path(delete, path = "/v1/chains/{name}", tag = "chains",
     params(("name" = String, Path, description = "name of the chain"), ChangeParams,
-        ("If-Match" = Option<String>, Header, description = "generation that the change is for")),
+        ("If-Match" = Option<String>, Header, description = "generation that the change is for"),
+        ("Thruway-Managed-By" = Option<String>, Header, description = "on whose behalf it is changed")),
     responses(
     (status = 200, description = "the chain is not asked for any more", body = ChangeView),
     (status = 404, description = "no such chain", body = Problem,
@@ -197,6 +199,7 @@ pub async fn delete<S: Served>(
 pub struct Order<N> {
     name: N,
     author: String,
+    managed_by: Option<String>,
     precondition: Precondition,
     dry_run: bool,
     estimate: bool,
@@ -212,6 +215,7 @@ impl<N: Name, S: Send + Sync> FromRequestParts<S> for Order<N> {
         Ok(Order {
             name,
             author: parts.extensions.get::<Caller>().ok_or_else(unknown)?.author(),
+            managed_by: managed_by(&parts.headers)?,
             precondition: precondition(&parts.headers)?,
             dry_run: params.dry_run,
             estimate: params.estimate,
@@ -248,10 +252,15 @@ where
     F: FnOnce(&Manager, &N, &ChangeOptions<'_>) -> Result<Change, E> + Send + 'static,
     E: Into<Problem> + Send + 'static,
 {
-    let Order { name, author, precondition, dry_run, .. } = order;
+    let Order { name, author, managed_by, precondition, dry_run, .. } = order;
     let named = name.clone();
     let done = context.call(move |manager| {
-        change(manager, &named, &ChangeOptions { precondition, author: &author, dry_run })
+        let managed_by = managed_by.as_deref();
+        change(
+            manager,
+            &named,
+            &ChangeOptions { precondition, author: &author, managed_by, dry_run },
+        )
     });
     let done = done.await?;
     let created = done.created && !dry_run;
@@ -267,6 +276,16 @@ where
         estimate: None,
     };
     Ok((status, [(header::ETAG, tag(view.generation))], view))
+}
+
+/// On whose behalf a change is made.
+fn managed_by(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+    let Some(value) = headers.get(MANAGED_BY_HEADER) else { return Ok(None) };
+    let refused = || {
+        let detail = "name who manages the resource, in ASCII: cluster";
+        Problem::new(Kind::Malformed, detail).field(MANAGED_BY_HEADER)
+    };
+    value.to_str().map(|text| Some(text.to_owned())).map_err(|_| refused())
 }
 
 /// The entity tag of a generation.

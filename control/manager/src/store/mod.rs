@@ -65,6 +65,8 @@ pub struct ChangeOptions<'a> {
     pub precondition: Precondition,
     /// Who makes it.
     pub author: &'a str,
+    /// On whose behalf: what is managed by somebody is changed on their behalf alone.
+    pub managed_by: Option<&'a str>,
     /// Whether only to tell what would come of it.
     pub dry_run: bool,
 }

@@ -7,6 +7,7 @@ mod examples;
 mod functions;
 mod graph;
 mod log;
+mod managed;
 mod network;
 mod page;
 mod server;

@@ -118,7 +118,7 @@ impl Lab {
         let path = path.to_str().expect("plain text").to_owned();
         let limits = Limits { memory: Some("300M".to_owned()), ..Limits::default() };
         let name = FunctionName::new(version).expect("a name");
-        self.put(&name, &FunctionSpec { path, sha256, limits });
+        self.put(&name, &FunctionSpec { path, sha256, limits, ..FunctionSpec::default() });
     }
 
     /// Asks for the chain with a version of the function.

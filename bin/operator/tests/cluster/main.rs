@@ -1,0 +1,18 @@
+//! The operator and its agents against a real kube-apiserver and etcd, with real managers and data
+//! planes: `./check cluster`.
+
+#[path = "../../../../bench/src/namespace.rs"]
+#[allow(dead_code)]
+mod namespace;
+
+mod cluster;
+mod faults;
+mod life;
+mod page;
+mod process;
+mod refusals;
+mod rights;
+mod scale;
+mod server;
+mod storm;
+mod traffic;

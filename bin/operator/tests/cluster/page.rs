@@ -1,0 +1,19 @@
+//! docs/cluster.md: what the page shows is taken.
+
+use serde_json::Value;
+use thruway_operator::manifests;
+
+use crate::cluster::Cluster;
+
+#[test]
+fn resources_of_the_page_are_taken() {
+    let cluster = Cluster::start(&[]);
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/cluster.md");
+    let page = std::fs::read_to_string(page).expect("a page");
+    let blocks = page.split("```yaml\n").skip(1).filter_map(|rest| rest.split_once("```"));
+    let objects: Vec<Value> =
+        blocks.map(|(text, _)| serde_saphyr::from_str(text).expect("YAML")).collect();
+    assert_eq!(objects.len(), 3, "are blocks found?");
+    let done = cluster.server.runtime.block_on(manifests::apply(&cluster.client, &objects));
+    done.expect("taken");
+}

@@ -1,0 +1,188 @@
+//! The manager of the host, by its API.
+
+use std::collections::BTreeMap;
+
+use http_body_util::BodyExt as _;
+use hyper::Method;
+use thruway_manager::api::views::{ChainList, ChainView, ChangeView, List, ResourceView};
+use thruway_manager::client::{Client, ClientError, Content, escape};
+use thruway_manager::{ChainSpec, FunctionSpec, MANAGED_BY_HEADER};
+use tokio::sync::Notify;
+
+use super::decide::{CLUSTER, LocalChain};
+
+/// Items of a page.
+const PAGE: usize = 500;
+
+/// What a manager keeps.
+pub struct Local {
+    client: Client,
+    /// Specifications by name and generation: a generation never changes.
+    chains: BTreeMap<String, (u64, ChainSpec)>,
+    functions: BTreeMap<String, (u64, FunctionSpec)>,
+}
+
+impl Local {
+    /// What the manager behind this client keeps.
+    pub fn new(client: Client) -> Local {
+        Local { client, chains: BTreeMap::new(), functions: BTreeMap::new() }
+    }
+
+    /// All chains.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn chains(&mut self) -> Result<BTreeMap<String, LocalChain>, ClientError> {
+        let mut found = BTreeMap::new();
+        let mut specs = BTreeMap::new();
+        let mut after = None;
+        loop {
+            let page: ChainList = self.page("/v1/chains", after.as_deref()).await?;
+            for view in page.items {
+                let (name, generation) = (view.name, view.generation);
+                let known = self.chains.remove(&name).filter(|(of, _)| *of == generation);
+                let (generation, spec) = match known {
+                    Some(known) => known,
+                    None => {
+                        let path = format!("/v1/chains/{}", escape(&name));
+                        let view: ChainView = self.get(&path).await?;
+                        (view.generation, view.spec.unwrap_or_default())
+                    }
+                };
+                specs.insert(name.clone(), (generation, spec.clone()));
+                found.insert(name, LocalChain { generation, spec, status: view.status });
+            }
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        self.chains = specs;
+        Ok(found)
+    }
+
+    /// All functions.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn functions(&mut self) -> Result<BTreeMap<String, FunctionSpec>, ClientError> {
+        let mut specs = BTreeMap::new();
+        let mut after = None;
+        loop {
+            let path = "/v1/functions";
+            let page: List<ResourceView<FunctionSpec>> = self.page(path, after.as_deref()).await?;
+            for view in page.items {
+                let (name, generation) = (view.name, view.generation);
+                let known = self.functions.remove(&name).filter(|(of, _)| *of == generation);
+                let known = match known {
+                    Some(known) => known,
+                    None => {
+                        let path = format!("{path}/{}", escape(&name));
+                        let view: ResourceView<FunctionSpec> = self.get(&path).await?;
+                        (view.generation, view.spec.unwrap_or_default())
+                    }
+                };
+                specs.insert(name, known);
+            }
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        self.functions = specs;
+        Ok(self.functions.iter().map(|(name, (_, spec))| (name.clone(), spec.clone())).collect())
+    }
+
+    async fn page<T: serde::de::DeserializeOwned>(
+        &self,
+        path: &str,
+        after: Option<&str>,
+    ) -> Result<T, ClientError> {
+        let after = after.map(|name| format!("&after={}", escape(name))).unwrap_or_default();
+        self.get(&format!("{path}?limit={PAGE}{after}")).await
+    }
+
+    async fn get<T: serde::de::DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
+        self.client.json(Method::GET, path, Content::default()).await
+    }
+
+    /// Declares a function.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn declare_function(
+        &self,
+        name: &str,
+        spec: &FunctionSpec,
+    ) -> Result<(), ClientError> {
+        let body = serde_json::to_vec(spec).unwrap_or_default();
+        let path = format!("/v1/functions/{}", escape(name));
+        self.change(Method::PUT, &path, body, None).await
+    }
+
+    /// Declares a chain, over this generation of it (0: over none).
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn declare(
+        &self,
+        name: &str,
+        spec: &ChainSpec,
+        over: u64,
+    ) -> Result<(), ClientError> {
+        let body = serde_json::to_vec(spec).unwrap_or_default();
+        self.change(Method::PUT, &format!("/v1/chains/{}", escape(name)), body, Some(over)).await
+    }
+
+    /// Takes a chain back, at this generation.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn take_back(&self, name: &str, at: u64) -> Result<(), ClientError> {
+        let path = format!("/v1/chains/{}", escape(name));
+        self.change(Method::DELETE, &path, Vec::new(), Some(at)).await
+    }
+
+    /// Takes a function back.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn take_back_function(&self, name: &str) -> Result<(), ClientError> {
+        let path = format!("/v1/functions/{}", escape(name));
+        self.change(Method::DELETE, &path, Vec::new(), None).await
+    }
+
+    async fn change(
+        &self,
+        method: Method,
+        path: &str,
+        body: Vec<u8>,
+        over: Option<u64>,
+    ) -> Result<(), ClientError> {
+        let quoted = over.map(|generation| format!("\"{generation}\"")).unwrap_or_default();
+        let mut headers = vec![(MANAGED_BY_HEADER, CLUSTER)];
+        match over {
+            None => {}
+            Some(0) => headers.push(("if-none-match", "*")),
+            Some(_) => headers.push(("if-match", quoted.as_str())),
+        }
+        let content = Content { headers: &headers, body };
+        self.client.json::<ChangeView>(method, path, content).await.map(|_| ())
+    }
+}
+
+/// Notifies of each event of the manager, until the stream ends.
+///
+/// # Errors
+/// [`ClientError`].
+pub async fn listen(client: &Client, changed: &Notify) -> Result<(), ClientError> {
+    let events = client.open(Method::GET, "/v1/events", Content::default()).await?;
+    let mut body = events.into_body();
+    while let Some(frame) = body.frame().await {
+        match frame {
+            Ok(_) => changed.notify_one(),
+            Err(error) => return Err(ClientError::Broken(error.to_string())),
+        }
+    }
+    Ok(())
+}

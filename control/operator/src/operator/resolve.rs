@@ -1,0 +1,104 @@
+//! What a chain asks for, with the functions that it names.
+
+use thruway_manager::FunctionUse;
+
+use super::World;
+use crate::names::Key;
+use crate::resource::{
+    ChainPlacementSpec, ChainReference, DeclaredFunction, FunctionVersion, PlacementRules,
+    ServiceChain,
+};
+
+/// Why a chain is not accepted: a word for programs, a sentence for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// The word.
+    pub reason: &'static str,
+    /// What is wrong, and what to do.
+    pub message: String,
+}
+
+impl Refusal {
+    fn new(reason: &'static str, message: String) -> Refusal {
+        Refusal { reason, message }
+    }
+}
+
+/// What a host is to run of a chain.
+///
+/// # Errors
+/// The chain names what is not there, or its own name is too long.
+pub fn resolve(
+    key: &Key,
+    chain: &ServiceChain,
+    world: &World,
+) -> Result<ChainPlacementSpec, Refusal> {
+    key.local().map_err(|why| Refusal::new("NameTooLong", why))?;
+    let spec = &chain.spec;
+    let mut declared: Vec<DeclaredFunction> = Vec::new();
+    let mut functions = std::collections::BTreeMap::new();
+    for (variable, text) in &spec.functions {
+        let (local, function) = find(key, variable, text, world)?;
+        let arguments = text.split_once(' ').map_or("", |(_, arguments)| arguments.trim());
+        functions.insert(variable.clone(), format!("{local} {arguments}").trim().to_owned());
+        if declared.iter().all(|one| one.name != local) {
+            declared.push(DeclaredFunction {
+                name: local,
+                path: function.path.clone(),
+                sha256: function.sha256.clone(),
+                limits: function.limits.clone().unwrap_or_default(),
+            });
+        }
+    }
+    let PlacementRules { on_host_loss, .. } = spec.placement;
+    Ok(ChainPlacementSpec {
+        chain: ChainReference {
+            namespace: key.namespace.clone(),
+            name: key.name.clone(),
+            generation: chain.metadata.generation.unwrap_or_default(),
+        },
+        configuration: spec.configuration.clone(),
+        variables: spec.variables.clone(),
+        functions,
+        declared,
+        threads: spec.threads,
+        stopped: spec.stopped,
+        on_host_loss,
+    })
+}
+
+/// The version that a chain uses by a variable, with its name on hosts.
+fn find<'a>(
+    chain: &Key,
+    variable: &str,
+    text: &str,
+    world: &'a World,
+) -> Result<(String, &'a FunctionVersion), Refusal> {
+    let used = FunctionUse::parse(text).map_err(|error| {
+        Refusal::new("FunctionMalformed", format!("functions.{variable}: {error}"))
+    })?;
+    let name = Key::new(&chain.namespace, used.name.function());
+    let unknown = |what: String, known: Vec<String>| {
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        let message = format!(
+            "functions.{variable}: {what}; declare it as a NetworkFunction, or use one of: {known}"
+        );
+        Refusal::new("FunctionUnknown", message)
+    };
+    let Some(function) = world.functions.get(&name) else {
+        let here = world.functions.keys().filter(|one| one.namespace == chain.namespace);
+        let known = here.map(|one| one.name.clone()).collect();
+        let what = format!("namespace {} has no function '{}'", chain.namespace, name.name);
+        return Err(unknown(what, known));
+    };
+    let versions = &function.spec.versions;
+    let Some(version) = versions.iter().find(|one| one.version == used.name.version()) else {
+        let known = versions.iter().map(|one| format!("{}@{}", name.name, one.version));
+        let what = format!("function '{}' has no version '{}'", name.name, used.name.version());
+        return Err(unknown(what, known.collect()));
+    };
+    let local = name
+        .local()
+        .map_err(|why| Refusal::new("NameTooLong", format!("functions.{variable}: {why}")))?;
+    Ok((format!("{local}@{}", version.version), version))
+}

@@ -1,0 +1,118 @@
+//! Decisions against a plain model of an API server and of agents.
+
+mod model;
+mod random;
+
+use std::sync::Arc;
+
+use super::world::Heartbeat;
+use super::{Action, decide};
+use crate::names::Key;
+use crate::resource::{
+    ChainHostSpec, Demand, NetworkFunction, NetworkFunctionSpec, OnHostLoss, PlacementRules,
+    ServiceChainSpec,
+};
+use model::{Model, deleted_now};
+
+fn chain() -> ServiceChainSpec {
+    let configuration = "Idle -> Discard;".to_owned();
+    ServiceChainSpec { configuration, threads: 1, replicas: 1, ..ServiceChainSpec::default() }
+}
+
+fn with_rules(rules: PlacementRules) -> ServiceChainSpec {
+    ServiceChainSpec { placement: rules, ..chain() }
+}
+
+#[test]
+fn a_drained_host_is_left_when_the_next_one_is_ready() {
+    let mut model = Model::new();
+    model.host("a", ChainHostSpec::default(), Heartbeat::Fresh);
+    model.chain("web", chain());
+    model.converge();
+    assert_eq!(model.hosts_of("web"), ["a"]);
+    model.host("a", ChainHostSpec { drain: true, ..ChainHostSpec::default() }, Heartbeat::Fresh);
+    model.converge();
+    let (holds, reason, message) = model.condition("web", "Placed");
+    assert_eq!((holds, reason.as_str()), (false, "NoHost"));
+    assert!(message.contains("drain"), "{message}");
+    assert_eq!(model.hosts_of("web"), ["a"], "it stays where it is");
+    model.host("b", ChainHostSpec::default(), Heartbeat::Fresh);
+    let actions = decide(&model.world);
+    actions.iter().for_each(|action| model.carry_out(action));
+    assert_eq!(model.hosts_of("web"), ["a", "b"]);
+    assert!(decide(&model.world).iter().all(|one| !matches!(one, Action::Withdraw(..))));
+    model.agents();
+    model.converge();
+    assert_eq!(model.hosts_of("web"), ["b"]);
+}
+
+#[test]
+fn a_lost_host_keeps_what_must_stay() {
+    let mut model = Model::new();
+    model.host("a", ChainHostSpec::default(), Heartbeat::Fresh);
+    model.chain("stays", chain());
+    let on_host_loss = OnHostLoss::Move;
+    model.chain("moves", with_rules(PlacementRules { on_host_loss, ..Default::default() }));
+    model.converge();
+    model.host("b", ChainHostSpec::default(), Heartbeat::Fresh);
+    for (heartbeat, host) in [(Heartbeat::Late, "a"), (Heartbeat::Lost, "b")] {
+        model.world.heartbeats.insert("a".into(), heartbeat);
+        model.converge();
+        assert_eq!(model.hosts_of("stays"), ["a"]);
+        assert_eq!(model.hosts_of("moves"), [host]);
+    }
+    // The one that was lost takes back what moved, once it is there.
+    assert_eq!(model.world.placements.len(), 3);
+    model.world.heartbeats.insert("a".into(), Heartbeat::Fresh);
+    model.agents();
+    assert_eq!(model.world.placements.len(), 2);
+}
+
+#[test]
+fn a_host_takes_what_it_has_room_for() {
+    let mut model = Model::new();
+    let hardware = include_str!("../../../../examples/plan/edge.toml").to_owned();
+    let spec = ChainHostSpec { hardware: Some(hardware), cores: Some(2), ..Default::default() };
+    model.host("a", spec, Heartbeat::Fresh);
+    let demand = |packets_per_second: i64| {
+        let demand =
+            Demand { packets_per_second, cycles: 500, packet_bytes: 512, ..Demand::default() };
+        ServiceChainSpec { demand: Some(demand), ..chain() }
+    };
+    model.chain("a-small", demand(1_000_000));
+    model.chain("b-large", demand(100_000_000));
+    model.chain("c-any", chain());
+    model.converge();
+    assert_eq!(model.hosts_of("a-small"), ["a"]);
+    assert_eq!(model.hosts_of("c-any"), ["a"]);
+    let (_, _, message) = model.condition("b-large", "Placed");
+    assert!(message.contains("% of the packets"), "{message}");
+}
+
+#[test]
+fn a_function_that_is_used_is_not_let_go() {
+    let mut model = Model::new();
+    model.host("a", ChainHostSpec::default(), Heartbeat::Fresh);
+    let functions = [("w".to_owned(), "words@1".to_owned())].into();
+    model.chain("web", ServiceChainSpec { functions, ..chain() });
+    model.converge();
+    let (holds, reason, message) = model.condition("web", "Accepted");
+    assert_eq!((holds, reason.as_str()), (false, "FunctionUnknown"));
+    assert!(message.contains("functions.w") && message.contains("NetworkFunction"), "{message}");
+    assert_eq!(model.hosts_of("web"), [""; 0]);
+    let version = crate::resource::FunctionVersion { version: "1".into(), ..Default::default() };
+    let mut words = NetworkFunction::new("words", NetworkFunctionSpec { versions: vec![version] });
+    words.metadata.namespace = Some("default".into());
+    model.born(&mut words.metadata);
+    let key = Key::new("default", "words");
+    model.world.functions.insert(key.clone(), Arc::new(words));
+    model.converge();
+    assert_eq!(model.hosts_of("web"), ["a"]);
+    let words = model.world.functions.get_mut(&key).expect("there");
+    Arc::make_mut(words).metadata.deletion_timestamp = deleted_now();
+    model.converge();
+    assert!(model.world.functions.contains_key(&key));
+    model.delete_chain(&Key::new("default", "web"));
+    model.converge();
+    assert!(!model.world.functions.contains_key(&key));
+}
