@@ -275,6 +275,13 @@ impl Cluster {
         self.server.runtime.block_on(api.get_opt(name)).expect("an answer").is_some()
     }
 
+    /// Whether a chain is there and is being deleted.
+    pub fn is_ending(&self, name: &str) -> bool {
+        let api = self.namespaced::<ServiceChain>();
+        let chain = self.server.runtime.block_on(api.get_opt(name)).expect("an answer");
+        chain.is_some_and(|chain| chain.metadata.deletion_timestamp.is_some())
+    }
+
     /// The status of a chain; only one that is of its last generation.
     pub fn status(&self, name: &str) -> Option<ServiceChainStatus> {
         let api = self.namespaced::<ServiceChain>();

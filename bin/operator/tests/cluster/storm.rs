@@ -101,10 +101,7 @@ fn it_converges_after_whatever_happens() {
     let mut wanted = vec![Vec::new(); HOSTS.len()];
     for at in 0..6 {
         let name = format!("c{at}");
-        wait_for("deletions", || {
-            let is_there = cluster.has::<ServiceChain>(&name);
-            (!is_there || cluster.status(&name).is_some()).then_some(())
-        });
+        wait_for("deletions come to an end", || (!cluster.is_ending(&name)).then_some(()));
         if !cluster.has::<ServiceChain>(&name) {
             continue;
         }
