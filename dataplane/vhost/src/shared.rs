@@ -24,7 +24,7 @@ pub enum Address {
     Listen(PathBuf),
     /// At a socket of this path, at which the front-end listens; it is tried again and again.
     Connect(PathBuf),
-    /// At sockets that are handed over ([`Port::attach`]).
+    /// At sockets that are handed over ([`crate::Port::attach`]).
     Attached,
 }
 

@@ -40,13 +40,16 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+/// The descriptors of a chain, and its buffers.
+type Chain = (Vec<u16>, Vec<(u64, u32)>);
+
 struct World {
     driver: Driver,
     queues: [Queue; 2],
     /// Descriptors of each ring's table that are free.
     free: [Vec<u16>; 2],
     /// Chains by their head: their descriptors, and the buffers.
-    chains: [HashMap<u16, (Vec<u16>, Vec<(u64, u32)>)>; 2],
+    chains: [HashMap<u16, Chain>; 2],
     /// Packets that the guest sent and the device has not taken.
     from_guest: VecDeque<Vec<u8>>,
     /// Packets that the device gave and the guest has not looked at.

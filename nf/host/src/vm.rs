@@ -2,7 +2,7 @@
 //! drivers use all network cards, ended when it lies or hangs, started again when it ends.
 //!
 //! Its [`Life`] is a function's. What a function says over its control socket, the machine's
-//! network cards show: their owner reports it ([`Vm::report_ready`] and so on).
+//! network cards show: their owner reports it ([`VmReporter`]).
 
 use std::collections::VecDeque;
 use std::io;

@@ -202,11 +202,11 @@ fn a_foreign_machine_goes_on_when_this_program_is_started_anew() {
 }
 
 /// The name of a lie, and what a hostile guest writes.
-type Lie = (&'static str, Box<dyn Fn(&Driver)>);
+type Forgery = (&'static str, Box<dyn Fn(&Driver)>);
 
-fn lies() -> Vec<Lie> {
+fn lies() -> Vec<Forgery> {
     let one = |guest, len, flags, next| RawDescriptor { guest, len, flags, next };
-    let sends = move |name, all: Vec<RawDescriptor>| -> Lie {
+    let sends = move |name, all: Vec<RawDescriptor>| -> Forgery {
         let write = move |driver: &Driver| {
             for (index, one) in all.iter().enumerate() {
                 driver.describe(1, index as u16, *one);
