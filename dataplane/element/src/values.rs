@@ -185,6 +185,16 @@ impl FromArg for UdpPort {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Nanos(pub i64);
 
+impl Nanos {
+    /// The time, if it is not below 0.
+    ///
+    /// # Errors
+    /// A text that says so.
+    pub fn not_negative(self) -> Result<i64, &'static str> {
+        if self.0 < 0 { Err("must not be negative") } else { Ok(self.0) }
+    }
+}
+
 /// Splits `12.5ms` into number and unit.
 fn number_and_unit(text: &str) -> Option<(f64, &str)> {
     let end = text

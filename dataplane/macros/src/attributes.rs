@@ -39,8 +39,19 @@ pub(crate) struct ArgAttribute {
     pub conversion: Conversion,
     /// The type of an argument that is checked and not kept.
     pub checked: Option<Type>,
+    /// The type of an argument that nobody looks at.
+    pub unread: Option<Type>,
+    /// The type of an argument that is not kept: a variable for the values of fields.
+    pub value: Option<Type>,
     /// The manual's text.
     pub doc: Option<Expr>,
+}
+
+impl ArgAttribute {
+    /// Whether it is the argument of the field that it stands at.
+    pub fn is_of_field(&self) -> bool {
+        self.checked.is_none() && self.unread.is_none() && self.value.is_none()
+    }
 }
 
 /// `#[handler(ACCESS, MODIFIER..., KEY = VALUE..., "doc")]`.
@@ -49,6 +60,8 @@ pub(crate) struct HandlerAttribute {
     pub access: Ident,
     /// Functions of the declaration: `shared`, `lines`, `concat`, `private`, `with_effect`.
     pub modifiers: Vec<Ident>,
+    /// Whether there is one for each item of the field.
+    pub is_numbered: bool,
     pub name: Option<LitStr>,
     /// The field that it is about, where it does not stand at it.
     pub field: Option<Ident>,
@@ -102,7 +115,7 @@ impl Parse for Item {
             return Ok(Item::Word(key));
         }
         let value = match key.to_string().as_str() {
-            "as" | "checked" => Value::Type(Box::new(input.parse()?)),
+            "as" | "checked" | "unread" | "value" => Value::Type(Box::new(input.parse()?)),
             "via" => Value::Path(input.parse()?),
             "field" => Value::Field(input.parse()?),
             "name" => Value::Text(input.parse()?),
@@ -162,6 +175,8 @@ impl Parse for ArgAttribute {
             ty: None,
             conversion: Conversion::default(),
             checked: None,
+            unread: None,
+            value: None,
             doc: None,
         };
         for item in items {
@@ -173,6 +188,9 @@ impl Parse for ArgAttribute {
                     match (key.to_string().as_str(), value) {
                         ("name", Value::Text(name)) => arg.name = Some(name),
                         ("checked", Value::Type(ty)) => arg.checked = Some(*ty),
+                        ("unread", Value::Type(ty)) => arg.unread = Some(*ty),
+                        ("value", Value::Type(ty)) => arg.value = Some(*ty),
+                        ("doc", value) => arg.doc = value.expr(),
                         ("declared", value) => arg.like = value.expr(),
                         ("or", value) => arg.default = value.expr(),
                         ("else", value) => arg.otherwise = value.expr(),
@@ -186,7 +204,8 @@ impl Parse for ArgAttribute {
     }
 }
 
-const ARG_KEYS: &str = "name, declared, as, via, range, or, else, ty, checked, each with a value";
+const ARG_KEYS: &str =
+    "name, doc, as, via, range, or, else, ty, checked, unread, value, each with a value";
 
 impl Parse for HandlerAttribute {
     fn parse(input: ParseStream<'_>) -> Result<HandlerAttribute> {
@@ -194,6 +213,7 @@ impl Parse for HandlerAttribute {
         let mut handler = HandlerAttribute {
             access,
             modifiers: Vec::new(),
+            is_numbered: false,
             name: None,
             field: None,
             get: None,
@@ -211,6 +231,7 @@ impl Parse for HandlerAttribute {
                     "shared" | "lines" | "concat" | "private" | "with_effect" => {
                         handler.modifiers.push(word)
                     }
+                    "numbered" => handler.is_numbered = true,
                     _ => return unknown(&word, HANDLER_KEYS),
                 },
                 Item::Value(key, value) => {
@@ -233,5 +254,5 @@ impl Parse for HandlerAttribute {
     }
 }
 
-const HANDLER_KEYS: &str = "shared, lines, concat, private, with_effect, or name, doc, field, get, \
+const HANDLER_KEYS: &str = "shared, lines, concat, private, with_effect, numbered, or name, doc, field, get, \
                             read, write, run, then, as, via, range with a value";
