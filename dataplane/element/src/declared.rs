@@ -31,7 +31,7 @@ use crate::values::{AnnoArg, Bandwidth, FromArg, Nanos, Size, UdpPort};
 /// | `via = check` | a function from what was read to the field's value, or to a text that says what is wrong |
 /// | `name = "NAME"`, `ty = Ty::Any` | another name or type |
 /// | `checked = bool` | with a name: an argument that is checked and not kept |
-/// | `unread = bool` | with a name, or `like`: one that makes no difference, or that `#[new(...)]` reads from `args` |
+/// | `unread` | with a name and `ty`, or `like`: one that makes no difference, or that `#[new(...)]` reads from `args` |
 /// | `value = u32` | with a name: one that no field keeps; a variable of its name in lower case, for `#[new(...)]` |
 /// | `"text"`, `doc = TEXT` | the manual's text |
 ///

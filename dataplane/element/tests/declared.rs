@@ -57,7 +57,7 @@ struct Everything {
         read = self.double(param))]
     #[handler(write, name = "add", "adds to count", write = self.add(value))]
     count: u64,
-    #[arg(keyword, name = "UNUSED", unread = bool, "makes no difference")]
+    #[arg(keyword, name = "UNUSED", unread, ty = Ty::Bool, "makes no difference")]
     #[arg(keyword, name = "SCALE", value = usize, or = "1", range = 1.., doc = SCALE)]
     #[new(vec![0; room * scale])]
     #[handler(both, numbered, name = "byte0", "a byte of the buffer")]

@@ -110,8 +110,12 @@ impl Code {
             }
             (None, Some(name)) => {
                 let doc = fields::text(arg.doc.as_ref(), &[], name)?;
-                let ty = ty.or(arg.unread.as_ref()).map(|ty| type_of(arg, ty));
-                self.push(arg, name, &doc, &ty.unwrap_or_default());
+                let ty = match (ty, &arg.ty) {
+                    (Some(ty), _) => type_of(arg, ty),
+                    (None, Some(ty)) => quote!(#ty),
+                    (None, None) => return Err(Error::new_spanned(name, "give its type: ty =")),
+                };
+                self.push(arg, name, &doc, &ty);
                 quote!(#name)
             }
             (None, None) => {

@@ -39,8 +39,8 @@ pub(crate) struct ArgAttribute {
     pub conversion: Conversion,
     /// The type of an argument that is checked and not kept.
     pub checked: Option<Type>,
-    /// The type of an argument that nobody looks at.
-    pub unread: Option<Type>,
+    /// Whether its value does not come from here.
+    pub is_unread: bool,
     /// The type of an argument that is not kept: a variable for the values of fields.
     pub value: Option<Type>,
     /// The manual's text.
@@ -50,7 +50,7 @@ pub(crate) struct ArgAttribute {
 impl ArgAttribute {
     /// Whether it is the argument of the field that it stands at.
     pub fn is_of_field(&self) -> bool {
-        self.checked.is_none() && self.unread.is_none() && self.value.is_none()
+        self.checked.is_none() && !self.is_unread && self.value.is_none()
     }
 }
 
@@ -115,7 +115,7 @@ impl Parse for Item {
             return Ok(Item::Word(key));
         }
         let value = match key.to_string().as_str() {
-            "as" | "checked" | "unread" | "value" => Value::Type(Box::new(input.parse()?)),
+            "as" | "checked" | "value" => Value::Type(Box::new(input.parse()?)),
             "via" => Value::Path(input.parse()?),
             "field" => Value::Field(input.parse()?),
             "name" => Value::Text(input.parse()?),
@@ -175,20 +175,20 @@ impl Parse for ArgAttribute {
             ty: None,
             conversion: Conversion::default(),
             checked: None,
-            unread: None,
+            is_unread: false,
             value: None,
             doc: None,
         };
         for item in items {
             match item {
                 Item::Doc(doc) => arg.doc = Some(*doc),
+                Item::Word(word) if word == "unread" => arg.is_unread = true,
                 Item::Word(word) => return unknown(&word, ARG_KEYS),
                 Item::Value(key, value) => {
                     let Some(value) = arg.conversion.take(&key, value) else { continue };
                     match (key.to_string().as_str(), value) {
                         ("name", Value::Text(name)) => arg.name = Some(name),
                         ("checked", Value::Type(ty)) => arg.checked = Some(*ty),
-                        ("unread", Value::Type(ty)) => arg.unread = Some(*ty),
                         ("value", Value::Type(ty)) => arg.value = Some(*ty),
                         ("doc", value) => arg.doc = value.expr(),
                         ("declared", value) => arg.like = value.expr(),
@@ -205,7 +205,7 @@ impl Parse for ArgAttribute {
 }
 
 const ARG_KEYS: &str =
-    "name, doc, as, via, range, or, else, ty, checked, unread, value, each with a value";
+    "unread, or name, doc, as, via, range, or, else, ty, checked, value with a value";
 
 impl Parse for HandlerAttribute {
     fn parse(input: ParseStream<'_>) -> Result<HandlerAttribute> {
