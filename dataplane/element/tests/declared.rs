@@ -13,11 +13,37 @@ fn not_negative(Nanos(time): Nanos) -> Result<i64, String> {
 
 /// What several elements have.
 #[derive(Arguments, Handlers)]
+#[handler(like = TURNED)]
+#[handler(like = LIGHT, name = "light", get = if self.active { "on" } else { "off" })]
 struct Switched {
     /// whether it works
     #[arg(keyword, or = "true")]
     #[handler(both, "whether it works now")]
     active: bool,
+    #[part]
+    turns: Turns,
+}
+
+const LIGHT: Handler = Handler::read("light", "on or off");
+const TURNED: Handler = Handler::read("turned", "how often it was turned");
+
+#[derive(Arguments)]
+struct Turns {
+    turned: u32,
+}
+
+impl Handlers for Turns {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
+        match name {
+            "turned" => Ok(self.turned.to_string()),
+            _ => Err(HandlerError::no_read(name)),
+        }
+    }
 }
 
 #[derive(Arguments, Handlers)]
@@ -194,6 +220,8 @@ fn handlers_are_listed_and_answered() {
     let expected = [
         ("reset", Access::Write, Merge::First),
         both("color"),
+        ("turned", Access::Read, Merge::First),
+        ("light", Access::Read, Merge::First),
         both("active"),
         both("delay_ns"),
         ("count", Access::Read, Merge::Sum),
@@ -211,11 +239,11 @@ fn handlers_are_listed_and_answered() {
     let mut read = |name, param| ENTRY.read(&mut *element, &mut cx, name, param);
     assert_eq!(read("color", ""), Ok("5".into()));
     assert_eq!(read("active", ""), Ok("true".into()));
-    assert_eq!(read("delay_ns", ""), Ok("0 ns".into()));
+    assert_eq!((read("light", ""), read("delay_ns", "")), (Ok("on".into()), Ok("0 ns".into())));
     assert_eq!(read("doubled", ""), Err(HandlerError::refused("give a parameter")));
     assert_eq!(read("reset", ""), Err(HandlerError::no_read("reset")));
     assert_eq!(read("anno", ""), Err(HandlerError::no_read("anno")));
-    assert_eq!(read("byte1", ""), Ok("0".into()));
+    assert_eq!((read("byte1", ""), read("turned", "")), (Ok("0".into()), Ok("0".into())));
     assert_eq!(read("byte2", ""), Err(HandlerError::no_read("byte2")));
     let mut write = |name, value| ENTRY.write(&mut *element, &mut cx, name, value);
     assert_eq!(write("color", "6"), Ok(()));

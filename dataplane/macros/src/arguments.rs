@@ -81,16 +81,13 @@ impl Code {
                 self.keep(name, value(&arg, &text_name, ty));
             }
         }
-        let is_part = !has_own && fields::has(field, "part");
-        if is_part {
-            self.list.extend(&quote!(<#ty as ::thruway_element::Arguments>::ARGS));
-            if made.is_none() {
-                self.keep(name, quote!(<#ty as ::thruway_element::Arguments>::from_args(args)));
-            }
-        }
-        if made.is_some() || !has_own && !is_part {
-            let value = made.map_or_else(|| quote!(Default::default()), |made| quote!(#made));
+        if let Some(value) = made {
             self.made.push(quote!(let #name: #ty = #value;));
+        } else if !has_own && fields::has(field, "part") {
+            self.list.extend(&quote!(<#ty as ::thruway_element::Arguments>::ARGS));
+            self.keep(name, quote!(<#ty as ::thruway_element::Arguments>::from_args(args)));
+        } else if !has_own {
+            self.made.push(quote!(let #name: #ty = Default::default();));
         }
         Ok(())
     }

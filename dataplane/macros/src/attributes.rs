@@ -56,12 +56,14 @@ impl ArgAttribute {
 
 /// `#[handler(ACCESS, MODIFIER..., KEY = VALUE..., "doc")]`.
 pub(crate) struct HandlerAttribute {
-    /// `read`, `sum`, `write` or `both`.
+    /// `read`, `sum`, `write` or `both`; `like`, of one that is declared elsewhere.
     pub access: Ident,
     /// Functions of the declaration: `shared`, `lines`, `concat`, `private`, `with_effect`.
     pub modifiers: Vec<Ident>,
     /// Whether there is one for each item of the field.
     pub is_numbered: bool,
+    /// The declaration, of `like`.
+    pub like: Option<Expr>,
     pub name: Option<LitStr>,
     /// The field that it is about, where it does not stand at it.
     pub field: Option<Ident>,
@@ -209,11 +211,12 @@ const ARG_KEYS: &str =
 
 impl Parse for HandlerAttribute {
     fn parse(input: ParseStream<'_>) -> Result<HandlerAttribute> {
-        let (access, items) = items(input, &["read", "sum", "write", "both"])?;
+        let (access, items) = items(input, &["read", "sum", "write", "both", "like"])?;
         let mut handler = HandlerAttribute {
             access,
             modifiers: Vec::new(),
             is_numbered: false,
+            like: None,
             name: None,
             field: None,
             get: None,
@@ -239,6 +242,7 @@ impl Parse for HandlerAttribute {
                     match (key.to_string().as_str(), value) {
                         ("name", Value::Text(name)) => handler.name = Some(name),
                         ("field", Value::Field(field)) => handler.field = Some(field),
+                        ("declared", value) => handler.like = value.expr(),
                         ("doc", value) => handler.doc = value.expr(),
                         ("get", value) => handler.get = value.expr(),
                         ("read", value) => handler.read = value.expr(),

@@ -94,6 +94,19 @@ fn find<'a>(fields: &[&'a Field], name: &Ident) -> Result<&'a Field> {
 
 impl Code {
     fn push(&mut self, handler: &HandlerAttribute, field: Option<&Field>) -> Result<()> {
+        if let Some(like) = &handler.like {
+            self.list.push(quote!(#like));
+            let Some(name) = &handler.name else { return Ok(()) };
+            if handler.get.is_some() || handler.read.is_some() {
+                let answer = read(handler, None)?;
+                self.reads.push(quote!(#name => #answer,));
+            }
+            if handler.run.is_some() || handler.write.is_some() {
+                let done = write(handler, None)?;
+                self.writes.push(quote!(#name => #done,));
+            }
+            return Ok(());
+        }
         let name = match (&handler.name, field.and_then(|field| field.ident.as_ref())) {
             (Some(name), _) => name.clone(),
             (None, Some(field)) => LitStr::new(&field.to_string(), field.span()),

@@ -138,8 +138,8 @@ fn in_range(tickets: u32) -> Result<u32, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use thruway_element::declared::numbered;
     use proptest::prelude::*;
+    use thruway_element::declared::numbered;
 
     #[test]
     fn turns_go_as_in_click() {
