@@ -1,9 +1,8 @@
 //! FromDump: packets out of a capture file.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cost, CostModel, Cx, Element, Entry, Handler, HandlerError, Handlers,
-    Load, Made, Nanos, Operation, Replicas, Run, Spec, Threading, Topic, Ty, handler_value,
-    reasons,
+    Arg, ArgErrors, Args, Cost, CostModel, Cx, Element, Entry, HandlerError, Handlers, Load, Made,
+    Nanos, Operation, Replicas, Run, Spec, Threading, Topic, Ty, handler_value, reasons,
 };
 use thruway_packet::{Batch, MAX_BATCH, Packet};
 use thruway_port::capture::LinkType;
@@ -14,7 +13,7 @@ use super::window::{Position, Sampler, Window};
 use thruway_elements_support::traffic_profile::replaying;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<FromDump>(
     Spec {
         name: "FromDump",
         topic: Topic::Captures,
@@ -36,7 +35,6 @@ pub static ENTRY: Entry = Entry::new(
         processing: "/ah",
         args: ARGS,
         drops: Lost::DROPS,
-        handlers: HANDLERS,
         threading: Threading::Task,
         cost: &[Operation::Make.once(), Operation::HeaderRead.once()],
         replicas: Replicas::Single,
@@ -44,8 +42,7 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-.with_cost_model::<FromDump>()
-.with_handlers::<FromDump>();
+.with_cost_model::<FromDump>();
 
 const ARGS: &[Arg] = &[
     Arg::required("FILENAME", Ty::File, "the capture; - for standard input"),
@@ -63,21 +60,6 @@ const ARGS: &[Arg] = &[
     Arg::keyword("FILEPOS", Ty::UInt, "byte of the file at which to begin, a record's start"),
     Arg::keyword("BURST", Ty::UInt, "packets per scheduling; the engine's choice if not given"),
     Arg::keyword("MMAP", Ty::Bool, "accepted and ignored").or("false"),
-];
-
-const HANDLERS: &[Handler] = &[
-    Handler::sum("count", "packets emitted"),
-    Handler::write("reset_counts", "sets count to zero"),
-    Handler::read("sampling_prob", "the sampling probability as it is"),
-    Handler::both("active", "whether it emits packets"),
-    Handler::read("encap", "the file's link type, as ENCAP takes it"),
-    Handler::read("filename", "the file's name"),
-    Handler::read("filesize", "the file's length in bytes; - if unknown"),
-    Handler::both("filepos", "byte of the file at which the next record starts"),
-    Handler::read("packet_filepos", "byte of the file at which the last packet's record started"),
-    Handler::write("extend_interval", "puts the end off by a time, and sets active"),
-    Handler::write("reset_timing", "the next packet starts the pace anew"),
-    Handler::write("stop", "sets active to false and stops the driver"),
 ];
 
 reasons! {
@@ -99,6 +81,43 @@ enum AtEnd {
     Call(String),
 }
 
+#[derive(Handlers)]
+#[handler(sum, field = count, "packets emitted")]
+#[handler(write, name = "reset_counts", "sets count to zero", run = self.count = 0)]
+#[handler(
+    read, name = "sampling_prob", "the sampling probability as it is", get = self.sampler.text()
+)]
+#[handler(
+    both, field = active, "whether it emits packets",
+    run = self.set_active(handler_value(name, value)?)
+)]
+#[handler(
+    read, name = "encap", "the file's link type, as ENCAP takes it",
+    read = self.capture.encap().map_err(HandlerError::refused)
+)]
+#[handler(read, name = "filename", "the file's name", get = self.capture.path().to_owned())]
+#[handler(
+    read, name = "filesize", "the file's length in bytes; - if unknown", get = self.capture.size()
+)]
+#[handler(
+    both, name = "filepos", "byte of the file at which the next record starts",
+    get = self.capture.position(), write = self.write_filepos(name, value)
+)]
+#[handler(
+    read, name = "packet_filepos", "byte of the file at which the last packet's record started",
+    get = self.capture.packet_position()
+)]
+#[handler(
+    write, name = "extend_interval", "puts the end off by a time, and sets active",
+    write = self.write_extend_interval(name, value)
+)]
+#[handler(
+    write, name = "reset_timing", "the next packet starts the pace anew",
+    run = self.time_offset = None
+)]
+#[handler(
+    write, name = "stop", "sets active to false and stops the driver", write = self.write_stop(cx)
+)]
 struct FromDump {
     capture: CaptureIn,
     at_end: AtEnd,
@@ -307,51 +326,23 @@ impl Element for FromDump {
     }
 }
 
-impl Handlers for FromDump {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        match name {
-            "count" => Ok(self.count.to_string()),
-            "sampling_prob" => Ok(self.sampler.text()),
-            "active" => Ok(self.active.to_string()),
-            "encap" => self.capture.encap().map_err(HandlerError::refused),
-            "filename" => Ok(self.capture.path().to_owned()),
-            "filesize" => Ok(self.capture.size()),
-            "filepos" => Ok(self.capture.position().to_string()),
-            "packet_filepos" => Ok(self.capture.packet_position().to_string()),
-            _ => Err(HandlerError::no_read(name)),
-        }
+impl FromDump {
+    fn write_filepos(&mut self, name: &str, value: &str) -> Result<(), HandlerError> {
+        self.held = None;
+        self.ended = false;
+        self.capture.seek(handler_value(name, value)?).map_err(HandlerError::refused)?;
+        Ok(())
     }
 
-    fn write_handler(
-        &mut self,
-        cx: &mut Cx<'_>,
-        name: &str,
-        value: &str,
-    ) -> Result<(), HandlerError> {
-        match name {
-            "active" => self.set_active(handler_value(name, value)?),
-            "reset_counts" => self.count = 0,
-            "filepos" => {
-                self.held = None;
-                self.ended = false;
-                self.capture.seek(handler_value(name, value)?).map_err(HandlerError::refused)?;
-            }
-            "extend_interval" => {
-                self.window.extend(handler_value::<Nanos>(name, value)?.0);
-                self.set_active(true);
-            }
-            "reset_timing" => self.time_offset = None,
-            "stop" => {
-                self.active = false;
-                cx.stop();
-            }
-            _ => return Err(HandlerError::no_write(name)),
-        }
+    fn write_extend_interval(&mut self, name: &str, value: &str) -> Result<(), HandlerError> {
+        self.window.extend(handler_value::<Nanos>(name, value)?.0);
+        self.set_active(true);
+        Ok(())
+    }
+
+    fn write_stop(&mut self, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
+        self.active = false;
+        cx.stop();
         Ok(())
     }
 }

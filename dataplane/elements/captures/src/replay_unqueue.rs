@@ -3,17 +3,15 @@
 use std::collections::HashMap;
 
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Cost, CostModel, Cx, Element, Entry, Handler, Load, Made, Nanos,
-    Operation, Replicas, Run, Spec, Threading, Topic, Ty,
+    Alias, Arg, ArgErrors, Args, Cost, CostModel, Cx, Element, Entry, HandlerError, Handlers, Load,
+    Made, Nanos, Operation, Replicas, Run, Spec, Threading, Topic, Ty, handler_value,
 };
 use thruway_packet::{Batch, Image, MAX_BATCH, Marks, Packet, prefetch_bytes};
 
 use thruway_elements_support::traffic_profile::{TrafficProfile, replaying};
 
-mod handlers;
-
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<ReplayUnqueue>(
     Spec {
         name: "ReplayUnqueue",
         aliases: &[Alias {
@@ -54,14 +52,6 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("QUICK_CLONE", Ty::Bool, "accepted and ignored").or("false"),
             Arg::keyword("USE_SIGNAL", Ty::Bool, "accepted and ignored").or("false"),
         ],
-        handlers: &[
-            Handler::sum("count", "packets replayed"),
-            Handler::read("loaded", "packets in memory"),
-            Handler::both("active", "whether it replays"),
-            Handler::both("stop", "rounds left; -1 for no end"),
-            Handler::both("timing", "speed, in that of the timestamps; 0 for all there is"),
-            Handler::write("reset", "forgets the packets and loads again"),
-        ],
         threading: Threading::Task,
         cost: &[Operation::Make.once()],
         replicas: Replicas::Single,
@@ -69,8 +59,7 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-.with_cost_model::<ReplayUnqueue>()
-.with_handlers::<ReplayUnqueue>();
+.with_cost_model::<ReplayUnqueue>();
 
 /// Packets start at multiples of a processor's line: a read that straddles two costs twice.
 const ALIGN: usize = 64;
@@ -202,6 +191,16 @@ impl Store {
     }
 }
 
+#[derive(Handlers)]
+#[handler(sum, field = count, "packets replayed")]
+#[handler(read, name = "loaded", "packets in memory", get = self.store.heads.len())]
+#[handler(both, field = active, "whether it replays", write = self.write_active(name, value))]
+#[handler(both, field = rounds, name = "stop", "rounds left; -1 for no end")]
+#[handler(
+    both, field = timing, "speed, in that of the timestamps; 0 for all there is",
+    write = self.write_timing(name, value)
+)]
+#[handler(write, name = "reset", "forgets the packets and loads again", run = self.loaded = false)]
 struct ReplayUnqueue {
     store: Store,
     /// The next packet of the round.
@@ -364,6 +363,18 @@ impl ReplayUnqueue {
         } else if self.verbose {
             cx.log(&format!("{} packets replayed; from the start", self.count));
         }
+    }
+
+    fn write_active(&mut self, name: &str, value: &str) -> Result<(), HandlerError> {
+        self.active = handler_value(name, value)?;
+        self.began = None;
+        Ok(())
+    }
+
+    fn write_timing(&mut self, name: &str, value: &str) -> Result<(), HandlerError> {
+        self.timing = handler_value(name, value)?;
+        self.began = None;
+        Ok(())
     }
 }
 

@@ -1,8 +1,8 @@
 //! ToDump: packets into a capture file.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, Handler, HandlerError,
-    Handlers, Load, Operation, Replicas, Run, Spec, Threading, Topic, Ty, reasons,
+    Arg, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, HandlerError, Handlers,
+    Load, Operation, Replicas, Run, Spec, Threading, Topic, Ty, reasons,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::capture::{FileFormat, LinkType, WriterOptions};
@@ -11,7 +11,7 @@ use super::capture_out::CaptureOut;
 use super::encap;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<ToDump>(
     Spec {
         name: "ToDump",
         topic: Topic::Captures,
@@ -30,12 +30,6 @@ pub static ENTRY: Entry = Entry::new(
         ports: "1/0-1",
         args: ARGS,
         drops: NotWritten::DROPS,
-        handlers: &[
-            Handler::sum("count", "packets written"),
-            Handler::write("reset_counts", "sets count to zero"),
-            Handler::read("filename", "the file's name"),
-            Handler::write("flush", "writes out what is buffered").shared(),
-        ],
         threading: Threading::PullTask,
         changes: Changes::Nothing,
         cost: &[Operation::CopyLine.times(2.0)],
@@ -44,8 +38,7 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-.with_cost_model::<ToDump>()
-.with_handlers::<ToDump>();
+.with_cost_model::<ToDump>();
 
 const ARGS: &[Arg] = &[
     Arg::required("FILENAME", Ty::OutFile, "the capture; - for standard output"),
@@ -68,6 +61,14 @@ reasons! {
 /// Longest time that packets stay in the buffer, nanoseconds.
 const FLUSH_NS: i64 = 1_000_000_000;
 
+#[derive(Handlers)]
+#[handler(sum, field = count, "packets written")]
+#[handler(write, name = "reset_counts", "sets count to zero", run = self.count = 0)]
+#[handler(read, name = "filename", "the file's name", get = self.out.path().to_owned())]
+#[handler(
+    write, shared, name = "flush", "writes out what is buffered",
+    run = self.out.flush().map_err(HandlerError::refused)?
+)]
 struct ToDump {
     out: CaptureOut,
     options: WriterOptions,
@@ -183,35 +184,6 @@ impl Element for ToDump {
 
     fn finish(&mut self, _cx: &mut Cx<'_>) -> Result<(), String> {
         self.out.finish()
-    }
-}
-
-impl Handlers for ToDump {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        match name {
-            "count" => Ok(self.count.to_string()),
-            "filename" => Ok(self.out.path().to_owned()),
-            _ => Err(HandlerError::no_read(name)),
-        }
-    }
-
-    fn write_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _value: &str,
-    ) -> Result<(), HandlerError> {
-        match name {
-            "reset_counts" => self.count = 0,
-            "flush" => self.out.flush().map_err(HandlerError::refused)?,
-            _ => return Err(HandlerError::no_write(name)),
-        }
-        Ok(())
     }
 }
 

@@ -7,15 +7,15 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use thruway_element::text::quote;
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers, Operation,
-    Replicas, Run, Spec, Threading, Topic, Ty, reasons,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, HandlerError, Handlers, Operation, Replicas,
+    Run, Spec, Threading, Topic, Ty, reasons,
 };
 use thruway_packet::{Anno, Batch, MAX_BATCH, Packet};
 
 use super::summary::{Field, VERSION, View};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<ToIpSummaryDump>(
     Spec {
         name: "ToIPSummaryDump",
         topic: Topic::Captures,
@@ -40,10 +40,6 @@ pub static ENTRY: Entry = Entry::new(
         processing: "a/h",
         args: ARGS,
         drops: NotWritten::DROPS,
-        handlers: &[
-            Handler::sum("count", "lines written"),
-            Handler::write("flush", "writes out what is buffered").shared(),
-        ],
         threading: Threading::PullTask,
         changes: Changes::Nothing,
         cost: &[Operation::Format.once()],
@@ -51,8 +47,7 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-)
-.with_handlers::<ToIpSummaryDump>();
+);
 
 const ARGS: &[Arg] = &[
     Arg::required("FILENAME", Ty::OutFile, "the summary; - for standard output"),
@@ -128,6 +123,12 @@ struct Format {
     extra_length: bool,
 }
 
+#[derive(Handlers)]
+#[handler(sum, field = count, "lines written")]
+#[handler(
+    write, shared, name = "flush", "writes out what is buffered",
+    write = Self::lock(&self.out).flush(&self.path).map_err(HandlerError::refused)
+)]
 struct ToIpSummaryDump {
     path: String,
     format: Format,
@@ -320,31 +321,5 @@ impl Element for ToIpSummaryDump {
 
     fn finish(&mut self, _cx: &mut Cx<'_>) -> Result<(), String> {
         Self::lock(&self.out).flush(&self.path)
-    }
-}
-
-impl Handlers for ToIpSummaryDump {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        match name {
-            "count" => Ok(self.count.to_string()),
-            _ => Err(HandlerError::no_read(name)),
-        }
-    }
-
-    fn write_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _value: &str,
-    ) -> Result<(), HandlerError> {
-        match name {
-            "flush" => Self::lock(&self.out).flush(&self.path).map_err(HandlerError::refused),
-            _ => Err(HandlerError::no_write(name)),
-        }
     }
 }

@@ -4,8 +4,8 @@ use std::any::Any;
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Handlers, HotSwap, Operation,
-    Replicas, Run, Spec, Threading, Topic, Ty,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handlers, HotSwap, Operation, Replicas, Run, Spec,
+    Threading, Topic, Ty,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::tap::{Tap, TapOptions};
@@ -14,7 +14,7 @@ use super::hosts::Hosts;
 use super::tap_link::{Setup, TapLink};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<FromHost>(
     Spec {
         name: "FromHost",
         topic: Topic::Devices,
@@ -43,11 +43,6 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("MTU", Ty::UInt, "largest IP packet; the kernel's choice if not given"),
             Arg::keyword("BURST", Ty::UInt, "packets per run; the engine's choice if not given"),
         ],
-        handlers: &[
-            Handler::sum("count", "packets from the host"),
-            Handler::sum("byte_count", "bytes from the host"),
-            Handler::read("dev_name", "the interface's name"),
-        ],
         threading: Threading::Task,
         cost: &[Operation::PortReceive.once()],
         replicas: Replicas::Single,
@@ -55,9 +50,15 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-.with_hot_swap::<FromHost>()
-.with_handlers::<FromHost>();
+.with_hot_swap::<FromHost>();
 
+#[derive(Handlers)]
+#[handler(sum, field = count, "packets from the host")]
+#[handler(sum, field = bytes, name = "byte_count", "bytes from the host")]
+#[handler(
+    read, name = "dev_name", "the interface's name",
+    get = self.link.as_ref().map_or("", TapLink::name).to_owned()
+)]
 struct FromHost {
     setup: Setup,
     burst: Option<usize>,
@@ -134,22 +135,6 @@ impl Element for FromHost {
             link.unwatch(cx);
         }
         Ok(())
-    }
-}
-
-impl Handlers for FromHost {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        match name {
-            "count" => Ok(self.count.to_string()),
-            "byte_count" => Ok(self.bytes.to_string()),
-            "dev_name" => Ok(self.link.as_ref().map_or("", TapLink::name).to_owned()),
-            _ => Err(HandlerError::no_read(name)),
-        }
     }
 }
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Handlers, Operation, Replicas,
-    Run, Spec, Threading, Topic, Ty,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handlers, Operation, Replicas, Run, Spec, Threading,
+    Topic, Ty,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::tap::TapOptions;
@@ -12,7 +12,7 @@ use thruway_port::tap::TapOptions;
 use super::tap_link::{Lost, Setup, TapLink};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<KernelTap>(
     Spec {
         name: "KernelTap",
         topic: Topic::Devices,
@@ -57,12 +57,6 @@ pub static ENTRY: Entry = Entry::new(
             ),
         ],
         drops: Lost::DROPS,
-        handlers: &[
-            Handler::sum("count", "packets from the host"),
-            Handler::sum("byte_count", "bytes from the host"),
-            Handler::sum("sent", "packets handed to the host"),
-            Handler::read("dev_name", "the interface's name").shared(),
-        ],
         threading: Threading::Task,
         cost: &[Operation::PortReceive.once()],
         replicas: Replicas::OneThread(
@@ -71,9 +65,16 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-)
-.with_handlers::<KernelTap>();
+);
 
+#[derive(Handlers)]
+#[handler(sum, field = count, "packets from the host")]
+#[handler(sum, field = bytes, name = "byte_count", "bytes from the host")]
+#[handler(sum, field = sent, "packets handed to the host")]
+#[handler(
+    read, shared, name = "dev_name", "the interface's name",
+    get = self.link.as_ref().map_or("", TapLink::name).to_owned()
+)]
 struct KernelTap {
     setup: Setup,
     up_call: Option<String>,
@@ -166,22 +167,5 @@ impl Element for KernelTap {
             link.unwatch(cx);
         }
         Ok(())
-    }
-}
-
-impl Handlers for KernelTap {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        match name {
-            "count" => Ok(self.count.to_string()),
-            "byte_count" => Ok(self.bytes.to_string()),
-            "sent" => Ok(self.sent.to_string()),
-            "dev_name" => Ok(self.link.as_ref().map_or("", TapLink::name).to_owned()),
-            _ => Err(HandlerError::no_read(name)),
-        }
     }
 }

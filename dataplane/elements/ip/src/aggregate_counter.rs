@@ -6,8 +6,8 @@ use std::collections::HashMap;
 
 use thruway_element::text::{split_words, unquote_text};
 use thruway_element::{
-    Arg, ArgError, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, Handler,
-    HandlerError, Handlers, Load, Operation, Replicas, Spec, Topic, Ty, handler_value,
+    Arg, ArgError, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, HandlerError,
+    Handlers, Load, Operation, Replicas, Spec, Topic, Ty,
 };
 use thruway_elements_support::named_file;
 use thruway_elements_support::reaching::looking_up;
@@ -16,7 +16,7 @@ use thruway_packet::{Anno, Batch, Packet};
 use file::Format;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<AggregateCounter>(
     Spec {
         name: "AggregateCounter",
         topic: Topic::Ip,
@@ -55,20 +55,6 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("CALL_AFTER_COUNT", Ty::Rule("N HANDLER [VALUE]"), "call at count N"),
             Arg::keyword("BANNER", Ty::Str, "text at the head of files"),
         ],
-        handlers: &[
-            Handler::write("write_text_file", "writes values and counts in decimal to a file"),
-            Handler::write("write_ascii_file", "the same"),
-            Handler::write("write_ip_file", "writes values as IP addresses, and counts"),
-            Handler::write("write_file", "writes values and counts as binary numbers"),
-            Handler::both("freeze", "whether new values get no count"),
-            Handler::both("active", "whether anything is counted"),
-            Handler::both("banner", "text at the head of files"),
-            Handler::sum("count", "sum of all counts"),
-            Handler::sum("nagg", "number of values"),
-            Handler::write("clear", "forgets all counts"),
-            Handler::write("stop", "counts no more and stops the driver"),
-            Handler::write("reaggregate_counts", "makes the counts values, and counts those"),
-        ],
         cost: &[Operation::HashLookup.once()],
         changes: Changes::Nothing,
         replicas: Replicas::Apart(
@@ -79,8 +65,7 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-.with_cost_model::<AggregateCounter>()
-.with_handlers::<AggregateCounter>();
+.with_cost_model::<AggregateCounter>();
 
 /// Most values that are kept.
 const MAX_VALUES: usize = 1 << 20;
@@ -101,6 +86,37 @@ struct Measure {
     extra_length: bool,
 }
 
+#[derive(Handlers)]
+#[handler(
+    write, name = "write_text_file", "writes values and counts in decimal to a file",
+    run = self.write(cx, (name, value), Format::Text)?
+)]
+#[handler(
+    write, name = "write_ascii_file", "the same",
+    run = self.write(cx, (name, value), Format::Text)?
+)]
+#[handler(
+    write, name = "write_ip_file", "writes values as IP addresses, and counts",
+    run = self.write(cx, (name, value), Format::Ip)?
+)]
+#[handler(
+    write, name = "write_file", "writes values and counts as binary numbers",
+    run = self.write(cx, (name, value), Format::Binary)?
+)]
+#[handler(both, field = frozen, name = "freeze", "whether new values get no count")]
+#[handler(both, field = active, "whether anything is counted")]
+#[handler(
+    both, name = "banner", "text at the head of files", get = self.banner.clone(),
+    run = self.banner = value.to_owned()
+)]
+#[handler(sum, field = total, name = "count", "sum of all counts")]
+#[handler(sum, name = "nagg", "number of values", get = self.counts.len())]
+#[handler(write, name = "clear", "forgets all counts", write = self.write_clear())]
+#[handler(write, name = "stop", "counts no more and stops the driver", write = self.write_stop(cx))]
+#[handler(
+    write, name = "reaggregate_counts", "makes the counts values, and counts those",
+    run = self.reaggregate()
+)]
 struct AggregateCounter {
     measure: Measure,
     counts: HashMap<u32, u32>,
@@ -256,58 +272,32 @@ impl Element for AggregateCounter {
     }
 }
 
-impl Handlers for AggregateCounter {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        match name {
-            "freeze" => Ok(self.frozen.to_string()),
-            "active" => Ok(self.active.to_string()),
-            "banner" => Ok(self.banner.clone()),
-            "count" => Ok(self.total.to_string()),
-            "nagg" => Ok(self.counts.len().to_string()),
-            _ => Err(HandlerError::no_read(name)),
+impl AggregateCounter {
+    /// Writes the counts into the file that handler `name` was given.
+    fn write(
+        &self,
+        cx: &mut Cx<'_>,
+        (name, path): (&str, &str),
+        format: Format,
+    ) -> Result<(), HandlerError> {
+        let path = path.trim();
+        let refused = |error| HandlerError::refused(format!("{name}: {path}: {error}"));
+        if path == "-" {
+            named_file::standard_output(cx).map_err(refused)?;
         }
+        let open = |path: &str| named_file::create(cx, path);
+        file::write(path, &self.banner, &self.rows(), format, open).map_err(refused)
     }
 
-    fn write_handler(
-        &mut self,
-        cx: &mut Cx<'_>,
-        name: &str,
-        value: &str,
-    ) -> Result<(), HandlerError> {
-        let mut write = |counter: &AggregateCounter, format| {
-            if value.trim() == "-" {
-                let refused = |error| HandlerError::refused(format!("{name}: -: {error}"));
-                named_file::standard_output(cx).map_err(refused)?;
-            }
-            let open = |path: &str| named_file::create(cx, path);
-            let written = file::write(value.trim(), &counter.banner, &counter.rows(), format, open);
-            let refused =
-                |error| HandlerError::refused(format!("{name}: {}: {error}", value.trim()));
-            written.map_err(refused)
-        };
-        match name {
-            "write_text_file" | "write_ascii_file" => return write(self, Format::Text),
-            "write_ip_file" => return write(self, Format::Ip),
-            "write_file" => return write(self, Format::Binary),
-            "freeze" => self.frozen = handler_value(name, value)?,
-            "active" => self.active = handler_value(name, value)?,
-            "banner" => self.banner = value.to_owned(),
-            "clear" => {
-                self.counts.clear();
-                self.total = 0;
-            }
-            "stop" => {
-                self.active = false;
-                cx.stop();
-            }
-            "reaggregate_counts" => self.reaggregate(),
-            _ => return Err(HandlerError::no_write(name)),
-        }
+    fn write_clear(&mut self) -> Result<(), HandlerError> {
+        self.counts.clear();
+        self.total = 0;
+        Ok(())
+    }
+
+    fn write_stop(&mut self, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
+        self.active = false;
+        cx.stop();
         Ok(())
     }
 }

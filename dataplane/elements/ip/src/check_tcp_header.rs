@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, Handler,
-    HandlerError, Handlers, Load, Operation, Replicas, Spec, Topic, Ty, Verdict, reasons,
+    Alias, Arg, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, HandlerError,
+    Handlers, Load, Operation, Replicas, Spec, Topic, Ty, Verdict, reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::icmp::{IcmpHeader, icmp_type, is_error};
@@ -14,7 +14,7 @@ use thruway_wire::udp::UdpHeader;
 use thruway_wire::{Header, checksum, ip_protocol};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<CheckTransportHeader>(
     Spec {
         name: "CheckTCPHeader",
         aliases: &[
@@ -41,10 +41,6 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("DETAILS", Ty::Bool, "whether drop_details counts by cause").or("false"),
         ],
         drops: Bad::DROPS,
-        handlers: &[
-            Handler::sum("drops", "bad packets"),
-            Handler::sum("drop_details", "bad packets by cause; with DETAILS"),
-        ],
         cost: &[Operation::ChecksumLine.once()],
         changes: Changes::Nothing,
         replicas: Replicas::Alike,
@@ -52,8 +48,7 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-.with_cost_model::<CheckTransportHeader>()
-.with_handlers::<CheckTransportHeader>();
+.with_cost_model::<CheckTransportHeader>();
 
 reasons! {
     /// What is wrong with a packet.
@@ -90,6 +85,12 @@ impl Sort {
     }
 }
 
+#[derive(Handlers)]
+#[handler(sum, name = "drops", "bad packets", get = self.bad.iter().sum::<u64>())]
+#[handler(
+    sum, name = "drop_details", "bad packets by cause; with DETAILS",
+    read = self.read_drop_details()
+)]
 struct CheckTransportHeader {
     sort: Sort,
     verbose: bool,
@@ -192,28 +193,18 @@ impl Element for CheckTransportHeader {
     }
 }
 
-impl Handlers for CheckTransportHeader {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        match name {
-            "drops" => Ok(self.bad.iter().sum::<u64>().to_string()),
-            "drop_details" if !self.details => {
-                Err(HandlerError::refused("drop_details: write DETAILS true to keep details"))
-            }
-            "drop_details" => {
-                let mut text = String::new();
-                for bad in [Bad::Protocol, Bad::Length, Bad::Checksum] {
-                    let count = self.bad[bad as usize];
-                    let _ = writeln!(text, "{count}\t{}", self.sort.text(bad));
-                }
-                Ok(text)
-            }
-            _ => Err(HandlerError::no_read(name)),
+impl CheckTransportHeader {
+    fn read_drop_details(&mut self) -> Result<String, HandlerError> {
+        if !self.details {
+            let why = "drop_details: write DETAILS true to keep details";
+            return Err(HandlerError::refused(why));
         }
+        let mut text = String::new();
+        for bad in [Bad::Protocol, Bad::Length, Bad::Checksum] {
+            let count = self.bad[bad as usize];
+            let _ = writeln!(text, "{count}\t{}", self.sort.text(bad));
+        }
+        Ok(text)
     }
 }
 

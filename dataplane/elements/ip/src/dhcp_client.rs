@@ -6,8 +6,8 @@ use std::any::Any;
 use std::net::Ipv4Addr;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Handlers, HotSwap, Operation,
-    Purpose, Replicas, Spec, Topic, Ty, Wants, reasons,
+    Arg, ArgErrors, Args, Cx, Element, Entry, HandlerError, Handlers, HotSwap, Operation, Purpose,
+    Replicas, Spec, Topic, Ty, Wants, reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::MacAddr;
@@ -18,7 +18,7 @@ use exchange::{ClientState, Event, Exchange};
 use thruway_elements_support::random::Secret;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<DhcpClient>(
     Spec {
         name: "DHCPClient",
         topic: Topic::Ip,
@@ -47,16 +47,6 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("HOSTNAME", Ty::Str, "name that servers are told"),
         ],
         drops: Other::DROPS,
-        handlers: &[
-            Handler::read("state", "selecting, requesting, bound, renewing or rebinding"),
-            Handler::read("address", "the address; 0.0.0.0 while there is none"),
-            Handler::read("network", "its network, as ADDRESS/LENGTH"),
-            Handler::read("router", "the network's router"),
-            Handler::read("dns", "the network's resolver"),
-            Handler::read("server", "the server that gave the lease"),
-            Handler::read("left", "seconds until the lease is over"),
-            Handler::write("restart", "gives the lease up and asks anew"),
-        ],
         wants: Wants { classes: &["12/0800 23/11 36/0044"], ..Wants::NOTHING },
         cost: &[Operation::HeaderRead.times(3.0)],
         replicas: Replicas::OneThread("it has one exchange with the servers"),
@@ -66,8 +56,7 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-.with_hot_swap::<DhcpClient>()
-.with_handlers::<DhcpClient>();
+.with_hot_swap::<DhcpClient>();
 
 reasons! {
     /// Why a frame tells the client nothing.
@@ -81,6 +70,25 @@ reasons! {
 /// Longest HOSTNAME (a label of a name, RFC 1035 section 2.3.4).
 const HOSTNAME_MAX: usize = 63;
 
+#[derive(Handlers)]
+#[handler(
+    read, name = "state", "selecting, requesting, bound, renewing or rebinding",
+    read = self.read_state()
+)]
+#[handler(
+    read, name = "address", "the address; 0.0.0.0 while there is none", get = self.setting(0)
+)]
+#[handler(read, name = "network", "its network, as ADDRESS/LENGTH", get = self.setting(1))]
+#[handler(read, name = "router", "the network's router", get = self.setting(2))]
+#[handler(read, name = "dns", "the network's resolver", get = self.setting(3))]
+#[handler(
+    read, name = "server", "the server that gave the lease",
+    get = self.exchange.lease().map_or(Ipv4Addr::UNSPECIFIED, |lease| lease.server)
+)]
+#[handler(read, name = "left", "seconds until the lease is over", read = self.read_left(cx))]
+#[handler(
+    write, name = "restart", "gives the lease up and asks anew", write = self.write_restart(cx)
+)]
 struct DhcpClient {
     exchange: Exchange,
     call: Option<String>,
@@ -162,46 +170,32 @@ impl Element for DhcpClient {
     }
 }
 
-impl Handlers for DhcpClient {
-    fn read_handler(
-        &mut self,
-        cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        let [address, network, router, dns] = self.settings();
-        let lease = self.exchange.lease();
-        Ok(match name {
-            "state" => match self.exchange.state {
-                ClientState::Selecting => "selecting",
-                ClientState::Requesting(_) => "requesting",
-                ClientState::Bound(_) => "bound",
-                ClientState::Renewing(_) => "renewing",
-                ClientState::Rebinding(_) => "rebinding",
-            }
-            .to_owned(),
-            "address" => address,
-            "network" => network,
-            "router" => router,
-            "dns" => dns,
-            "server" => lease.map_or(Ipv4Addr::UNSPECIFIED, |lease| lease.server).to_string(),
-            "left" => {
-                let left = lease.map_or(0, |lease| lease.end_at.saturating_sub(cx.now()));
-                (left / 1_000_000_000).to_string()
-            }
-            _ => return Err(HandlerError::no_read(name)),
+impl DhcpClient {
+    /// Address, network, router or resolvers.
+    fn setting(&self, which: usize) -> String {
+        self.settings()[which].clone()
+    }
+
+    fn read_state(&mut self) -> Result<String, HandlerError> {
+        Ok(match self.exchange.state {
+            ClientState::Selecting => "selecting",
+            ClientState::Requesting(_) => "requesting",
+            ClientState::Bound(_) => "bound",
+            ClientState::Renewing(_) => "renewing",
+            ClientState::Rebinding(_) => "rebinding",
+        }
+        .to_owned())
+    }
+
+    fn read_left(&mut self, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
+        Ok({
+            let left =
+                self.exchange.lease().map_or(0, |lease| lease.end_at.saturating_sub(cx.now()));
+            (left / 1_000_000_000).to_string()
         })
     }
 
-    fn write_handler(
-        &mut self,
-        cx: &mut Cx<'_>,
-        name: &str,
-        _value: &str,
-    ) -> Result<(), HandlerError> {
-        if name != "restart" {
-            return Err(HandlerError::no_write(name));
-        }
+    fn write_restart(&mut self, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         let event = self.exchange.restart(cx.now());
         self.report(cx, event);
         self.act(cx);

@@ -1,15 +1,15 @@
 //! GREEncap: a GRE header in front.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Handlers, Operation, Reason,
-    Replicas, Spec, Topic, Ty, Verdict, handler_value,
+    Arg, ArgErrors, Args, Cx, Element, Entry, HandlerError, Handlers, Operation, Reason, Replicas,
+    Spec, Topic, Ty, Verdict, handler_value,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::checksum;
 use thruway_wire::gre::GreFields;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<GreEncap>(
     Spec {
         name: "GREEncap",
         topic: Topic::Ip,
@@ -28,18 +28,20 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("SEQUENCE", Ty::Bool, "whether packets are numbered").or("false"),
             Arg::keyword("CHECKSUM", Ty::Bool, "whether there is a checksum").or("false"),
         ],
-        handlers: &[
-            Handler::both("key", "the key; empty where there is none"),
-            Handler::read("sequence", "number of the next packet"),
-        ],
         cost: &[Operation::HeaderWrite.once()],
         replicas: Replicas::Apart("they keep nothing; with SEQUENCE it is for one thread"),
         ..Spec::DEFAULT
     },
     build,
-)
-.with_handlers::<GreEncap>();
+);
 
+#[derive(Handlers)]
+#[handler(
+    both, name = "key", "the key; empty where there is none",
+    get = self.key.map_or(String::new(), |key| key.to_string()),
+    write = self.write_key(name, value)
+)]
+#[handler(read, field = sequence, "number of the next packet")]
 struct GreEncap {
     protocol: u16,
     key: Option<u32>,
@@ -103,31 +105,10 @@ impl Element for GreEncap {
     }
 }
 
-impl Handlers for GreEncap {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        match name {
-            "key" => Ok(self.key.map_or(String::new(), |key| key.to_string())),
-            "sequence" => Ok(self.sequence.to_string()),
-            _ => Err(HandlerError::no_read(name)),
-        }
-    }
-
-    fn write_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        value: &str,
-    ) -> Result<(), HandlerError> {
-        match name {
-            "key" if value.trim().is_empty() => self.key = None,
-            "key" => self.key = Some(handler_value(name, value)?),
-            _ => return Err(HandlerError::no_write(name)),
-        }
+impl GreEncap {
+    fn write_key(&mut self, name: &str, value: &str) -> Result<(), HandlerError> {
+        let text = Some(value).filter(|text| !text.trim().is_empty());
+        self.key = text.map(|text| handler_value(name, text)).transpose()?;
         Ok(())
     }
 }

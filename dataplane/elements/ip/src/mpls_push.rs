@@ -1,8 +1,8 @@
 //! MPLSPush, MPLSPop, MPLSSwap: the top of a label stack.
 
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Handlers, Operation,
-    Reason, Replicas, Spec, Topic, Ty, Verdict, handler_value, reasons,
+    Alias, Arg, ArgErrors, Args, Cx, Element, Entry, HandlerError, Handlers, Operation, Reason,
+    Replicas, Spec, Topic, Ty, Verdict, handler_value, reasons,
 };
 use thruway_packet::{Anno, Batch, Packet};
 use thruway_wire::Header;
@@ -10,7 +10,7 @@ use thruway_wire::ethernet::{EthernetHeader, ethertype};
 use thruway_wire::mpls::MplsLabel;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<MplsPush>(
     Spec {
         name: "MPLSPush",
         aliases: &[
@@ -50,14 +50,12 @@ pub static ENTRY: Entry = Entry::new(
                 .or("false"),
         ],
         drops: Bad::DROPS,
-        handlers: &[Handler::both("label", "the label; 0 for MPLSPop")],
         cost: &[Operation::HeaderWrite.once()],
         replicas: Replicas::Alike,
         ..Spec::DEFAULT
     },
     build,
-)
-.with_handlers::<MplsPush>();
+);
 
 reasons! {
     /// Why a packet keeps the stack it has.
@@ -78,7 +76,8 @@ enum Action {
 /// Largest label.
 pub(super) const MAX_LABEL: u32 = 0xf_ffff;
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Handlers)]
+#[handler(both, field = label, "the label; 0 for MPLSPop", write = self.write_label(name, value))]
 struct MplsPush {
     operation: Action,
     label: u32,
@@ -235,36 +234,14 @@ impl Element for MplsPush {
     }
 }
 
-impl Handlers for MplsPush {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        match name {
-            "label" => Ok(self.label.to_string()),
-            _ => Err(HandlerError::no_read(name)),
+impl MplsPush {
+    fn write_label(&mut self, name: &str, value: &str) -> Result<(), HandlerError> {
+        if self.operation == Action::Pop {
+            return Err(HandlerError::refused("label: MPLSPop has none"));
         }
-    }
-
-    fn write_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        value: &str,
-    ) -> Result<(), HandlerError> {
-        match name {
-            "label" if self.operation == Action::Pop => {
-                Err(HandlerError::refused("label: MPLSPop has none"))
-            }
-            "label" => {
-                let refused = |why| HandlerError::refused(format!("label: {why}"));
-                self.label = checked_label(handler_value(name, value)?).map_err(refused)?;
-                Ok(())
-            }
-            _ => Err(HandlerError::no_write(name)),
-        }
+        let refused = |why| HandlerError::refused(format!("label: {why}"));
+        self.label = checked_label(handler_value(name, value)?).map_err(refused)?;
+        Ok(())
     }
 }
 

@@ -5,8 +5,8 @@ mod labels;
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cost, CostModel, Cx, Element, Entry, Handler, HandlerError, Handlers,
-    Load, Names, Operation, Reason, Replicas, Spec, Topic, Ty, handler_value, reasons,
+    Arg, ArgErrors, Args, Cost, CostModel, Cx, Element, Entry, HandlerError, Handlers, Load, Names,
+    Operation, Reason, Replicas, Spec, Topic, Ty, handler_value, reasons,
 };
 use thruway_elements_support::reaching::looking_up;
 use thruway_packet::{Batch, Packet};
@@ -21,7 +21,7 @@ use super::dispatch::{outcome, punt};
 use super::mpls_push::is_stack;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<MplsSwitch>(
     Spec {
         name: "MPLSSwitch",
         topic: Topic::Ip,
@@ -65,15 +65,6 @@ pub static ENTRY: Entry = Entry::new(
             Arg::rest("ENTRY", Ty::Rule("LABEL swap|push|pop ..."), "what is done with a label"),
         ],
         drops: Bad::DROPS,
-        handlers: &[
-            Handler::read("table", "a line per label: label, what is done, output, next hop")
-                .shared(),
-            Handler::read("lookup", "what is done with a label; empty for nothing").shared(),
-            Handler::write("add", "adds an entry; fails if the label has one").shared(),
-            Handler::write("set", "adds an entry or changes it").shared(),
-            Handler::write("remove", "removes the entry of a label").shared(),
-            Handler::write("flush", "removes all entries").shared(),
-        ],
         cost: &[
             Operation::HeaderRead.once(),
             Operation::ArrayLookup.once(),
@@ -85,8 +76,7 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-.with_cost_model::<MplsSwitch>()
-.with_handlers::<MplsSwitch>();
+.with_cost_model::<MplsSwitch>();
 
 reasons! {
     /// Why a packet is not switched.
@@ -105,6 +95,31 @@ const MAX_CAPACITY: usize = 1 << 20;
 
 type Table = Result<Labels, String>;
 
+#[derive(Handlers)]
+#[handler(
+    read, shared, name = "table", "a line per label: label, what is done, output, next hop",
+    get = table(&self.labels)?.show()
+)]
+#[handler(
+    read, shared, name = "lookup", "what is done with a label; empty for nothing",
+    read = self.read_lookup(name, param)
+)]
+#[handler(
+    write, shared, name = "add", "adds an entry; fails if the label has one",
+    write = table(&self.labels)?.write(&self.reading(), name, value)
+)]
+#[handler(
+    write, shared, name = "set", "adds an entry or changes it",
+    write = table(&self.labels)?.write(&self.reading(), name, value)
+)]
+#[handler(
+    write, shared, name = "remove", "removes the entry of a label",
+    write = table(&self.labels)?.write(&self.reading(), name, value)
+)]
+#[handler(
+    write, shared, name = "flush", "removes all entries",
+    write = table(&self.labels)?.write(&self.reading(), name, value)
+)]
 struct MplsSwitch {
     labels: Arc<Table>,
     mac: MacAddr,
@@ -294,31 +309,10 @@ impl Element for MplsSwitch {
     }
 }
 
-impl Handlers for MplsSwitch {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        param: &str,
-    ) -> Result<String, HandlerError> {
-        let labels = table(&self.labels)?;
-        match name {
-            "table" => Ok(labels.show()),
-            "lookup" => {
-                let label: u32 = handler_value(name, param)?;
-                Ok(labels.get(label).map_or(String::new(), |hop| hop.to_string()))
-            }
-            _ => Err(HandlerError::no_read(name)),
-        }
-    }
-
-    fn write_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        value: &str,
-    ) -> Result<(), HandlerError> {
-        table(&self.labels)?.write(&self.reading(), name, value)
+impl MplsSwitch {
+    fn read_lookup(&mut self, name: &str, param: &str) -> Result<String, HandlerError> {
+        let label: u32 = handler_value(name, param)?;
+        Ok(table(&self.labels)?.get(label).map_or(String::new(), |hop| hop.to_string()))
     }
 }
 

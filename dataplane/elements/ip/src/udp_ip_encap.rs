@@ -1,8 +1,8 @@
 //! UDPIPEncap: UDP and IPv4 headers in front.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Handlers, Names, Operation,
-    Reason, Replicas, Spec, Topic, Ty, UdpPort, Verdict,
+    Arg, ArgErrors, Args, Cx, Element, Entry, HandlerError, Handlers, Names, Operation, Reason,
+    Replicas, Spec, Topic, Ty, UdpPort, Verdict,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::checksum::Sum;
@@ -12,7 +12,7 @@ use thruway_wire::{Header, ip_protocol};
 use super::outer::{Destination, Encap, Outer};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<UdpIpEncap>(
     Spec {
         name: "UDPIPEncap",
         topic: Topic::Ip,
@@ -34,20 +34,30 @@ pub static ENTRY: Entry = Entry::new(
             Arg::optional("CHECKSUM", Ty::Bool, "whether the UDP checksum is set").or("true"),
         ],
         drops: Encap::DROPS,
-        handlers: &[
-            Handler::both("src", "source address"),
-            Handler::both("sport", "source port"),
-            Handler::both("dst", "destination address, or DST_ANNO"),
-            Handler::both("dport", "destination port"),
-        ],
         cost: &[Operation::HeaderWrite.times(2.0), Operation::ChecksumLine.once()],
         replicas: Replicas::Apart("each has its part of the identifications"),
         ..Spec::DEFAULT
     },
     build,
-)
-.with_handlers::<UdpIpEncap>();
+);
 
+#[derive(Handlers)]
+#[handler(
+    both, name = "src", "source address", read = self.outer.read(name),
+    run = self.outer.write(name, value)?
+)]
+#[handler(
+    both, name = "sport", "source port", get = self.ports.0,
+    run = self.ports.0 = self.port(name, value)?
+)]
+#[handler(
+    both, name = "dst", "destination address, or DST_ANNO", read = self.outer.read(name),
+    run = self.outer.write(name, value)?
+)]
+#[handler(
+    both, name = "dport", "destination port", get = self.ports.1,
+    run = self.ports.1 = self.port(name, value)?
+)]
 struct UdpIpEncap {
     outer: Outer,
     ports: (u16, u16),
@@ -95,33 +105,9 @@ impl Element for UdpIpEncap {
     }
 }
 
-impl Handlers for UdpIpEncap {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        match name {
-            "sport" => Ok(self.ports.0.to_string()),
-            "dport" => Ok(self.ports.1.to_string()),
-            _ => self.outer.read(name),
-        }
-    }
-
-    fn write_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        value: &str,
-    ) -> Result<(), HandlerError> {
-        let port = || self.names.handler_value::<UdpPort>(name, value).map(|UdpPort(port)| port);
-        match name {
-            "sport" => self.ports.0 = port()?,
-            "dport" => self.ports.1 = port()?,
-            _ => self.outer.write(name, value)?,
-        }
-        Ok(())
+impl UdpIpEncap {
+    fn port(&self, name: &str, value: &str) -> Result<u16, HandlerError> {
+        Ok(self.names.handler_value::<UdpPort>(name, value)?.0)
     }
 }
 

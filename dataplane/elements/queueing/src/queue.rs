@@ -256,9 +256,7 @@ impl Queue {
         };
         cx.set_full(full);
     }
-}
 
-impl Queue {
     fn write_reset(&mut self, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         while let Some(packet) = self.store.pop() {
             cx.reject(1, Full::Reset, packet);

@@ -5,9 +5,9 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::{IpAddr, Ipv6Addr};
 
 use thruway_element::{
-    Arg, ArgError, ArgErrors, Args, Changes, Cx, Direction, Element, Entry, Handler, HandlerError,
-    Handlers, HotSwap, Merge, Opening, Operation, PerSession, Reason, Replicas, Session,
-    SessionFunction, Spec, Topic, Ty, Verdict, Wants, handler_value, reasons,
+    Arg, ArgError, ArgErrors, Args, Changes, Cx, Direction, Element, Entry, HandlerError, Handlers,
+    HotSwap, Opening, Operation, PerSession, Reason, Replicas, Session, SessionFunction, Spec,
+    Topic, Ty, Verdict, Wants, handler_value, reasons,
 };
 use thruway_flow::Ended;
 use thruway_packet::{Batch, Packet};
@@ -19,7 +19,7 @@ use thruway_elements_support::pace::Pace;
 mod sources;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<ConnectionLimiter>(
     Spec {
         name: "ConnectionLimiter",
         topic: Topic::Sessions,
@@ -51,15 +51,6 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("SOURCES_MAX", Ty::UInt, "most sources that are known").or("65536"),
         ],
         drops: Refused::DROPS,
-        handlers: &[
-            Handler::both("max", "most open connections of a source; 0: any number"),
-            Handler::sum("open", "open connections"),
-            Handler::sum("sources", "sources that are known"),
-            Handler {
-                merge: Merge::Concat,
-                ..Handler::read("busiest", "the sources with the most connections: so many lines")
-            },
-        ],
         wants: Wants { shared_words: 1, ..Wants::session::<Counted>("connection") },
         changes: Changes::Nothing,
         cost: &[Operation::SessionState.once()],
@@ -71,8 +62,7 @@ pub static ENTRY: Entry = Entry::new(
     build,
 )
 .with_session_function::<ConnectionLimiter>()
-.with_hot_swap::<ConnectionLimiter>()
-.with_handlers::<ConnectionLimiter>();
+.with_hot_swap::<ConnectionLimiter>();
 
 reasons! {
     /// Why a packet goes no further.
@@ -100,6 +90,17 @@ struct Counted(u32);
 /// Another thread's replica counts it, or nobody: an error without its connection.
 const ELSEWHERE: Counted = Counted(u32::MAX);
 
+#[derive(Handlers)]
+#[handler(
+    both, name = "max", "most open connections of a source; 0: any number",
+    get = self.limiter.sources.most.unwrap_or(0), write = self.write_max(name, value)
+)]
+#[handler(sum, name = "open", "open connections", get = self.limiter.open)]
+#[handler(sum, name = "sources", "sources that are known", get = self.limiter.sources.len())]
+#[handler(
+    read, concat, name = "busiest", "the sources with the most connections: so many lines",
+    read = self.read_busiest(param)
+)]
 struct ConnectionLimiter {
     limiter: Limiter,
 }
@@ -245,40 +246,18 @@ impl Element for ConnectionLimiter {
     }
 }
 
-impl Handlers for ConnectionLimiter {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        param: &str,
-    ) -> Result<String, HandlerError> {
-        match name {
-            "max" => Ok(self.limiter.sources.most.unwrap_or(0).to_string()),
-            "open" => Ok(self.limiter.open.to_string()),
-            "sources" => Ok(self.limiter.sources.len().to_string()),
-            "busiest" => {
-                let count =
-                    if param.is_empty() { BUSIEST } else { handler_value("busiest", param)? };
-                let lines = self.limiter.sources.busiest(count).into_iter();
-                let lines = lines.map(|(source, open)| format!("{} {open}\n", written(source)));
-                Ok(lines.collect())
-            }
-            _ => Err(HandlerError::no_read(name)),
-        }
-    }
-
-    fn write_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        value: &str,
-    ) -> Result<(), HandlerError> {
-        if name != "max" {
-            return Err(HandlerError::no_write(name));
-        }
+impl ConnectionLimiter {
+    fn write_max(&mut self, name: &str, value: &str) -> Result<(), HandlerError> {
         let most = handler_value::<u32>(name, value)?;
         self.limiter.sources.most = (most > 0).then_some(most);
         Ok(())
+    }
+
+    fn read_busiest(&mut self, param: &str) -> Result<String, HandlerError> {
+        let count = if param.is_empty() { BUSIEST } else { handler_value("busiest", param)? };
+        let lines = self.limiter.sources.busiest(count).into_iter();
+        let lines = lines.map(|(source, open)| format!("{} {open}\n", written(source)));
+        Ok(lines.collect())
     }
 }
 

@@ -4,9 +4,9 @@ use std::any::Any;
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Bandwidth, Changes, Cx, Demand, Element, Entry, Handler, HandlerError,
-    Handlers, HotSwap, Opening, Operation, PerSession, Reason, Replicas, Session, SessionFunction,
-    Spec, Topic, Ty, Verdict, Wants, handler_value, reasons,
+    Arg, ArgErrors, Args, Bandwidth, Changes, Cx, Demand, Element, Entry, HandlerError, Handlers,
+    HotSwap, Opening, Operation, PerSession, Reason, Replicas, Session, SessionFunction, Spec,
+    Topic, Ty, Verdict, Wants, handler_value, reasons,
 };
 use thruway_flow::{Ended, SessionDef};
 use thruway_packet::{Batch, Packet};
@@ -16,7 +16,7 @@ use super::ip_len::ip_len;
 use thruway_elements_support::pace::{Bucket, Pace};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<SessionLimiter>(
     Spec {
         name: "SessionLimiter",
         topic: Topic::Sessions,
@@ -46,11 +46,6 @@ pub static ENTRY: Entry = Entry::new(
                 .or("connection"),
         ],
         drops: Excess::DROPS,
-        handlers: &[
-            Handler::both("rate", "packets, or bytes, a second"),
-            Handler::both("burst", "packets, or bytes, that may come at once"),
-            Handler::sum("open", "open sessions"),
-        ],
         wants: Wants::session::<Bucket>("connection"),
         changes: Changes::Nothing,
         cost: &[Operation::SessionState.once()],
@@ -63,8 +58,7 @@ pub static ENTRY: Entry = Entry::new(
     build,
 )
 .with_session_function::<SessionLimiter>()
-.with_hot_swap::<SessionLimiter>()
-.with_handlers::<SessionLimiter>();
+.with_hot_swap::<SessionLimiter>();
 
 reasons! {
     /// Why a packet goes no further.
@@ -79,6 +73,16 @@ const EXCESS: usize = 1;
 /// A full Ethernet frame with a VLAN tag's room, bytes.
 const FRAME: u64 = 1_518;
 
+#[derive(Handlers)]
+#[handler(
+    both, name = "rate", "packets, or bytes, a second", get = self.limiter.pace.rate(),
+    write = self.write_rate(name, value)
+)]
+#[handler(
+    both, name = "burst", "packets, or bytes, that may come at once",
+    get = self.limiter.pace.burst(), write = self.write_burst(name, value)
+)]
+#[handler(sum, name = "open", "open sessions", get = self.limiter.open)]
 struct SessionLimiter {
     session: SessionDef,
     limiter: Limiter,
@@ -194,38 +198,25 @@ impl Element for SessionLimiter {
     }
 }
 
-impl Handlers for SessionLimiter {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        match name {
-            "rate" => Ok(self.limiter.pace.rate().to_string()),
-            "burst" => Ok(self.limiter.pace.burst().to_string()),
-            "open" => Ok(self.limiter.open.to_string()),
-            _ => Err(HandlerError::no_read(name)),
-        }
+impl SessionLimiter {
+    fn set_pace(&mut self, name: &str, rate: u64, burst: u64) -> Result<(), HandlerError> {
+        let pace = checked_pace(rate, burst, self.limiter.by_bytes);
+        let refused = |message| HandlerError::refused(format!("{name}: {message}"));
+        self.limiter.pace = pace.map_err(refused)?;
+        Ok(())
     }
 
-    fn write_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        value: &str,
-    ) -> Result<(), HandlerError> {
-        let Limiter { pace, by_bytes, .. } = self.limiter;
-        let (rate, burst) = match name {
-            "rate" if by_bytes => (handler_value::<Bandwidth>(name, value)?.0, pace.burst()),
-            "rate" => (handler_value(name, value)?, pace.burst()),
-            "burst" => (pace.rate(), handler_value(name, value)?),
-            _ => return Err(HandlerError::no_write(name)),
+    fn write_rate(&mut self, name: &str, value: &str) -> Result<(), HandlerError> {
+        let rate = match self.limiter.by_bytes {
+            true => handler_value::<Bandwidth>(name, value)?.0,
+            false => handler_value(name, value)?,
         };
-        let pace = checked_pace(rate, burst, by_bytes)
-            .map_err(|message| HandlerError::refused(format!("{name}: {message}")))?;
-        self.limiter.pace = pace;
-        Ok(())
+        self.set_pace(name, rate, self.limiter.pace.burst())
+    }
+
+    fn write_burst(&mut self, name: &str, value: &str) -> Result<(), HandlerError> {
+        let burst = handler_value(name, value)?;
+        self.set_pace(name, self.limiter.pace.rate(), burst)
     }
 }
 

@@ -4,9 +4,9 @@ use std::any::Any;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Changes, Cx, Demand, Element, Entry, Handler, HandlerError,
-    Handlers, HotSwap, Nanos, Operation, PerSession, Replicas, SessionFunction, ShortCut, Spec,
-    Topic, Ty, Wants,
+    Alias, Arg, ArgErrors, Args, Changes, Cx, Demand, Element, Entry, HandlerError, Handlers,
+    HotSwap, Nanos, Operation, PerSession, Replicas, SessionFunction, ShortCut, Spec, Topic, Ty,
+    Wants,
 };
 use thruway_elements_support::collector::Collector;
 use thruway_flow::{Ended, SessionDef};
@@ -22,7 +22,7 @@ mod record;
 mod sink;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<SessionStats>(
     Spec {
         name: "SessionStats",
         aliases: &[Alias { name: "FlowCounter", summary: "FastClick's name" }],
@@ -68,16 +68,6 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("SESSIONS_MAX", Ty::UInt, "most sessions with a record, in one thread")
                 .or("1048576"),
         ],
-        handlers: &[
-            Handler::sum("open", "open sessions"),
-            Handler::sum("count", "sessions begun"),
-            Handler::sum("records", "records written"),
-            Handler::sum("lost", "records lost"),
-            Handler::sum("unrecorded", "sessions beyond SESSIONS_MAX"),
-            Handler::sum("related", "ICMP errors about packets of sessions"),
-            Handler::sum("sessionless", "packets without a session"),
-            Handler::write("flush", "writes the records that wait"),
-        ],
         wants: Wants::session::<Counters>("connection"),
         changes: Changes::Nothing,
         cost: &[Operation::SessionState.once()],
@@ -92,8 +82,7 @@ pub static ENTRY: Entry = Entry::new(
     build,
 )
 .with_session_function::<SessionStats>()
-.with_hot_swap::<SessionStats>()
-.with_handlers::<SessionStats>();
+.with_hot_swap::<SessionStats>();
 
 /// Time between writings, nanoseconds.
 const WRITE_EVERY_NS: i64 = 100_000_000;
@@ -106,6 +95,22 @@ const ACTIVE_MAX_S: i64 = 32_767;
 /// Most of RECORDS_MAX and SESSIONS_MAX.
 const ROOM_MAX: usize = 1 << 26;
 
+#[derive(Handlers)]
+#[handler(sum, name = "open", "open sessions", get = self.ledger.totals().open)]
+#[handler(sum, name = "count", "sessions begun", get = self.ledger.totals().begun)]
+#[handler(sum, field = written, name = "records", "records written")]
+#[handler(sum, name = "lost", "records lost", get = self.ledger.totals().lost)]
+#[handler(
+    sum, name = "unrecorded", "sessions beyond SESSIONS_MAX", get = self.ledger.totals().unrecorded
+)]
+#[handler(
+    sum, name = "related", "ICMP errors about packets of sessions",
+    get = self.ledger.totals().related
+)]
+#[handler(
+    sum, name = "sessionless", "packets without a session", get = self.ledger.totals().sessionless
+)]
+#[handler(write, name = "flush", "writes the records that wait", write = self.write_flush(cx))]
 struct SessionStats {
     ledger: Ledger,
     wanted: Wanted,
@@ -227,36 +232,8 @@ impl Element for SessionStats {
     }
 }
 
-impl Handlers for SessionStats {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        let totals = self.ledger.totals();
-        let number = match name {
-            "open" => totals.open,
-            "count" => totals.begun,
-            "records" => self.written,
-            "lost" => totals.lost,
-            "unrecorded" => totals.unrecorded,
-            "related" => totals.related,
-            "sessionless" => totals.sessionless,
-            _ => return Err(HandlerError::no_read(name)),
-        };
-        Ok(number.to_string())
-    }
-
-    fn write_handler(
-        &mut self,
-        cx: &mut Cx<'_>,
-        name: &str,
-        _value: &str,
-    ) -> Result<(), HandlerError> {
-        if name != "flush" {
-            return Err(HandlerError::no_write(name));
-        }
+impl SessionStats {
+    fn write_flush(&mut self, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         self.write_out(cx, usize::MAX);
         Ok(())
     }

@@ -1,15 +1,15 @@
 //! TimedSink: pulls and drops a packet at every interval.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers,
-    NOTHING_MORE, Nanos, Replicas, Spec, Topic, Ty, handler_value,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, HandlerError, Handlers, NOTHING_MORE, Nanos,
+    Replicas, Spec, Topic, Ty, handler_value,
 };
 use thruway_packet::Batch;
 
 use thruway_elements_support::text::interval;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<TimedSink>(
     Spec {
         name: "TimedSink",
         topic: Topic::Sources,
@@ -19,24 +19,25 @@ pub static ENTRY: Entry = Entry::new(
         ports: "1/0",
         processing: "l/",
         args: &[Arg::optional("INTERVAL", Ty::Time, "time between packets").or("0.5")],
-        handlers: &[
-            Handler::both("interval", "time between packets"),
-            Handler::sum("count", "packets dropped"),
-        ],
         changes: Changes::Nothing,
         cost: NOTHING_MORE,
         replicas: Replicas::Single,
         ..Spec::DEFAULT
     },
     build,
-)
-.with_handlers::<TimedSink>();
+);
 
 /// Timer: time to pull.
 const DUE: u32 = 0;
 /// Nothing is pulled more often than a thousand times a millisecond.
 const INTERVAL_MIN: i64 = 1_000;
 
+#[derive(Handlers)]
+#[handler(
+    both, name = "interval", "time between packets", get = interval(self.interval),
+    write = self.write_interval(name, value)
+)]
+#[handler(sum, field = count, "packets dropped")]
 struct TimedSink {
     interval: i64,
     count: u64,
@@ -70,29 +71,8 @@ impl Element for TimedSink {
     }
 }
 
-impl Handlers for TimedSink {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        match name {
-            "interval" => Ok(interval(self.interval)),
-            "count" => Ok(self.count.to_string()),
-            _ => Err(HandlerError::no_read(name)),
-        }
-    }
-
-    fn write_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        value: &str,
-    ) -> Result<(), HandlerError> {
-        if name != "interval" {
-            return Err(HandlerError::no_write(name));
-        }
+impl TimedSink {
+    fn write_interval(&mut self, name: &str, value: &str) -> Result<(), HandlerError> {
         let refused = |why| HandlerError::refused(format!("{name}: {why}"));
         self.interval = in_range(handler_value(name, value)?).map_err(refused)?;
         Ok(())

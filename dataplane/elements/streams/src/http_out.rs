@@ -3,9 +3,9 @@
 use std::any::Any;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Buffer, Changes, Cx, Direction, Element, Ended, Entry, Handler,
-    HandlerError, Handlers, HotSwap, Layer, Operation, Purpose, Replicas, SessionFunction, Size,
-    Spec, StreamMember, StreamPlan, Topic, Ty, Wants,
+    Arg, ArgErrors, Args, Buffer, Changes, Cx, Direction, Element, Ended, Entry, Handlers, HotSwap,
+    Layer, Operation, Purpose, Replicas, SessionFunction, Size, Spec, StreamMember, StreamPlan,
+    Topic, Ty, Wants,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_stream::http::{Leave, LeaveState};
@@ -15,7 +15,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use super::http_in::{DROPS, send};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<HttpOut>(
     Spec {
         name: "HTTPOut",
         topic: Topic::Streams,
@@ -38,15 +38,6 @@ pub static ENTRY: Entry = Entry::new(
             "bytes of a body held until its length is known",
         )
         .or("16K")],
-        handlers: &[
-            Handler::sum("lengths", "messages whose Content-Length was written anew"),
-            Handler::sum("chunked", "messages that went on in chunks"),
-            Handler::sum("until_close", "answers that were made to end with the connection"),
-            Handler::sum("too_long", "connections closed: an old client sent more than HOLD_MAX"),
-            Handler::sum("bad_head", "connections closed: a function made a head that is none"),
-            Handler::sum("no_memory", "connections closed because packet memory was used up"),
-            Handler::sum("held", "messages held now"),
-        ],
         drops: &DROPS,
         wants: Wants::session::<SessionState>("connection"),
         changes: Changes::Nothing,
@@ -61,8 +52,7 @@ pub static ENTRY: Entry = Entry::new(
 .with_stream_member::<HttpOut>()
 .with_session_function::<HttpOut>()
 .with_buffer::<HttpOut>()
-.with_hot_swap::<HttpOut>()
-.with_handlers::<HttpOut>();
+.with_hot_swap::<HttpOut>();
 
 /// Most fields of a head as functions may leave it.
 const FIELDS_MAX: usize = 4096;
@@ -74,6 +64,31 @@ struct SessionState {
     leave: LeaveState,
 }
 
+#[derive(Handlers)]
+#[handler(
+    sum, name = "lengths", "messages whose Content-Length was written anew",
+    get = self.leave.counts.lengths
+)]
+#[handler(
+    sum, name = "chunked", "messages that went on in chunks", get = self.leave.counts.chunked
+)]
+#[handler(
+    sum, name = "until_close", "answers that were made to end with the connection",
+    get = self.leave.counts.until_close
+)]
+#[handler(
+    sum, name = "too_long", "connections closed: an old client sent more than HOLD_MAX",
+    get = self.leave.counts.too_long
+)]
+#[handler(
+    sum, name = "bad_head", "connections closed: a function made a head that is none",
+    get = self.leave.counts.bad_head
+)]
+#[handler(
+    sum, name = "no_memory", "connections closed because packet memory was used up",
+    get = self.leave.counts.no_memory
+)]
+#[handler(sum, name = "held", "messages held now", get = (self.leave.holding() as u64))]
 struct HttpOut {
     hold_bytes: usize,
     leave: Leave,
@@ -106,28 +121,6 @@ impl Element for HttpOut {
             _ => out.push(packet),
         });
         send(cx, (port, came), &mut self.out, batch);
-    }
-}
-
-impl Handlers for HttpOut {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        let counts = &self.leave.counts;
-        let number = match name {
-            "lengths" => counts.lengths,
-            "chunked" => counts.chunked,
-            "until_close" => counts.until_close,
-            "too_long" => counts.too_long,
-            "bad_head" => counts.bad_head,
-            "no_memory" => counts.no_memory,
-            "held" => self.leave.holding() as u64,
-            _ => return Err(HandlerError::no_read(name)),
-        };
-        Ok(number.to_string())
     }
 }
 
