@@ -2,6 +2,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use thruway_flow::session::SessionDef;
 use thruway_packet::Anno;
 use thruway_wire::MacAddr;
 
@@ -312,5 +313,13 @@ impl FromArg for AnnoArg {
                 names.join(", ")
             )
         })
+    }
+}
+
+impl FromArg for SessionDef {
+    const TY: Ty = Ty::Rule("session definition");
+
+    fn from_arg(text: &str, _env: &Env<'_>) -> Result<SessionDef, String> {
+        SessionDef::parse(&unquote_text(text)).map_err(|error| error.message)
     }
 }

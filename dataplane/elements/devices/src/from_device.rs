@@ -1,13 +1,14 @@
 //! FromDevice: packets in by a port.
 
+mod handlers;
 mod passing;
 
 use std::any::Any;
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, HandlerError, Handlers, HotSwap, Operation, Purpose,
-    Replicas, Run, SHORT_CUT_TIMER, Spec, Threading, Topic, Ty,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handlers, HotSwap, Operation, Purpose, Replicas, Run,
+    SHORT_CUT_TIMER, Spec, Threading, Topic, Ty,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::af_packet::PacketOptions;
@@ -386,44 +387,6 @@ impl FromDevice {
                 Ok(Source::Live(live))
             }
         }
-    }
-
-    fn read_kernel_drops(&mut self) -> Result<String, HandlerError> {
-        Ok(match &mut self.source {
-            Source::Live(live) => {
-                let drops = live.drops();
-                (drops.ring_full + drops.too_long).to_string()
-            }
-            _ => "0".to_owned(),
-        })
-    }
-
-    fn read_preferred_drops(&mut self) -> Result<String, HandlerError> {
-        Ok(match &mut self.source {
-            Source::Live(live) => live.drops().preferred.to_string(),
-            _ => "0".to_owned(),
-        })
-    }
-
-    fn read_method(&mut self) -> Result<String, HandlerError> {
-        Ok(match &self.source {
-            Source::Live(live) => live.mode().to_owned(),
-            _ => "-".to_owned(),
-        })
-    }
-
-    fn read_filesize(&mut self) -> Result<String, HandlerError> {
-        Ok(match &self.source {
-            Source::Capture(capture) => capture.size(),
-            _ => "-".to_owned(),
-        })
-    }
-
-    fn read_filepos(&mut self) -> Result<String, HandlerError> {
-        Ok(match &self.source {
-            Source::Capture(capture) => capture.position().to_string(),
-            _ => "-".to_owned(),
-        })
     }
 }
 

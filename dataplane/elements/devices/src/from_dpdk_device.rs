@@ -12,6 +12,7 @@ use thruway_port::dpdk::{Counters, Device, Receiver};
 
 use super::dpdk::{self, Input, Ports};
 use super::losses::say;
+use super::mode;
 use super::sharing;
 
 /// See the spec.
@@ -149,7 +150,7 @@ struct FromDpdkDevice {
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let burst = dpdk::burst(args)?.unwrap_or(32).min(MAX_BATCH);
+    let burst = mode::burst(args)?.unwrap_or(32).min(MAX_BATCH);
     let threads = args.env().threads;
     let queues = dpdk::wanted(args)?.unwrap_or(threads as u16);
     let Nanos(sleep_ns) = args.get("SLEEP")?;

@@ -13,6 +13,7 @@ use thruway_port::dpdk::{Counters, Device, Sender};
 use super::dpdk::{self, Output, Ports};
 use super::handoff::{Claimed, Handoff, Ring};
 use super::losses::say;
+use super::mode;
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::built::<ToDpdkDevice>(
@@ -150,7 +151,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         ring: None,
         handoff: Handoff::of(args),
         device: None,
-        burst: dpdk::burst(args)?.unwrap_or(32).min(MAX_BATCH),
+        burst: mode::burst(args)?.unwrap_or(32).min(MAX_BATCH),
         waiting_max: args.get::<usize>("IQUEUE")?.max(1),
         is_blocking: args.get("BLOCKING")?,
         timeout_ns,

@@ -6,8 +6,8 @@ use std::any::Any;
 use std::net::Ipv4Addr;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, HandlerError, Handlers, HotSwap, Operation, Purpose,
-    Replicas, Spec, Topic, Ty, Wants, reasons,
+    Arguments, Cx, Element, Entry, HandlerError, Handlers, HotSwap, Operation, Purpose, Replicas,
+    Spec, Topic, Ty, Wants, reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::MacAddr;
@@ -18,44 +18,36 @@ use exchange::{ClientState, Event, Exchange};
 use thruway_elements_support::random::Secret;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::built::<DhcpClient>(
-    Spec {
-        name: "DHCPClient",
-        topic: Topic::Ip,
-        summary: "gets an IPv4 address from a network by DHCP",
-        docs: "Asks for an address in Ethernet frames that leave by output 0, for the host with \
-               Ethernet address ETH (RFC 2131). The servers' answers enter in frames likewise; what is \
-               none leaves by output 1, or is dropped where there is none. The lease is renewed \
-               while it runs.\n\
-               CALL names a write handler. When a lease begins, when what it says changes, and \
-               after a hot swap, it is written 'ADDRESS NETWORK ROUTER DNS', such as '192.0.2.50 192.0.2.0/24 \
-               192.0.2.1 192.0.2.1', with 0.0.0.0 for a router or resolver of which the server says \
-               nothing; when the lease is lost, '0.0.0.0 0.0.0.0/0 0.0.0.0 0.0.0.0'. So a passive \
-               Script can set addresses and routes of other elements.\n\
-               The client takes the first offer, asks at once when it starts, and does not look \
-               whether another host has the address (RFC 2131 section 4.4.1 would have it ask by \
-               ARP). A server is renewed with by the Ethernet address that its answer came from. A \
-               refusal, or a lease of less than 10 s, does not make the client ask more than once in 10 s.",
-        example: "dhcp :: DHCPClient(02:00:00:00:00:01, CALL leased.run) -> Print(asks) -> Discard; \
-                  InfiniteSource(DATA \\<ffffffffffff 020000000009 0800>, LIMIT 1, STOP true) -> dhcp; \
-                  dhcp[1] -> Discard; leased :: Script(TYPE PASSIVE, print \"address $1\")",
-        ports: "1/1-2",
-        processing: "h/h",
-        args: &[
-            Arg::required("ETH", Ty::Ether, "Ethernet address of the host"),
-            Arg::keyword("CALL", Ty::Handler, "write handler that is told of the lease"),
-            Arg::keyword("HOSTNAME", Ty::Str, "name that servers are told"),
-        ],
-        drops: Other::DROPS,
-        wants: Wants { classes: &["12/0800 23/11 36/0044"], ..Wants::NOTHING },
-        cost: &[Operation::HeaderRead.times(3.0)],
-        replicas: Replicas::OneThread("it has one exchange with the servers"),
-        purpose: Purpose::SendUnasked,
-        large_packets: true,
-        ..Spec::DEFAULT
-    },
-    build,
-)
+pub static ENTRY: Entry = Entry::of::<DhcpClient>(Spec {
+    name: "DHCPClient",
+    topic: Topic::Ip,
+    summary: "gets an IPv4 address from a network by DHCP",
+    docs: "Asks for an address in Ethernet frames that leave by output 0, for the host with \
+           Ethernet address ETH (RFC 2131). The servers' answers enter in frames likewise; what is \
+           none leaves by output 1, or is dropped where there is none. The lease is renewed \
+           while it runs.\n\
+           CALL names a write handler. When a lease begins, when what it says changes, and \
+           after a hot swap, it is written 'ADDRESS NETWORK ROUTER DNS', such as '192.0.2.50 192.0.2.0/24 \
+           192.0.2.1 192.0.2.1', with 0.0.0.0 for a router or resolver of which the server says \
+           nothing; when the lease is lost, '0.0.0.0 0.0.0.0/0 0.0.0.0 0.0.0.0'. So a passive \
+           Script can set addresses and routes of other elements.\n\
+           The client takes the first offer, asks at once when it starts, and does not look \
+           whether another host has the address (RFC 2131 section 4.4.1 would have it ask by \
+           ARP). A server is renewed with by the Ethernet address that its answer came from. A \
+           refusal, or a lease of less than 10 s, does not make the client ask more than once in 10 s.",
+    example: "dhcp :: DHCPClient(02:00:00:00:00:01, CALL leased.run) -> Print(asks) -> Discard; \
+              InfiniteSource(DATA \\<ffffffffffff 020000000009 0800>, LIMIT 1, STOP true) -> dhcp; \
+              dhcp[1] -> Discard; leased :: Script(TYPE PASSIVE, print \"address $1\")",
+    ports: "1/1-2",
+    processing: "h/h",
+    drops: Other::DROPS,
+    wants: Wants { classes: &["12/0800 23/11 36/0044"], ..Wants::NOTHING },
+    cost: &[Operation::HeaderRead.times(3.0)],
+    replicas: Replicas::OneThread("it has one exchange with the servers"),
+    purpose: Purpose::SendUnasked,
+    large_packets: true,
+    ..Spec::DEFAULT
+})
 .with_hot_swap::<DhcpClient>();
 
 reasons! {
@@ -70,7 +62,7 @@ reasons! {
 /// Longest HOSTNAME (a label of a name, RFC 1035 section 2.3.4).
 const HOSTNAME_MAX: usize = 63;
 
-#[derive(Handlers)]
+#[derive(Arguments, Handlers)]
 #[handler(
     read, name = "state", "selecting, requesting, bound, renewing or rebinding",
     read = self.read_state()
@@ -90,19 +82,23 @@ const HOSTNAME_MAX: usize = 63;
     write, name = "restart", "gives the lease up and asks anew", write = self.write_restart(cx)
 )]
 struct DhcpClient {
-    exchange: Exchange,
+    #[arg(required, name = "ETH", value = MacAddr, "Ethernet address of the host")]
+    /// write handler that is told of the lease
+    #[arg(keyword, ty = Ty::Handler)]
     call: Option<String>,
+    #[arg(
+        keyword, name = "HOSTNAME", value = Vec<u8>, as = String, via = host_name,
+        else = Vec::new(), "name that servers are told"
+    )]
+    #[new(Exchange::new(eth, hostname, Secret::of_element(args, None)))]
+    exchange: Exchange,
 }
 
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let mac: MacAddr = args.get("ETH")?;
-    let name: String = args.opt("HOSTNAME")?.unwrap_or_default();
+fn host_name(name: String) -> Result<Vec<u8>, String> {
     if name.len() > HOSTNAME_MAX || !name.is_ascii() {
-        let why = format!("expected at most {HOSTNAME_MAX} ASCII characters");
-        return Err(args.error("HOSTNAME", why).into());
+        return Err(format!("expected at most {HOSTNAME_MAX} ASCII characters"));
     }
-    let exchange = Exchange::new(mac, name.into_bytes(), Secret::of_element(args, None));
-    Ok(Box::new(DhcpClient { exchange, call: args.opt("CALL")? }))
+    Ok(name.into_bytes())
 }
 
 impl DhcpClient {

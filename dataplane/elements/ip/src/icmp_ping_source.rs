@@ -1,8 +1,10 @@
 //! ICMPPingSource: pings, and what becomes of them.
 
+use std::convert::Infallible;
+
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, HandlerError, Handlers, Nanos, Operation, Replicas,
-    Spec, Topic, Ty, Verdict, handler_value,
+    Arguments, Cx, Element, Entry, HandlerError, Handlers, Nanos, Operation, Replicas, Spec, Topic,
+    Ty, Verdict, handler_value,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::Header;
@@ -14,40 +16,27 @@ use super::icmp_ping_encap::PingMaker;
 use super::outer::Encap;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::built::<IcmpPingSource>(
-    Spec {
-        name: "ICMPPingSource",
-        topic: Topic::Ip,
-        summary: "sends ICMP echo requests",
-        docs: "Sends an ICMP echo request from SRC to DST every INTERVAL, the first after one \
-               INTERVAL, LIMIT in all; where its output pulls, one on every pull. Time-to-live is \
-               200; IP identification and sequence number, both in network order, count from 1 and \
-               skip 0. Packets begin with the IP header, which is marked.\n\n\
-               Replies that come back into its input are told to the user, as ping does, and \
-               counted; at the end a summary is told. VERBOSE false keeps it silent. All that comes \
-               into the input ends there.",
-        example: "p :: ICMPPingSource(1.0.0.1, 2.0.0.2, INTERVAL 0.01, LIMIT 3) \
-                  -> ICMPPingResponder -> p; Script(wait 0.1, print p.count, stop)",
-        ports: "0-1/1",
-        processing: "h/a",
-        flow: "x/y",
-        args: &[
-            Arg::required("SRC", Ty::Ip, "source address"),
-            Arg::required("DST", Ty::Ip, "destination address"),
-            Arg::keyword("INTERVAL", Ty::Time, "time between two requests").or("1"),
-            Arg::keyword("IDENTIFIER", Ty::UInt, "ICMP identifier").or("0"),
-            Arg::keyword("LIMIT", Ty::Int, "requests in all; negative for no limit").or("-1"),
-            Arg::keyword("DATA", Ty::Data, "what requests carry"),
-            Arg::keyword("ACTIVE", Ty::Bool, "whether it sends").or("true"),
-            Arg::keyword("VERBOSE", Ty::Bool, "whether replies are told to the user").or("true"),
-        ],
-        drops: Encap::DROPS,
-        cost: &[Operation::Make.once(), Operation::HeaderWrite.times(2.0)],
-        replicas: Replicas::OneThread("it compares replies with the requests that it sent"),
-        ..Spec::DEFAULT
-    },
-    build,
-);
+pub static ENTRY: Entry = Entry::of::<IcmpPingSource>(Spec {
+    name: "ICMPPingSource",
+    topic: Topic::Ip,
+    summary: "sends ICMP echo requests",
+    docs: "Sends an ICMP echo request from SRC to DST every INTERVAL, the first after one \
+           INTERVAL, LIMIT in all; where its output pulls, one on every pull. Time-to-live is \
+           200; IP identification and sequence number, both in network order, count from 1 and \
+           skip 0. Packets begin with the IP header, which is marked.\n\n\
+           Replies that come back into its input are told to the user, as ping does, and \
+           counted; at the end a summary is told. VERBOSE false keeps it silent. All that comes \
+           into the input ends there.",
+    example: "p :: ICMPPingSource(1.0.0.1, 2.0.0.2, INTERVAL 0.01, LIMIT 3) \
+              -> ICMPPingResponder -> p; Script(wait 0.1, print p.count, stop)",
+    ports: "0-1/1",
+    processing: "h/a",
+    flow: "x/y",
+    drops: Encap::DROPS,
+    cost: &[Operation::Make.once(), Operation::HeaderWrite.times(2.0)],
+    replicas: Replicas::OneThread("it compares replies with the requests that it sent"),
+    ..Spec::DEFAULT
+});
 
 /// The only timer.
 const SEND: u32 = 0;
@@ -136,7 +125,7 @@ impl Replies {
     }
 }
 
-#[derive(Handlers)]
+#[derive(Arguments, Handlers)]
 #[handler(both, field = active, "whether it sends", write = self.write_active(cx, name, value))]
 #[handler(
     both, name = "src", "source address", read = self.maker.outer.read(name),
@@ -175,33 +164,35 @@ impl Replies {
     get = nanos(self.replies(name)?.max)
 )]
 struct IcmpPingSource {
-    maker: PingMaker,
-    data: Vec<u8>,
+    #[arg(required, name = "SRC", unread, ty = Ty::Ip, "source address")]
+    #[arg(required, name = "DST", unread, ty = Ty::Ip, "destination address")]
+    /// time between two requests
+    #[arg(keyword, via = not_too_short, or = "1")]
     interval: i64,
+    #[arg(keyword, name = "IDENTIFIER", unread, ty = Ty::UInt, or = "0", "ICMP identifier")]
+    #[new(PingMaker::from_args(args, 200)?)]
+    maker: PingMaker,
+    /// requests in all; negative for no limit
+    #[arg(keyword, or = "-1")]
     limit: i64,
+    /// what requests carry
+    #[arg(keyword, else = Vec::new())]
+    data: Vec<u8>,
+    /// whether it sends
+    #[arg(keyword, or = "true")]
     active: bool,
+    /// whether replies are told to the user
+    #[arg(keyword, or = "true")]
     verbose: bool,
     count: u64,
+    #[new(true)]
     pushes: bool,
+    #[new((args.env().inputs > 0).then(Replies::new))]
     replies: Option<Replies>,
 }
 
-fn interval(Nanos(interval): Nanos) -> i64 {
-    interval.max(MIN_INTERVAL)
-}
-
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    Ok(Box::new(IcmpPingSource {
-        maker: PingMaker::from_args(args, 200)?,
-        data: args.opt("DATA")?.unwrap_or_default(),
-        interval: interval(args.get("INTERVAL")?),
-        limit: args.get("LIMIT")?,
-        active: args.get("ACTIVE")?,
-        verbose: args.get("VERBOSE")?,
-        count: 0,
-        pushes: true,
-        replies: (args.env().inputs > 0).then(Replies::new),
-    }))
+fn not_too_short(Nanos(interval): Nanos) -> Result<i64, Infallible> {
+    Ok(interval.max(MIN_INTERVAL))
 }
 
 impl IcmpPingSource {
@@ -357,7 +348,7 @@ impl IcmpPingSource {
         name: &str,
         value: &str,
     ) -> Result<(), HandlerError> {
-        self.interval = interval(handler_value(name, value)?);
+        self.interval = handler_value::<Nanos>(name, value)?.0.max(MIN_INTERVAL);
         self.schedule(cx, self.interval);
         Ok(())
     }

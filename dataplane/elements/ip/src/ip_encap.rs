@@ -96,7 +96,7 @@ fn tos(args: &Args<'_>) -> Result<u8, ArgError> {
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let dst = Destination::of(args, "DST")?;
+    let dst = args.get::<Destination>("DST")?;
     let mut outer = Outer::new(args, protocol(args)?, args.get("SRC")?, dst);
     let header = outer.header();
     header.set_ttl(args.get("TTL")?);

@@ -3,8 +3,8 @@
 use std::net::Ipv4Addr;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cost, CostModel, Cx, Element, Entry, HandlerError, Handlers, Load, Made,
-    Operation, Replicas, Spec, Topic, Ty, cost::Access, handler_value,
+    Arg, ArgErrors, Args, Cost, CostModel, Cx, Element, Entry, FromArg, HandlerError, Handlers,
+    Load, Made, Operation, Replicas, Spec, Topic, Ty, cost::Access, handler_value,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::checksum::{Sum, checksum_20};
@@ -128,18 +128,20 @@ const FIN: usize = 2;
 )]
 #[handler(
     both, name = "length", "bytes of a packet", get = self.plan.len,
-    write = self.write_length(name, value)
+    write = self.change((name, value), |plan, len| plan.len = len)
 )]
 #[handler(write, field = limit, "packets in all; -1 for no limit")]
 #[handler(
-    write, name = "active", "whether it makes packets; true resets the counts",
-    write = self.write_active(name, value)
+    write, field = active, "whether it makes packets; true resets the counts",
+    then = if self.active { self.reset() }
 )]
 #[handler(
-    write, name = "srceth", "source Ethernet address", write = self.write_srceth(name, value)
+    write, name = "srceth", "source Ethernet address",
+    write = self.change((name, value), |plan, address| plan.src_ether = address)
 )]
 #[handler(
-    write, name = "dsteth", "destination Ethernet address", write = self.write_dsteth(name, value)
+    write, name = "dsteth", "destination Ethernet address",
+    write = self.change((name, value), |plan, address| plan.dst_ether = address)
 )]
 #[handler(write, name = "reset", "sets the counts to zero", run = self.reset())]
 pub(super) struct Flows {
@@ -389,29 +391,13 @@ impl Flows {
         self.frames = self.plan.frames();
     }
 
-    fn write_length(&mut self, name: &str, value: &str) -> Result<(), HandlerError> {
-        let wanted = handler_value(name, value)?;
-        self.change_plan(|plan| plan.len = wanted);
-        Ok(())
-    }
-
-    fn write_active(&mut self, name: &str, value: &str) -> Result<(), HandlerError> {
-        self.active = handler_value(name, value)?;
-        if self.active {
-            self.reset();
-        }
-        Ok(())
-    }
-
-    fn write_srceth(&mut self, name: &str, value: &str) -> Result<(), HandlerError> {
-        let address = handler_value(name, value)?;
-        self.change_plan(|plan| plan.src_ether = address);
-        Ok(())
-    }
-
-    fn write_dsteth(&mut self, name: &str, value: &str) -> Result<(), HandlerError> {
-        let address = handler_value(name, value)?;
-        self.change_plan(|plan| plan.dst_ether = address);
+    fn change<T: FromArg>(
+        &mut self,
+        (name, value): (&str, &str),
+        set: impl FnOnce(&mut Plan, T),
+    ) -> Result<(), HandlerError> {
+        let value = handler_value(name, value)?;
+        self.change_plan(|plan| set(plan, value));
         Ok(())
     }
 }

@@ -1,57 +1,48 @@
 //! TimedSink: pulls and drops a packet at every interval.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, HandlerError, Handlers, NOTHING_MORE, Nanos,
-    Replicas, Spec, Topic, Ty, handler_value,
+    Arguments, Changes, Cx, Element, Entry, Handlers, NOTHING_MORE, Nanos, Replicas, Spec, Topic,
 };
 use thruway_packet::Batch;
 
 use thruway_elements_support::text::interval;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::built::<TimedSink>(
-    Spec {
-        name: "TimedSink",
-        topic: Topic::Sources,
-        summary: "pulls and drops a packet at every interval",
-        docs: "Pulls one packet every INTERVAL, the first after one INTERVAL, and frees it.",
-        example: "InfiniteSource -> Queue -> TimedSink(10ms)",
-        ports: "1/0",
-        processing: "l/",
-        args: &[Arg::optional("INTERVAL", Ty::Time, "time between packets").or("0.5")],
-        changes: Changes::Nothing,
-        cost: NOTHING_MORE,
-        replicas: Replicas::Single,
-        ..Spec::DEFAULT
-    },
-    build,
-);
+pub static ENTRY: Entry = Entry::of::<TimedSink>(Spec {
+    name: "TimedSink",
+    topic: Topic::Sources,
+    summary: "pulls and drops a packet at every interval",
+    docs: "Pulls one packet every INTERVAL, the first after one INTERVAL, and frees it.",
+    example: "InfiniteSource -> Queue -> TimedSink(10ms)",
+    ports: "1/0",
+    processing: "l/",
+    changes: Changes::Nothing,
+    cost: NOTHING_MORE,
+    replicas: Replicas::Single,
+    ..Spec::DEFAULT
+});
 
 /// Timer: time to pull.
 const DUE: u32 = 0;
 /// Nothing is pulled more often than a thousand times a millisecond.
 const INTERVAL_MIN: i64 = 1_000;
 
-#[derive(Handlers)]
-#[handler(
-    both, name = "interval", "time between packets", get = interval(self.interval),
-    write = self.write_interval(name, value)
-)]
-#[handler(sum, field = count, "packets dropped")]
+#[derive(Arguments, Handlers)]
 struct TimedSink {
+    /// time between packets
+    #[arg(optional, or = "0.5", via = in_range)]
+    #[handler(both, get = interval(self.interval))]
     interval: i64,
+    /// packets dropped
+    #[handler(sum)]
     count: u64,
     due: i64,
+    #[new(Batch::with_room())]
     one: Batch,
 }
 
 fn in_range(Nanos(ns): Nanos) -> Result<i64, &'static str> {
     if ns < INTERVAL_MIN { Err("must be at least 1us") } else { Ok(ns) }
-}
-
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let interval = in_range(args.get("INTERVAL")?).map_err(|why| args.error("INTERVAL", why))?;
-    Ok(Box::new(TimedSink { interval, count: 0, due: 0, one: Batch::with_room() }))
 }
 
 impl Element for TimedSink {
@@ -68,13 +59,5 @@ impl Element for TimedSink {
         // From when it was due, so that lateness does not add up; unless it is late by more.
         self.due = self.due.saturating_add(self.interval).max(cx.now());
         cx.set_timer(DUE, self.due);
-    }
-}
-
-impl TimedSink {
-    fn write_interval(&mut self, name: &str, value: &str) -> Result<(), HandlerError> {
-        let refused = |why| HandlerError::refused(format!("{name}: {why}"));
-        self.interval = in_range(handler_value(name, value)?).map_err(refused)?;
-        Ok(())
     }
 }

@@ -101,10 +101,7 @@ impl Transport {
         }
         let is_cut = plan.kind == Kind::Stream && !args.given("SNAPLEN");
         let snaplen = if is_cut { snaplen.min(PIECE) } else { snaplen };
-        let burst = args.opt("BURST")?;
-        if burst == Some(0) {
-            return Err(args.error("BURST", "must be at least 1").into());
-        }
+        let burst = super::mode::burst(args)?;
         let emits = args.env().outputs > 0;
         let link: Box<dyn Link> = match plan.kind {
             Kind::Stream => Box::new(StreamLink::new(plan.clone(), guard)),

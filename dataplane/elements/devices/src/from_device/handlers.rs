@@ -1,0 +1,45 @@
+//! What FromDevice's handlers say of its source.
+
+use thruway_element::HandlerError;
+
+use super::{FromDevice, Source};
+
+impl FromDevice {
+    pub(super) fn read_kernel_drops(&mut self) -> Result<String, HandlerError> {
+        Ok(match &mut self.source {
+            Source::Live(live) => {
+                let drops = live.drops();
+                (drops.ring_full + drops.too_long).to_string()
+            }
+            _ => "0".to_owned(),
+        })
+    }
+
+    pub(super) fn read_preferred_drops(&mut self) -> Result<String, HandlerError> {
+        Ok(match &mut self.source {
+            Source::Live(live) => live.drops().preferred.to_string(),
+            _ => "0".to_owned(),
+        })
+    }
+
+    pub(super) fn read_method(&mut self) -> Result<String, HandlerError> {
+        Ok(match &self.source {
+            Source::Live(live) => live.mode().to_owned(),
+            _ => "-".to_owned(),
+        })
+    }
+
+    pub(super) fn read_filesize(&mut self) -> Result<String, HandlerError> {
+        Ok(match &self.source {
+            Source::Capture(capture) => capture.size(),
+            _ => "-".to_owned(),
+        })
+    }
+
+    pub(super) fn read_filepos(&mut self) -> Result<String, HandlerError> {
+        Ok(match &self.source {
+            Source::Capture(capture) => capture.position().to_string(),
+            _ => "-".to_owned(),
+        })
+    }
+}
