@@ -38,9 +38,9 @@ use crate::values::{AnnoArg, Bandwidth, FromArg, Nanos, Size, UdpPort};
 /// `#[arg(like = EXPRESSION, ...)]` is one that is declared elsewhere, for several elements.
 ///
 /// Fields without the attribute have their default value, or that of `#[new(expression)]`, in which
-/// `args`, all arguments and the fields above may be used, and `?`. A field `#[part]` has arguments of its own,
-/// which stand in its place. A field with both `#[arg]` and `#[new]` is declared by the first and
-/// made by the second; a part with `#[new]` has no arguments.
+/// `args`, all arguments and the fields above may be used, and `?`. A field `#[part]` has arguments
+/// of its own, which stand in its place. A field with both `#[arg]` and `#[new]` is declared by the
+/// first and made by the second; a part with `#[new]` has no arguments.
 ///
 /// ```
 /// use thruway_element::{Arguments, Nanos, Ty};
@@ -97,8 +97,9 @@ pub trait Arguments: Sized {
 /// | `then = expression` | what follows once the field is written |
 /// | `as`, `via`, `range` | how a written value is read, as of arguments |
 ///
-/// `#[handler(like = EXPRESSION, ...)]` is one that is declared elsewhere. With a name it is answered
-/// as the others; without, by the last field `#[part]`, which is asked for all that nobody lists.
+/// `#[handler(like = EXPRESSION, ...)]` is one that is declared elsewhere. With a name it is
+/// answered as the others; without, by the last field `#[part]`, which is asked for all that nobody
+/// lists.
 ///
 /// On the struct `field = name` declares one of a field, where the order of the manual differs from
 /// that of the fields.

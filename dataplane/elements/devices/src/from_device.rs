@@ -166,17 +166,15 @@ enum Ending {
 #[derive(Handlers)]
 #[handler(sum, field = count, "packets in")]
 #[handler(sum, field = bytes, name = "byte_count", "bytes in")]
-#[handler(
-    write, name = "reset_counts", "sets the counts to zero",
-    run = (self.count, self.bytes) = (0, 0)
-)]
+#[handler(write, name = "reset_counts", "sets the counts to zero", run = self.reset_counts())]
 #[handler(
     sum, name = "kernel_drops", "packets the kernel dropped before they were read",
     read = self.read_kernel_drops()
 )]
 #[handler(
     sum, name = "preferred_drops",
-    "of these, segments of TCP connections that may be open, ARP and neighbour discovery, which have a ring of their own",
+    "of these, segments of TCP connections that may be open, ARP and neighbour discovery, \
+     which have a ring of their own",
     read = self.read_preferred_drops()
 )]
 #[handler(
@@ -291,15 +289,6 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
 }
 
 impl FromDevice {
-    fn link(&mut self) -> LinkType {
-        let reported = match &mut self.source {
-            Source::Live(live) if !live.interface().is_ethernet => Some(LinkType::Raw),
-            Source::Capture(capture) => capture.open().ok().and_then(|reader| reader.link()),
-            _ => None,
-        };
-        self.shape.encap.or(reported).unwrap_or(LinkType::Ethernet)
-    }
-
     /// The capture is at its end: when to look again whether all is quiet.
     fn come_to_end(&mut self, cx: &mut Cx<'_>) -> Run {
         let now = cx.now();

@@ -42,11 +42,11 @@ struct StoreEtherAddress {
     #[handler(both, get = self.addr.dashed())]
     addr: MacAddr,
     #[arg(required, name = "OFFSET", value = String, "where: a number, src or dst")]
-    #[new(place(args, &offset)?)]
+    #[new(offset_of(args, &offset)?)]
     offset: usize,
 }
 
-fn place(args: &Args<'_>, offset: &str) -> Result<usize, ArgError> {
+fn offset_of(args: &Args<'_>, offset: &str) -> Result<usize, ArgError> {
     match offset.to_ascii_lowercase().as_str() {
         "src" => Ok(6),
         "dst" => Ok(0),

@@ -166,7 +166,7 @@ impl Store {
                 let over = if queue.len() > capacity { queue.pop_back() } else { None };
                 over.map_or(Ok(()), Err)
             }
-            // `for_threads` makes no such queue; an end where packets are lost is better than a panic.
+            // No such queue is made; an end where packets are lost is better than a panic.
             Store::Shared(_) => Err(packet),
         }
     }
