@@ -75,8 +75,9 @@ struct KernelTap {
         Setup { options, ..setup }
     })]
     setup: Setup,
-    /// HANDLER [VALUE]: called when it is up
-    #[arg(keyword, name = "UP_CALL", ty = Ty::Handler)]
+    #[arg(
+        keyword, name = "UP_CALL", ty = Ty::Handler, "HANDLER [VALUE]: called when it is up"
+    )]
     up_call: Option<String>,
     /// packets per scheduling; the engine's choice if not given
     #[arg(keyword, range = 1..)]
