@@ -3,9 +3,8 @@
 
 use rustix::time::{ClockId, clock_gettime};
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers, Opening,
-    PerSession, Pressing, Reason, Run, Session, Spec, Threading, Topic, Ty, Verdict, Wants,
-    handler_value,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, HandlerError, Handlers, Opening, PerSession,
+    Pressing, Reason, Run, Session, Spec, Threading, Topic, Ty, Verdict, Wants, handler_value,
 };
 use thruway_packet::{Batch, Image, Marks, Packet};
 
@@ -20,7 +19,7 @@ pub const BURST: usize = 128;
 /// Bytes of a packet.
 pub const LEN: usize = 64;
 
-static SOURCE: Entry = Entry::new(
+static SOURCE: Entry = Entry::built::<SessionSource>(
     Spec {
         name: "SessionSource",
         topic: Topic::Sessions,
@@ -28,21 +27,25 @@ static SOURCE: Entry = Entry::new(
         ports: "0/1",
         processing: "a/h",
         args: &[Arg::required("SESSIONS", Ty::UInt, "how many sessions")],
-        handlers: &[
-            Handler::read("count", "packets so far"),
-            Handler::write("order", "once, uniform or zipf"),
-            Handler::write("left", "packets until the driver is asked to stop"),
-            Handler::write("timed", "keeps the time of each batch, so many at most"),
-            Handler::read("times", "CPU time of each batch until the next, nanoseconds"),
-        ],
         threading: Threading::Task,
         ..Spec::DEFAULT
     },
     |args| Ok(Box::new(SessionSource::new(args.get("SESSIONS")?))),
-)
-.with_handlers::<SessionSource>();
+);
 
 /// See the entry.
+#[derive(Handlers)]
+#[handler(read, field = count, "packets so far")]
+#[handler(write, name = "order", "once, uniform or zipf", write = self.write_order(value))]
+#[handler(write, field = left, "packets until the driver is asked to stop")]
+#[handler(
+    write, name = "timed", "keeps the time of each batch, so many at most",
+    run = self.times = Vec::with_capacity(handler_value(name, value)?)
+)]
+#[handler(
+    read, name = "times", "CPU time of each batch until the next, nanoseconds",
+    read = self.read_times()
+)]
 struct SessionSource {
     sessions: u32,
     order: Order,
@@ -187,40 +190,17 @@ impl Element for SessionSource {
     }
 }
 
-impl Handlers for SessionSource {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        match name {
-            "count" => Ok(self.count.to_string()),
-            "times" => {
-                let times: Vec<String> = self.times.iter().map(u64::to_string).collect();
-                Ok(times.join(" "))
-            }
-            _ => Err(HandlerError::no_read(name)),
-        }
+impl SessionSource {
+    fn write_order(&mut self, value: &str) -> Result<(), HandlerError> {
+        self.order = value.parse().map_err(HandlerError::Refused)?;
+        self.drawn = draw(self.order, self.sessions);
+        self.cursor = 0;
+        Ok(())
     }
 
-    fn write_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        value: &str,
-    ) -> Result<(), HandlerError> {
-        match name {
-            "left" => self.left = handler_value(name, value)?,
-            "timed" => self.times = Vec::with_capacity(handler_value(name, value)?),
-            "order" => {
-                self.order = value.parse().map_err(HandlerError::Refused)?;
-                self.drawn = draw(self.order, self.sessions);
-                self.cursor = 0;
-            }
-            _ => return Err(HandlerError::no_write(name)),
-        }
-        Ok(())
+    fn read_times(&mut self) -> Result<String, HandlerError> {
+        let times: Vec<String> = self.times.iter().map(u64::to_string).collect();
+        Ok(times.join(" "))
     }
 }
 

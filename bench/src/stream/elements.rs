@@ -1,9 +1,8 @@
 //! The bench's own elements: clients, their servers, and functions that do nothing.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers, Needs,
-    Next, Run, Spec, Stage, StreamCursor, StreamFunction, StreamMember, Threading, Topic, Ty,
-    Wants, handler_value,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handlers, Needs, Next, Run, Spec, Stage,
+    StreamCursor, StreamFunction, StreamMember, Threading, Topic, Ty, Wants,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::tcp::flags;
@@ -23,7 +22,7 @@ const RUN: u32 = 4;
 const CLIENT_SEQ: u32 = 10_000;
 const SERVER_SEQ: u32 = 20_000;
 
-static CLIENTS: Entry = Entry::new(
+static CLIENTS: Entry = Entry::built::<Clients>(
     Spec {
         name: "StreamClients",
         topic: Topic::Streams,
@@ -36,10 +35,6 @@ static CLIENTS: Entry = Entry::new(
             Arg::required("DISORDER", Ty::UInt, "one of so many runs is out of order; 0: none"),
             Arg::required("ALIKE", Ty::Bool, "whether the text is of what the words are of"),
         ],
-        handlers: &[
-            Handler::read("count", "segments with payload so far"),
-            Handler::write("left", "segments until the driver is asked to stop"),
-        ],
         threading: Threading::Task,
         ..Spec::DEFAULT
     },
@@ -48,8 +43,7 @@ static CLIENTS: Entry = Entry::new(
         let text = words::text(args.get("ALIKE")?);
         Ok(Box::new(Clients::new(count, (text, len), args.get("DISORDER")?)))
     },
-)
-.with_handlers::<Clients>();
+);
 
 /// How far a connection is.
 #[derive(Clone, Copy)]
@@ -60,6 +54,9 @@ enum Step {
     Open(u32),
 }
 
+#[derive(Handlers)]
+#[handler(read, field = count, "segments with payload so far")]
+#[handler(write, field = left, "segments until the driver is asked to stop")]
 struct Clients {
     steps: Vec<Step>,
     next: usize,
@@ -150,45 +147,12 @@ impl Element for Clients {
     }
 }
 
-impl Handlers for Clients {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        match name {
-            "count" => Ok(self.count.to_string()),
-            _ => Err(HandlerError::no_read(name)),
-        }
-    }
-
-    fn write_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        value: &str,
-    ) -> Result<(), HandlerError> {
-        match name {
-            "left" => self.left = handler_value(name, value)?,
-            _ => return Err(HandlerError::no_write(name)),
-        }
-        Ok(())
-    }
-}
-
-static SERVERS: Entry = Entry::new(
+static SERVERS: Entry = Entry::built::<Servers>(
     Spec {
         name: "StreamServers",
         topic: Topic::Streams,
         summary: "answers StreamClients: acknowledges every second segment",
         processing: "h/h",
-        handlers: &[
-            Handler::read("segments", "segments with payload that came"),
-            Handler::read("bytes", "bytes of payload that came in order"),
-            Handler::read("early", "segments that came before one that is missing"),
-            Handler::read("repeated", "segments that came again"),
-        ],
         ..Spec::DEFAULT
     },
     |_| {
@@ -202,8 +166,7 @@ static SERVERS: Entry = Entry::new(
             repeated: 0,
         }))
     },
-)
-.with_handlers::<Servers>();
+);
 
 /// A connection as its server sees it.
 #[derive(Clone, Copy, Default)]
@@ -213,6 +176,11 @@ struct Peer {
     open: u32,
 }
 
+#[derive(Handlers)]
+#[handler(read, field = segments, "segments with payload that came")]
+#[handler(read, field = bytes, "bytes of payload that came in order")]
+#[handler(read, field = early, "segments that came before one that is missing")]
+#[handler(read, field = repeated, "segments that came again")]
 struct Servers {
     peers: Vec<Peer>,
     answers: Batch,
@@ -261,23 +229,6 @@ impl Element for Servers {
             }
         }
         batch.append(&mut self.answers);
-    }
-}
-
-impl Handlers for Servers {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        match name {
-            "segments" => Ok(self.segments.to_string()),
-            "bytes" => Ok(self.bytes.to_string()),
-            "early" => Ok(self.early.to_string()),
-            "repeated" => Ok(self.repeated.to_string()),
-            _ => Err(HandlerError::no_read(name)),
-        }
     }
 }
 

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Handlers, Run, Shared, Spec,
-    Threading, Topic, Ty,
+    Arg, ArgErrors, Args, Cx, Element, Entry, HandlerError, Handlers, Run, Shared, Spec, Threading,
+    Topic, Ty,
 };
 use thruway_packet::{Batch, Image, MAX_BATCH, Marks, Packet, cycles};
 use thruway_sync::atomic::{AtomicU64, Ordering};
@@ -98,7 +98,7 @@ impl Ledger {
     }
 }
 
-static SOURCE: Entry = Entry::new(
+static SOURCE: Entry = Entry::built::<Source>(
     Spec {
         name: "BenchQueue",
         topic: Topic::Counters,
@@ -110,15 +110,15 @@ static SOURCE: Entry = Entry::new(
             Arg::required("WINDOW", Ty::UInt, "packets under way at most: the queue's length"),
             Arg::required("LANE", Ty::Int, "thread whose sink sees its packets; -1 for any"),
         ],
-        handlers: &[Handler::sum("count", "packets so far")],
         threading: Threading::Task,
         ..Spec::DEFAULT
     },
     |args| Ok(Box::new(Source::new(args)?)),
-)
-.with_handlers::<Source>();
+);
 
 /// See the entry.
+#[derive(Handlers)]
+#[handler(sum, field = sent, name = "count", "packets so far")]
 struct Source {
     ledger: Arc<Ledger>,
     burst: usize,
@@ -231,28 +231,13 @@ impl Element for Source {
     }
 }
 
-impl Handlers for Source {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        match name {
-            "count" => Ok(self.sent.to_string()),
-            _ => Err(HandlerError::no_read(name)),
-        }
-    }
-}
-
-static SINK: Entry = Entry::new(
+static SINK: Entry = Entry::built::<Sink>(
     Spec {
         name: "BenchEnd",
         topic: Topic::Counters,
         summary: "counts packets, takes the time of some, and frees them",
         ports: "1/0",
         processing: "h/",
-        handlers: &[Handler::write("flush", "hands over the times that were taken")],
         ..Spec::DEFAULT
     },
     |args| {
@@ -260,10 +245,13 @@ static SINK: Entry = Entry::new(
         let samples = Vec::with_capacity(SAMPLES_MAX);
         Ok(Box::new(Sink { ledger, lane: args.env().thread, batches: 0, samples }))
     },
-)
-.with_handlers::<Sink>();
+);
 
 /// See the entry.
+#[derive(Handlers)]
+#[handler(
+    write, name = "flush", "hands over the times that were taken", write = self.write_flush()
+)]
 struct Sink {
     ledger: Arc<Ledger>,
     lane: usize,
@@ -292,18 +280,10 @@ impl Element for Sink {
     }
 }
 
-impl Handlers for Sink {
-    fn write_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _value: &str,
-    ) -> Result<(), HandlerError> {
+impl Sink {
+    fn write_flush(&mut self) -> Result<(), HandlerError> {
         let mut all = self.ledger.samples.lock().unwrap_or_else(PoisonError::into_inner);
         all.append(&mut self.samples);
-        match name {
-            "flush" => Ok(()),
-            _ => Err(HandlerError::no_write(name)),
-        }
+        Ok(())
     }
 }

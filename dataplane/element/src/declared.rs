@@ -31,14 +31,16 @@ use crate::values::{AnnoArg, Bandwidth, FromArg, Nanos, Size, UdpPort};
 /// | `via = check` | a function from what was read to the field's value, or to a text that says what is wrong |
 /// | `name = "NAME"`, `ty = Ty::Any` | another name or type |
 /// | `checked = bool` | with a name: an argument that is checked and not kept |
-/// | `"text"` | the manual's text |
+/// | `unread` | with a name and `ty`, or `like`: one that makes no difference, or that `#[new(...)]` reads from `args` |
+/// | `value = u32` | with a name: one that no field keeps; a variable of its name in lower case, for `#[new(...)]` |
+/// | `"text"`, `doc = TEXT` | the manual's text |
 ///
 /// `#[arg(like = EXPRESSION, ...)]` is one that is declared elsewhere, for several elements.
 ///
 /// Fields without the attribute have their default value, or that of `#[new(expression)]`, in which
-/// `args` and the fields above may be used, and `?`. A field `#[part]` has arguments of its own,
-/// which stand in its place. A field with both `#[arg]` and `#[new]` is declared by the first and
-/// made by the second.
+/// `args`, all arguments and the fields above may be used, and `?`. A field `#[part]` has arguments
+/// of its own, which stand in its place. A field with both `#[arg]` and `#[new]` is declared by the
+/// first and made by the second; a part with `#[new]` has no arguments.
 ///
 /// ```
 /// use thruway_element::{Arguments, Nanos, Ty};
@@ -86,6 +88,7 @@ pub trait Arguments: Sized {
 /// | | |
 /// |---|---|
 /// | `shared`, `lines`, `concat`, `private`, `with_effect` | as [`Handler`] has them |
+/// | `numbered` | one for each item of a list; its name is that of the first, as `active0` |
 /// | `name = "name"`, `"text"`, `doc = TEXT` | another name or text; needed on the struct |
 /// | `get = expression` | what a read shows |
 /// | `read = expression` | what a read answers: a result with the text |
@@ -94,12 +97,16 @@ pub trait Arguments: Sized {
 /// | `then = expression` | what follows once the field is written |
 /// | `as`, `via`, `range` | how a written value is read, as of arguments |
 ///
+/// `#[handler(like = EXPRESSION, ...)]` is one that is declared elsewhere. With a name it is
+/// answered as the others; without, by the last field `#[part]`, which is asked for all that nobody
+/// lists.
+///
 /// On the struct `field = name` declares one of a field, where the order of the manual differs from
 /// that of the fields.
 ///
-/// The expressions may use `self`, `cx`, and `param` (reads) or `value` (writes). Those on the
-/// struct come first, then those of the fields, in their order; a field `#[part]` has handlers of
-/// its own, which stand in its place.
+/// The expressions may use `self`, `cx`, `name`, and `param` (reads) or `value` (writes), and
+/// `index` where they are numbered. Those on the struct come first, then those of the fields, in
+/// their order; a field `#[part]` has handlers of its own, which stand in its place.
 pub trait Handlers {
     /// The declarations, for the spec: none of an implementation by hand, whose element's spec has
     /// them ([`Entry::with_handlers`](crate::Entry::with_handlers)).
@@ -170,6 +177,13 @@ into_field! {
 /// The name in the manual of what a function takes.
 pub const fn ty_of<T: FromArg, R>(_: fn(T) -> R) -> Ty {
     T::TY
+}
+
+/// The number behind the name of a handler that there is one of for each of `count` items; `first`
+/// is the name of the first.
+pub fn numbered(name: &str, first: &str, count: usize) -> Option<usize> {
+    let number = name.strip_prefix(first.trim_end_matches('0'))?.parse().ok()?;
+    (number < count).then_some(number)
 }
 
 /// The value, if it lies in the range.

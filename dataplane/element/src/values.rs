@@ -2,6 +2,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use thruway_flow::session::SessionDef;
 use thruway_packet::Anno;
 use thruway_wire::MacAddr;
 
@@ -185,6 +186,16 @@ impl FromArg for UdpPort {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Nanos(pub i64);
 
+impl Nanos {
+    /// The time, if it is not below 0.
+    ///
+    /// # Errors
+    /// A text that says so.
+    pub fn not_negative(self) -> Result<i64, &'static str> {
+        if self.0 < 0 { Err("must not be negative") } else { Ok(self.0) }
+    }
+}
+
 /// Splits `12.5ms` into number and unit.
 fn number_and_unit(text: &str) -> Option<(f64, &str)> {
     let end = text
@@ -302,5 +313,13 @@ impl FromArg for AnnoArg {
                 names.join(", ")
             )
         })
+    }
+}
+
+impl FromArg for SessionDef {
+    const TY: Ty = Ty::Rule("session definition");
+
+    fn from_arg(text: &str, _env: &Env<'_>) -> Result<SessionDef, String> {
+        SessionDef::parse(&unquote_text(text)).map_err(|error| error.message)
     }
 }

@@ -13,11 +13,37 @@ fn not_negative(Nanos(time): Nanos) -> Result<i64, String> {
 
 /// What several elements have.
 #[derive(Arguments, Handlers)]
+#[handler(like = TURNED)]
+#[handler(like = LIGHT, name = "light", get = if self.active { "on" } else { "off" })]
 struct Switched {
     /// whether it works
     #[arg(keyword, or = "true")]
     #[handler(both, "whether it works now")]
     active: bool,
+    #[part]
+    turns: Turns,
+}
+
+const LIGHT: Handler = Handler::read("light", "on or off");
+const TURNED: Handler = Handler::read("turned", "how often it was turned");
+
+#[derive(Arguments)]
+struct Turns {
+    turned: u32,
+}
+
+impl Handlers for Turns {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
+        match name {
+            "turned" => Ok(self.turned.to_string()),
+            _ => Err(HandlerError::no_read(name)),
+        }
+    }
 }
 
 #[derive(Arguments, Handlers)]
@@ -57,9 +83,14 @@ struct Everything {
         read = self.double(param))]
     #[handler(write, name = "add", "adds to count", write = self.add(value))]
     count: u64,
-    #[new(vec![0; room])]
+    #[arg(keyword, name = "UNUSED", unread, ty = Ty::Bool, "makes no difference")]
+    #[arg(keyword, name = "SCALE", value = usize, or = "1", range = 1.., doc = SCALE)]
+    #[new(vec![0; room * scale])]
+    #[handler(both, numbered, name = "byte0", "a byte of the buffer")]
     buffer: Vec<u8>,
 }
+
+const SCALE: &str = "the buffer has so many bytes for each packet";
 
 impl Everything {
     fn double(&self, param: &str) -> Result<String, HandlerError> {
@@ -101,7 +132,10 @@ fn wrong(texts: &[&str]) -> Vec<String> {
 #[test]
 fn arguments_are_listed_in_the_order_of_fields() {
     let names: Vec<&str> = ENTRY.spec.args.iter().map(|arg| arg.name).collect();
-    let all = ["OLD", "COLOR", "ANNO", "SIZE", "ACTIVE", "DELAY", "RATE", "LABEL", "REST"];
+    let all = [
+        "OLD", "COLOR", "ANNO", "SIZE", "ACTIVE", "DELAY", "RATE", "LABEL", "REST", "UNUSED",
+        "SCALE",
+    ];
     assert_eq!(names, all);
     let arg = |name| *ENTRY.spec.arg(name).unwrap();
     assert_eq!((arg("COLOR").rule, arg("COLOR").ty), (ArgRule::Required, Ty::UInt));
@@ -109,6 +143,7 @@ fn arguments_are_listed_in_the_order_of_fields() {
     assert_eq!((arg("ANNO").ty, arg("ANNO").default), (Ty::Anno, "PAINT"));
     assert_eq!((arg("DELAY").ty, arg("RATE").ty), (Ty::Time, Ty::Bandwidth));
     assert_eq!((arg("LABEL").ty, arg("REST").rule), (Ty::Str, ArgRule::Rest));
+    assert_eq!((arg("SCALE").doc, arg("SCALE").default), (SCALE, "1"));
     assert_eq!((arg("OLD").doc, arg("OLD").default), ("accepted for Click's sake", "3"));
     assert!(Nothing::ARGS.is_empty() && Nothing::HANDLERS.is_empty());
     with_env(|env| Nothing::from_args(&Args::sort(&Spec::DEFAULT, &[], env).unwrap())).unwrap();
@@ -122,13 +157,14 @@ fn values_are_read() {
     assert_eq!((all.label, all.rest.len()), (None, 2));
     let few = made(&["5", "LABEL \"a b\""]).unwrap();
     assert_eq!((few.anno, few.room, few.rate), (Anno::PAINT, 2, 7));
+    assert_eq!(made(&["5", "SIZE 3", "SCALE 4", "UNUSED maybe"]).unwrap().buffer.len(), 12);
     assert_eq!((few.label.as_deref(), few.switched.active), (Some("a b"), true));
 }
 
 #[test]
 fn all_errors_are_told_at_once() {
     assert_eq!(wrong(&[]), ["missing argument COLOR: 0 to 255 (unsigned integer)"]);
-    let all = wrong(&["256", "PAINT", "9", "DELAY -1", "OLD x", "ACTIVE maybe"]);
+    let all = wrong(&["256", "PAINT", "9", "DELAY -1", "OLD x", "SCALE 0", "ACTIVE maybe"]);
     assert_eq!(
         all,
         [
@@ -137,6 +173,7 @@ fn all_errors_are_told_at_once() {
             "SIZE: must be from 1 to 8",
             "ACTIVE: 'maybe' is not a bool; write true or false",
             "DELAY: must not be negative",
+            "SCALE: must be at least 1",
         ]
     );
 }
@@ -183,11 +220,14 @@ fn handlers_are_listed_and_answered() {
     let expected = [
         ("reset", Access::Write, Merge::First),
         both("color"),
+        ("turned", Access::Read, Merge::First),
+        ("light", Access::Read, Merge::First),
         both("active"),
         both("delay_ns"),
         ("count", Access::Read, Merge::Sum),
         ("doubled", Access::Read, Merge::First),
         ("add", Access::Write, Merge::First),
+        both("byte0"),
     ];
     assert_eq!(list, expected);
     let doc = |name| ENTRY.spec.handler(name).map(|one: &Handler| one.doc).unwrap();
@@ -199,10 +239,12 @@ fn handlers_are_listed_and_answered() {
     let mut read = |name, param| ENTRY.read(&mut *element, &mut cx, name, param);
     assert_eq!(read("color", ""), Ok("5".into()));
     assert_eq!(read("active", ""), Ok("true".into()));
-    assert_eq!(read("delay_ns", ""), Ok("0 ns".into()));
+    assert_eq!((read("light", ""), read("delay_ns", "")), (Ok("on".into()), Ok("0 ns".into())));
     assert_eq!(read("doubled", ""), Err(HandlerError::refused("give a parameter")));
     assert_eq!(read("reset", ""), Err(HandlerError::no_read("reset")));
     assert_eq!(read("anno", ""), Err(HandlerError::no_read("anno")));
+    assert_eq!((read("byte1", ""), read("turned", "")), (Ok("0".into()), Ok("0".into())));
+    assert_eq!(read("byte2", ""), Err(HandlerError::no_read("byte2")));
     let mut write = |name, value| ENTRY.write(&mut *element, &mut cx, name, value);
     assert_eq!(write("color", "6"), Ok(()));
     assert_eq!(write("add", "10"), Ok(()));
@@ -212,9 +254,12 @@ fn handlers_are_listed_and_answered() {
     assert_eq!(write("delay_ns", "-3us"), refused("delay_ns: must not be negative"));
     let range = "color: 999 is out of range; it must be from 0 to 255";
     assert_eq!(write("color", "999"), refused(range));
+    assert_eq!(write("byte1", "7"), Ok(()));
+    assert_eq!(write("byte2", "7"), Err(HandlerError::no_write("byte2")));
     assert_eq!(write("count", "1"), Err(HandlerError::no_write("count")));
     let mut read = |name, param| ENTRY.read(&mut *element, &mut cx, name, param).unwrap();
     assert_eq!((read("color", ""), read("active", "")), ("6".into(), "false".into()));
+    assert_eq!((read("byte0", ""), read("byte1", "")), ("0".into(), "7".into()));
     assert_eq!((read("delay_ns", ""), read("doubled", "!")), ("3000 ns".into(), "22 !".into()));
     ENTRY.write(&mut *element, &mut cx, "reset", "").unwrap();
     assert_eq!(ENTRY.read(&mut *element, &mut cx, "count", ""), Ok("0".into()));

@@ -24,7 +24,7 @@ pub(crate) fn derive(input: &DeriveInput) -> Result<TokenStream> {
     let fields = fields::named(input)?;
     let mut code = Code::default();
     for arg in fields::all::<ArgAttribute>(&input.attrs, "arg")? {
-        code.check_only(&arg)?;
+        code.without_field(&arg)?;
     }
     for field in &fields {
         code.field(field)?;
@@ -61,16 +61,17 @@ impl Code {
     /// A field: an argument, a part with arguments of its own, or something else.
     fn field(&mut self, field: &Field) -> Result<()> {
         let (Some(name), ty) = (&field.ident, &field.ty) else { return Ok(()) };
-        let mut own = None;
+        let made = fields::all::<Expr>(&field.attrs, "new")?.pop();
+        let mut has_own = false;
         for arg in fields::all::<ArgAttribute>(&field.attrs, "arg")? {
-            if arg.checked.is_some() {
-                self.check_only(&arg)?;
-            } else if own.replace(arg).is_some() {
+            if !arg.is_of_field() {
+                self.without_field(&arg)?;
+                continue;
+            }
+            if has_own {
                 return Err(Error::new_spanned(field, "a field keeps one argument"));
             }
-        }
-        let made = fields::all::<Expr>(&field.attrs, "new")?.pop();
-        if let Some(arg) = own {
+            has_own = true;
             self.declare(&arg, field, ty)?;
             if made.is_none() {
                 let text_name = match &arg.like {
@@ -78,17 +79,16 @@ impl Code {
                     None => text_name(&arg, field).into_token_stream(),
                 };
                 self.keep(name, value(&arg, &text_name, ty));
-                return Ok(());
-            }
-        } else if fields::has(field, "part") {
-            self.list.extend(&quote!(<#ty as ::thruway_element::Arguments>::ARGS));
-            if made.is_none() {
-                self.keep(name, quote!(<#ty as ::thruway_element::Arguments>::from_args(args)));
-                return Ok(());
             }
         }
-        let value = made.map_or_else(|| quote!(Default::default()), |made| quote!(#made));
-        self.made.push(quote!(let #name: #ty = #value;));
+        if let Some(value) = made {
+            self.made.push(quote!(let #name: #ty = #value;));
+        } else if !has_own && fields::has(field, "part") {
+            self.list.extend(&quote!(<#ty as ::thruway_element::Arguments>::ARGS));
+            self.keep(name, quote!(<#ty as ::thruway_element::Arguments>::from_args(args)));
+        } else if !has_own {
+            self.made.push(quote!(let #name: #ty = Default::default();));
+        }
         Ok(())
     }
 
@@ -97,20 +97,41 @@ impl Code {
         self.read.push(quote!(let #name = wrong.take(#value);));
     }
 
-    /// An argument whose value nobody needs.
-    fn check_only(&mut self, arg: &ArgAttribute) -> Result<()> {
-        if let (Some(like), Some(ty)) = (&arg.like, &arg.checked) {
-            self.list.push(quote!(#like));
-            self.read.push(quote!(let _ = wrong.take(args.opt::<#ty>((#like).name));));
-            return Ok(());
-        }
-        let (Some(name), Some(doc), Some(ty)) = (&arg.name, &arg.doc, &arg.checked) else {
-            let message = "an argument without a field needs name, checked and a text";
-            return Err(Error::new_spanned(&arg.rule, message));
+    /// An argument that no field keeps.
+    fn without_field(&mut self, arg: &ArgAttribute) -> Result<()> {
+        let ty = arg.value.as_ref().or(arg.checked.as_ref());
+        let text_name = match (&arg.like, &arg.name) {
+            (Some(like), _) => {
+                self.list.push(quote!(#like));
+                quote!((#like).name)
+            }
+            (None, Some(name)) => {
+                let doc = fields::text(arg.doc.as_ref(), &[], name)?;
+                let ty = match (ty, &arg.ty) {
+                    (Some(ty), _) => type_of(arg, ty),
+                    (None, Some(ty)) => quote!(#ty),
+                    (None, None) => return Err(Error::new_spanned(name, "give its type: ty =")),
+                };
+                self.push(arg, name, &doc, &ty);
+                quote!(#name)
+            }
+            (None, None) => {
+                return Err(Error::new_spanned(&arg.rule, "give a name: no field has it"));
+            }
         };
-        let (doc, ty_name) = (quote!(#doc), quote!(<#ty as ::thruway_element::FromArg>::TY));
-        self.push(arg, name, &doc, &ty_name);
-        self.read.push(quote!(let _ = wrong.take(args.opt::<#ty>(#name));));
+        match (&arg.value, &arg.checked, &arg.name) {
+            (Some(ty), _, Some(name)) => {
+                let variable = Ident::new(&name.value().to_lowercase(), name.span());
+                self.keep(&variable, value(arg, &text_name, ty));
+            }
+            (Some(_), _, None) => {
+                return Err(Error::new_spanned(&arg.rule, "give the variable's name"));
+            }
+            (None, Some(ty), _) => {
+                self.read.push(quote!(let _ = wrong.take(args.opt::<#ty>(#text_name));));
+            }
+            (None, None, _) => {}
+        }
         Ok(())
     }
 
@@ -121,16 +142,7 @@ impl Code {
         }
         let name = text_name(arg, field);
         let doc = fields::text(arg.doc.as_ref(), &field.attrs, &name)?;
-        let read_as = fields::optional(ty).unwrap_or(ty);
-        let ty = match (&arg.ty, &arg.conversion.read_as, &arg.conversion.via) {
-            (Some(ty), _, _) => quote!(#ty),
-            (None, Some(ty), _) => quote!(<#ty as ::thruway_element::FromArg>::TY),
-            (None, None, Some(via)) => {
-                quote!(::thruway_element::declared::ty_of(#via as fn(_) -> _))
-            }
-            (None, None, None) => quote!(<#read_as as ::thruway_element::FromArg>::TY),
-        };
-        self.push(arg, &name, &doc, &ty);
+        self.push(arg, &name, &doc, &type_of(arg, ty));
         Ok(())
     }
 
@@ -138,6 +150,17 @@ impl Code {
         let (rule, default) = (&arg.rule, arg.default.iter());
         let made = quote!(::thruway_element::Arg::#rule(#name, #ty, #doc) #(.or(#default))*);
         self.list.push(made);
+    }
+}
+
+/// The name in the manual of the type of an argument whose value has this type.
+fn type_of(arg: &ArgAttribute, ty: &Type) -> TokenStream {
+    let read_as = fields::optional(ty).unwrap_or(ty);
+    match (&arg.ty, &arg.conversion.read_as, &arg.conversion.via) {
+        (Some(ty), _, _) => quote!(#ty),
+        (None, Some(ty), _) => quote!(<#ty as ::thruway_element::FromArg>::TY),
+        (None, None, Some(via)) => quote!(::thruway_element::declared::ty_of(#via as fn(_) -> _)),
+        (None, None, None) => quote!(<#read_as as ::thruway_element::FromArg>::TY),
     }
 }
 

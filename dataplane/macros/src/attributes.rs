@@ -39,16 +39,31 @@ pub(crate) struct ArgAttribute {
     pub conversion: Conversion,
     /// The type of an argument that is checked and not kept.
     pub checked: Option<Type>,
+    /// Whether its value does not come from here.
+    pub is_unread: bool,
+    /// The type of an argument that is not kept: a variable for the values of fields.
+    pub value: Option<Type>,
     /// The manual's text.
     pub doc: Option<Expr>,
 }
 
+impl ArgAttribute {
+    /// Whether it is the argument of the field that it stands at.
+    pub fn is_of_field(&self) -> bool {
+        self.checked.is_none() && !self.is_unread && self.value.is_none()
+    }
+}
+
 /// `#[handler(ACCESS, MODIFIER..., KEY = VALUE..., "doc")]`.
 pub(crate) struct HandlerAttribute {
-    /// `read`, `sum`, `write` or `both`.
+    /// `read`, `sum`, `write` or `both`; `like`, of one that is declared elsewhere.
     pub access: Ident,
     /// Functions of the declaration: `shared`, `lines`, `concat`, `private`, `with_effect`.
     pub modifiers: Vec<Ident>,
+    /// Whether there is one for each item of the field.
+    pub is_numbered: bool,
+    /// The declaration, of `like`.
+    pub like: Option<Expr>,
     pub name: Option<LitStr>,
     /// The field that it is about, where it does not stand at it.
     pub field: Option<Ident>,
@@ -102,7 +117,7 @@ impl Parse for Item {
             return Ok(Item::Word(key));
         }
         let value = match key.to_string().as_str() {
-            "as" | "checked" => Value::Type(Box::new(input.parse()?)),
+            "as" | "checked" | "value" => Value::Type(Box::new(input.parse()?)),
             "via" => Value::Path(input.parse()?),
             "field" => Value::Field(input.parse()?),
             "name" => Value::Text(input.parse()?),
@@ -162,17 +177,22 @@ impl Parse for ArgAttribute {
             ty: None,
             conversion: Conversion::default(),
             checked: None,
+            is_unread: false,
+            value: None,
             doc: None,
         };
         for item in items {
             match item {
                 Item::Doc(doc) => arg.doc = Some(*doc),
+                Item::Word(word) if word == "unread" => arg.is_unread = true,
                 Item::Word(word) => return unknown(&word, ARG_KEYS),
                 Item::Value(key, value) => {
                     let Some(value) = arg.conversion.take(&key, value) else { continue };
                     match (key.to_string().as_str(), value) {
                         ("name", Value::Text(name)) => arg.name = Some(name),
                         ("checked", Value::Type(ty)) => arg.checked = Some(*ty),
+                        ("value", Value::Type(ty)) => arg.value = Some(*ty),
+                        ("doc", value) => arg.doc = value.expr(),
                         ("declared", value) => arg.like = value.expr(),
                         ("or", value) => arg.default = value.expr(),
                         ("else", value) => arg.otherwise = value.expr(),
@@ -186,14 +206,17 @@ impl Parse for ArgAttribute {
     }
 }
 
-const ARG_KEYS: &str = "name, declared, as, via, range, or, else, ty, checked, each with a value";
+const ARG_KEYS: &str =
+    "unread, or name, doc, as, via, range, or, else, ty, checked, value with a value";
 
 impl Parse for HandlerAttribute {
     fn parse(input: ParseStream<'_>) -> Result<HandlerAttribute> {
-        let (access, items) = items(input, &["read", "sum", "write", "both"])?;
+        let (access, items) = items(input, &["read", "sum", "write", "both", "like"])?;
         let mut handler = HandlerAttribute {
             access,
             modifiers: Vec::new(),
+            is_numbered: false,
+            like: None,
             name: None,
             field: None,
             get: None,
@@ -211,6 +234,7 @@ impl Parse for HandlerAttribute {
                     "shared" | "lines" | "concat" | "private" | "with_effect" => {
                         handler.modifiers.push(word)
                     }
+                    "numbered" => handler.is_numbered = true,
                     _ => return unknown(&word, HANDLER_KEYS),
                 },
                 Item::Value(key, value) => {
@@ -218,6 +242,7 @@ impl Parse for HandlerAttribute {
                     match (key.to_string().as_str(), value) {
                         ("name", Value::Text(name)) => handler.name = Some(name),
                         ("field", Value::Field(field)) => handler.field = Some(field),
+                        ("declared", value) => handler.like = value.expr(),
                         ("doc", value) => handler.doc = value.expr(),
                         ("get", value) => handler.get = value.expr(),
                         ("read", value) => handler.read = value.expr(),
@@ -233,5 +258,5 @@ impl Parse for HandlerAttribute {
     }
 }
 
-const HANDLER_KEYS: &str = "shared, lines, concat, private, with_effect, or name, doc, field, get, \
+const HANDLER_KEYS: &str = "shared, lines, concat, private, with_effect, numbered, or name, doc, field, get, \
                             read, write, run, then, as, via, range with a value";

@@ -15,9 +15,8 @@ struct Code {
     /// Arms that answer reads, and those that do what is written.
     reads: Vec<TokenStream>,
     writes: Vec<TokenStream>,
-    /// Arms for the handlers of parts.
-    read_parts: Vec<TokenStream>,
-    write_parts: Vec<TokenStream>,
+    /// Fields with handlers of their own, and the list of these.
+    parts: Vec<(Ident, TokenStream)>,
 }
 
 pub(crate) fn derive(input: &DeriveInput) -> Result<TokenStream> {
@@ -40,7 +39,17 @@ pub(crate) fn derive(input: &DeriveInput) -> Result<TokenStream> {
     }
     let name = &input.ident;
     let (generics, types, conditions) = input.generics.split_for_impl();
-    let Code { list, reads, writes, read_parts, write_parts } = code;
+    let Code { list, reads, writes, parts } = code;
+    let read_parts = asked(
+        &parts,
+        |part| quote!(::thruway_element::Handlers::read_handler(&mut self.#part, cx, name, param)),
+        quote!(Err(::thruway_element::HandlerError::no_read(name))),
+    );
+    let write_parts = asked(
+        &parts,
+        |part| quote!(::thruway_element::Handlers::write_handler(&mut self.#part, cx, name, value)),
+        quote!(Err(::thruway_element::HandlerError::no_write(name))),
+    );
     let list = list.joined(&quote!(::thruway_element::Handler));
     Ok(quote! {
         #[automatically_derived]
@@ -57,8 +66,7 @@ pub(crate) fn derive(input: &DeriveInput) -> Result<TokenStream> {
             {
                 match name {
                     #(#reads)*
-                    #(#read_parts)*
-                    _ => Err(::thruway_element::HandlerError::no_read(name)),
+                    #read_parts
                 }
             }
 
@@ -71,8 +79,7 @@ pub(crate) fn derive(input: &DeriveInput) -> Result<TokenStream> {
             ) -> ::std::result::Result<(), ::thruway_element::HandlerError> {
                 match name {
                     #(#writes)*
-                    #(#write_parts)*
-                    _ => Err(::thruway_element::HandlerError::no_write(name)),
+                    #write_parts
                 }
             }
         }
@@ -87,6 +94,19 @@ fn find<'a>(fields: &[&'a Field], name: &Ident) -> Result<&'a Field> {
 
 impl Code {
     fn push(&mut self, handler: &HandlerAttribute, field: Option<&Field>) -> Result<()> {
+        if let Some(like) = &handler.like {
+            self.list.push(quote!(#like));
+            let Some(name) = &handler.name else { return Ok(()) };
+            if handler.get.is_some() || handler.read.is_some() {
+                let answer = read(handler, None)?;
+                self.reads.push(quote!(#name => #answer,));
+            }
+            if handler.run.is_some() || handler.write.is_some() {
+                let done = write(handler, None)?;
+                self.writes.push(quote!(#name => #done,));
+            }
+            return Ok(());
+        }
         let name = match (&handler.name, field.and_then(|field| field.ident.as_ref())) {
             (Some(name), _) => name.clone(),
             (None, Some(field)) => LitStr::new(&field.to_string(), field.span()),
@@ -100,30 +120,46 @@ impl Code {
         self.list.push(quote! {
             ::thruway_element::Handler::#access(#name, #doc) #(.#modifiers())*
         });
+        let pattern = match field.and_then(|field| field.ident.as_ref()) {
+            Some(field) if handler.is_numbered => quote! {
+                _ if let Some(index) =
+                    ::thruway_element::declared::numbered(name, #name, self.#field.len())
+            },
+            _ => quote!(#name),
+        };
         if handler.access != "write" {
             let answer = read(handler, field)?;
-            self.reads.push(quote!(#name => #answer,));
+            self.reads.push(quote!(#pattern => #answer,));
         }
         if handler.access == "write" || handler.access == "both" {
             let done = write(handler, field)?;
-            self.writes.push(quote!(#name => #done,));
+            self.writes.push(quote!(#pattern => #done,));
         }
         Ok(())
     }
 
     fn part(&mut self, field: &Field) {
-        let (name, ty) = (&field.ident, &field.ty);
+        let ty = &field.ty;
         let list = quote!(<#ty as ::thruway_element::Handlers>::HANDLERS);
         self.list.extend(&list);
-        self.read_parts.push(quote! {
-            _ if #list.iter().any(|handler| handler.name == name) =>
-                ::thruway_element::Handlers::read_handler(&mut self.#name, cx, name, param),
-        });
-        self.write_parts.push(quote! {
-            _ if #list.iter().any(|handler| handler.name == name) =>
-                ::thruway_element::Handlers::write_handler(&mut self.#name, cx, name, value),
-        });
+        self.parts.extend(field.ident.clone().map(|name| (name, list)));
     }
+}
+
+/// The arms for what is no handler of the struct itself: `ask` calls a part. The last part is asked
+/// for all that the others do not list; where there is none, `unknown` is the answer.
+fn asked(
+    parts: &[(Ident, TokenStream)],
+    ask: impl Fn(&Ident) -> TokenStream,
+    unknown: TokenStream,
+) -> TokenStream {
+    let Some(((last, _), others)) = parts.split_last() else { return quote!(_ => #unknown,) };
+    let arms = others.iter().map(|(part, list)| {
+        let call = ask(part);
+        quote!(_ if #list.iter().any(|handler| handler.name == name) => #call,)
+    });
+    let call = ask(last);
+    quote!(#(#arms)* _ => #call,)
 }
 
 /// What a read answers: a result.
@@ -132,6 +168,9 @@ fn read(handler: &HandlerAttribute, field: Option<&Field>) -> Result<TokenStream
     match (&handler.read, &handler.get, field) {
         (Some(read), _, _) => Ok(quote!(#read)),
         (None, Some(get), _) => Ok(shown(quote!((#get)))),
+        (None, None, Some(Field { ident, .. })) if handler.is_numbered => {
+            Ok(shown(quote!(self.#ident[index])))
+        }
         (None, None, Some(Field { ident, .. })) => Ok(shown(quote!(self.#ident))),
         (None, None, None) => {
             Err(Error::new_spanned(&handler.access, "say what it answers: get = or read ="))
@@ -145,6 +184,11 @@ fn write(handler: &HandlerAttribute, field: Option<&Field>) -> Result<TokenStrea
     match (&handler.write, &handler.run, field) {
         (Some(write), _, _) => Ok(quote!(#write)),
         (None, Some(run), _) => Ok(quote!({ #run; #(#then;)* Ok(()) })),
+        (None, None, Some(Field { ident, .. })) if handler.is_numbered => Ok(quote!({
+            self.#ident[index] = ::thruway_element::handler_value(name, value)?;
+            #(#then;)*
+            Ok(())
+        })),
         (None, None, Some(field)) => {
             let conversion = conversion(handler, field)?;
             let ident = &field.ident;
@@ -177,7 +221,7 @@ fn conversion(handler: &HandlerAttribute, field: &Field) -> Result<Conversion> {
         return Ok(handler.conversion.clone());
     }
     let args = fields::all::<ArgAttribute>(&field.attrs, "arg")?;
-    let own = args.into_iter().find(|arg| arg.checked.is_none());
+    let own = args.into_iter().find(ArgAttribute::is_of_field);
     let mut conversion = own.map_or_else(Conversion::default, |arg| arg.conversion);
     conversion.range = handler.conversion.range.clone();
     Ok(conversion)

@@ -63,6 +63,15 @@ impl<'ast> Visit<'ast> for Implementations {
         visit::visit_item_impl(self, item);
     }
 
+    fn visit_field(&mut self, field: &'ast syn::Field) {
+        // The struct that it is a part of answers with its handlers.
+        if field.attrs.iter().any(|attribute| attribute.path().is_ident("part")) {
+            let part = type_name(&field.ty).map(|of| ("Handlers".to_owned(), of));
+            self.registered.extend(part);
+        }
+        visit::visit_field(self, field);
+    }
+
     fn visit_expr_method_call(&mut self, call: &'ast syn::ExprMethodCall) {
         let known = all().find(|(_, register)| call.method == register);
         if let (Some((name, _)), Some(generic)) = (known, &call.turbofish) {

@@ -1,9 +1,9 @@
 //! FromDump: packets out of a capture file.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cost, CostModel, Cx, Element, Entry, Handler, HandlerError, Handlers,
-    Load, Made, Nanos, Operation, Replicas, Run, Spec, Threading, Topic, Ty, handler_value,
-    reasons,
+    ArgError, ArgErrors, Args, Arguments, Cost, CostModel, Cx, Element, Entry, HandlerError,
+    Handlers, Load, Made, Nanos, Operation, Replicas, Run, Spec, Threading, Topic, Ty,
+    handler_value, reasons,
 };
 use thruway_packet::{Batch, MAX_BATCH, Packet};
 use thruway_port::capture::LinkType;
@@ -14,71 +14,32 @@ use super::window::{Position, Sampler, Window};
 use thruway_elements_support::traffic_profile::replaying;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "FromDump",
-        topic: Topic::Captures,
-        summary: "reads packets from a capture file",
-        docs: "Emits the packets of a pcap or pcapng file (`-`: standard input) with their \
-               timestamps, as fast as it is scheduled or pulled; with TIMING, at the pace at which \
-               they were captured. What the capture left out of a packet is noted in its \
-               EXTRA_LENGTH annotation.\n\
-               A file that is missing or no capture is refused before the start. One that is cut \
-               off or damaged is read up to there; then a line names file, record and byte, and \
-               the run fails at its end.\n\
-               With FORCE_IP (always, where the file has bare IP packets) the IP header is marked, \
-               and packets without a whole IPv4 header leave by output 1 or are dropped.\n\
-               At the end, or when END is reached, END_CALL is called; by default `active` \
-               becomes false. Compressed captures are not uncompressed; MMAP is accepted and \
-               ignored.",
-        example: "FromDump(in.pcap, STOP true) -> Counter -> Discard",
-        ports: "0/1-2",
-        processing: "/ah",
-        args: ARGS,
-        drops: Lost::DROPS,
-        handlers: HANDLERS,
-        threading: Threading::Task,
-        cost: &[Operation::Make.once(), Operation::HeaderRead.once()],
-        replicas: Replicas::Single,
-        ..Spec::DEFAULT
-    },
-    build,
-)
-.with_cost_model::<FromDump>()
-.with_handlers::<FromDump>();
-
-const ARGS: &[Arg] = &[
-    Arg::required("FILENAME", Ty::File, "the capture; - for standard input"),
-    Arg::optional("TIMING", Ty::Bool, "whether to keep the captured pace").or("false"),
-    Arg::keyword("STOP", Ty::Bool, "whether the driver stops at the end").or("false"),
-    Arg::keyword("SAMPLE", Ty::Float, "share of the packets to emit, by chance").or("1"),
-    Arg::keyword("FORCE_IP", Ty::Bool, "whether to emit IPv4 packets only, marked").or("false"),
-    Arg::keyword("START", Ty::Time, "skip packets before this time (seconds since 1970)"),
-    Arg::keyword("START_AFTER", Ty::Time, "skip so much time from the first packet on"),
-    Arg::keyword("END", Ty::Time, "end at packets of this time or later"),
-    Arg::keyword("END_AFTER", Ty::Time, "end so long after the first packet"),
-    Arg::keyword("INTERVAL", Ty::Time, "end so long after the first packet emitted"),
-    Arg::keyword("END_CALL", Ty::Handler, "HANDLER [VALUE]: called at the end, instead of STOP"),
-    Arg::keyword("ACTIVE", Ty::Bool, "whether it emits packets").or("true"),
-    Arg::keyword("FILEPOS", Ty::UInt, "byte of the file at which to begin, a record's start"),
-    Arg::keyword("BURST", Ty::UInt, "packets per scheduling; the engine's choice if not given"),
-    Arg::keyword("MMAP", Ty::Bool, "accepted and ignored").or("false"),
-];
-
-const HANDLERS: &[Handler] = &[
-    Handler::sum("count", "packets emitted"),
-    Handler::write("reset_counts", "sets count to zero"),
-    Handler::read("sampling_prob", "the sampling probability as it is"),
-    Handler::both("active", "whether it emits packets"),
-    Handler::read("encap", "the file's link type, as ENCAP takes it"),
-    Handler::read("filename", "the file's name"),
-    Handler::read("filesize", "the file's length in bytes; - if unknown"),
-    Handler::both("filepos", "byte of the file at which the next record starts"),
-    Handler::read("packet_filepos", "byte of the file at which the last packet's record started"),
-    Handler::write("extend_interval", "puts the end off by a time, and sets active"),
-    Handler::write("reset_timing", "the next packet starts the pace anew"),
-    Handler::write("stop", "sets active to false and stops the driver"),
-];
+pub static ENTRY: Entry = Entry::of::<FromDump>(Spec {
+    name: "FromDump",
+    topic: Topic::Captures,
+    summary: "reads packets from a capture file",
+    docs: "Emits the packets of a pcap or pcapng file (`-`: standard input) with their \
+           timestamps, as fast as it is scheduled or pulled; with TIMING, at the pace at which \
+           they were captured. What the capture left out of a packet is noted in its \
+           EXTRA_LENGTH annotation.\n\
+           A file that is missing or no capture is refused before the start. One that is cut \
+           off or damaged is read up to there; then a line names file, record and byte, and \
+           the run fails at its end.\n\
+           With FORCE_IP (always, where the file has bare IP packets) the IP header is marked, \
+           and packets without a whole IPv4 header leave by output 1 or are dropped.\n\
+           At the end, or when END is reached, END_CALL is called; by default `active` \
+           becomes false. Compressed captures are not uncompressed; MMAP is accepted and \
+           ignored.",
+    example: "FromDump(in.pcap, STOP true) -> Counter -> Discard",
+    ports: "0/1-2",
+    processing: "/ah",
+    drops: Lost::DROPS,
+    threading: Threading::Task,
+    cost: &[Operation::Make.once(), Operation::HeaderRead.once()],
+    replicas: Replicas::Single,
+    ..Spec::DEFAULT
+})
+.with_cost_model::<FromDump>();
 
 reasons! {
     /// Why a packet of the capture is not emitted by output 0.
@@ -99,55 +60,123 @@ enum AtEnd {
     Call(String),
 }
 
+#[derive(Arguments, Handlers)]
+#[handler(sum, field = count, "packets emitted")]
+#[handler(write, name = "reset_counts", "sets count to zero", run = self.count = 0)]
+#[handler(
+    read, name = "sampling_prob", "the sampling probability as it is", get = self.sampler.text()
+)]
+#[handler(
+    both, field = active, "whether it emits packets",
+    run = self.set_active(handler_value(name, value)?)
+)]
+#[handler(
+    read, name = "encap", "the file's link type, as ENCAP takes it",
+    read = self.capture.encap().map_err(HandlerError::refused)
+)]
+#[handler(read, name = "filename", "the file's name", get = self.capture.path().to_owned())]
+#[handler(
+    read, name = "filesize", "the file's length in bytes; - if unknown", get = self.capture.size()
+)]
+#[handler(
+    both, name = "filepos", "byte of the file at which the next record starts",
+    get = self.capture.position(), write = self.write_filepos(name, value)
+)]
+#[handler(
+    read, name = "packet_filepos", "byte of the file at which the last packet's record started",
+    get = self.capture.packet_position()
+)]
+#[handler(
+    write, name = "extend_interval", "puts the end off by a time, and sets active",
+    write = self.write_extend_interval(name, value)
+)]
+#[handler(
+    write, name = "reset_timing", "the next packet starts the pace anew",
+    run = self.time_offset = None
+)]
+#[handler(
+    write, name = "stop", "sets active to false and stops the driver", write = self.write_stop(cx)
+)]
 struct FromDump {
+    #[arg(
+        required, name = "FILENAME", value = String, ty = Ty::File,
+        "the capture; - for standard input"
+    )]
+    #[new(in_one_thread(args, filename)?)]
     capture: CaptureIn,
-    at_end: AtEnd,
-    window: Window,
-    sampler: Sampler,
+    /// whether to keep the captured pace
+    #[arg(optional, or = "false")]
     timing: bool,
+    #[arg(
+        keyword, name = "STOP", value = bool, or = "false", "whether the driver stops at the end"
+    )]
+    #[arg(
+        keyword, name = "SAMPLE", unread, ty = Ty::Float, or = "1",
+        "share of the packets to emit, by chance"
+    )]
+    #[new(Sampler::of(args)?)]
+    sampler: Sampler,
+    /// whether to emit IPv4 packets only, marked
+    #[arg(keyword, name = "FORCE_IP", or = "false")]
+    force_ip: bool,
+    #[arg(
+        keyword, name = "START", unread, ty = Ty::Time,
+        "skip packets before this time (seconds since 1970)"
+    )]
+    #[arg(
+        keyword, name = "START_AFTER", unread, ty = Ty::Time,
+        "skip so much time from the first packet on"
+    )]
+    #[arg(
+        keyword, name = "END", unread, ty = Ty::Time, "end at packets of this time or later"
+    )]
+    #[arg(
+        keyword, name = "END_AFTER", unread, ty = Ty::Time, "end so long after the first packet"
+    )]
+    #[arg(
+        keyword, name = "INTERVAL", unread, ty = Ty::Time,
+        "end so long after the first packet emitted"
+    )]
+    #[new(Window::of(args)?)]
+    window: Window,
+    #[arg(
+        keyword, name = "END_CALL", value = Option<String>, ty = Ty::Handler,
+        "HANDLER [VALUE]: called at the end, instead of STOP"
+    )]
+    #[new(at_end(args, stop, end_call)?)]
+    at_end: AtEnd,
+    /// whether it emits packets
+    #[arg(keyword, or = "true")]
+    active: bool,
+    /// byte of the file at which to begin, a record's start
+    #[arg(keyword)]
+    filepos: Option<u64>,
+    /// packets per scheduling; the engine's choice if not given
+    #[arg(keyword, range = 1..)]
+    burst: Option<usize>,
+    #[arg(keyword, name = "MMAP", unread, ty = Ty::Bool, or = "false", "accepted and ignored")]
     /// Present time less the trace's time, from the first packet on.
     time_offset: Option<i64>,
-    force_ip: bool,
-    active: bool,
     ended: bool,
-    burst: Option<usize>,
-    filepos: Option<u64>,
     /// Read, and not to be emitted yet.
     held: Option<Packet>,
     count: u64,
+    #[new(Batch::with_room())]
     batch: Batch,
 }
 
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+fn in_one_thread(args: &Args<'_>, path: String) -> Result<CaptureIn, ArgErrors> {
     args.for_one_thread(super::text_dump::READ_ONCE)?;
-    let at_end = match (args.get("STOP")?, args.opt::<String>("END_CALL")?) {
-        (true, Some(_)) => {
-            return Err(args.error("END_CALL", "give STOP or END_CALL, not both").into());
-        }
-        (true, None) => AtEnd::Stop,
-        (false, Some(call)) => AtEnd::Call(call),
-        (false, None) => AtEnd::Rest,
-    };
-    let burst = args.opt("BURST")?;
-    if burst == Some(0) {
-        return Err(args.error("BURST", "must be at least 1").into());
+    Ok(CaptureIn::new(path))
+}
+
+fn at_end(args: &Args<'_>, stop: bool, call: Option<String>) -> Result<AtEnd, ArgError> {
+    match (stop, call) {
+        (true, Some(_)) => Err(args.error("END_CALL", "give STOP or END_CALL, not both")),
+        (true, None) => Ok(AtEnd::Stop),
+        (false, Some(call)) => Ok(AtEnd::Call(call)),
+        (false, None) => Ok(AtEnd::Rest),
     }
-    Ok(Box::new(FromDump {
-        capture: CaptureIn::new(args.get("FILENAME")?),
-        at_end,
-        window: Window::of(args)?,
-        sampler: Sampler::of(args)?,
-        timing: args.get("TIMING")?,
-        time_offset: None,
-        force_ip: args.get("FORCE_IP")?,
-        active: args.get("ACTIVE")?,
-        ended: false,
-        burst,
-        filepos: args.opt("FILEPOS")?,
-        held: None,
-        count: 0,
-        batch: Batch::with_room(),
-    }))
 }
 
 /// What the next step came to.
@@ -307,51 +336,23 @@ impl Element for FromDump {
     }
 }
 
-impl Handlers for FromDump {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        match name {
-            "count" => Ok(self.count.to_string()),
-            "sampling_prob" => Ok(self.sampler.text()),
-            "active" => Ok(self.active.to_string()),
-            "encap" => self.capture.encap().map_err(HandlerError::refused),
-            "filename" => Ok(self.capture.path().to_owned()),
-            "filesize" => Ok(self.capture.size()),
-            "filepos" => Ok(self.capture.position().to_string()),
-            "packet_filepos" => Ok(self.capture.packet_position().to_string()),
-            _ => Err(HandlerError::no_read(name)),
-        }
+impl FromDump {
+    fn write_filepos(&mut self, name: &str, value: &str) -> Result<(), HandlerError> {
+        self.held = None;
+        self.ended = false;
+        self.capture.seek(handler_value(name, value)?).map_err(HandlerError::refused)?;
+        Ok(())
     }
 
-    fn write_handler(
-        &mut self,
-        cx: &mut Cx<'_>,
-        name: &str,
-        value: &str,
-    ) -> Result<(), HandlerError> {
-        match name {
-            "active" => self.set_active(handler_value(name, value)?),
-            "reset_counts" => self.count = 0,
-            "filepos" => {
-                self.held = None;
-                self.ended = false;
-                self.capture.seek(handler_value(name, value)?).map_err(HandlerError::refused)?;
-            }
-            "extend_interval" => {
-                self.window.extend(handler_value::<Nanos>(name, value)?.0);
-                self.set_active(true);
-            }
-            "reset_timing" => self.time_offset = None,
-            "stop" => {
-                self.active = false;
-                cx.stop();
-            }
-            _ => return Err(HandlerError::no_write(name)),
-        }
+    fn write_extend_interval(&mut self, name: &str, value: &str) -> Result<(), HandlerError> {
+        self.window.extend(handler_value::<Nanos>(name, value)?.0);
+        self.set_active(true);
+        Ok(())
+    }
+
+    fn write_stop(&mut self, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
+        self.active = false;
+        cx.stop();
         Ok(())
     }
 }

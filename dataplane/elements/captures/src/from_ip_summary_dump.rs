@@ -8,10 +8,10 @@ use thruway_element::{
 use thruway_elements_support::dialect::ignored;
 
 use super::summary::{Defaults, Field, FlowId, Record, VERSION, make_packet};
-use super::text_dump::{Dialect, HANDLERS, Line, Lost, Source, TextDump};
+use super::text_dump::{Dialect, Line, Lost, Source, TextDump};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<TextDump>(
     Spec {
         name: "FromIPSummaryDump",
         topic: Topic::Captures,
@@ -35,15 +35,13 @@ pub static ENTRY: Entry = Entry::new(
         processing: "/a",
         args: ARGS,
         drops: Lost::DROPS,
-        handlers: HANDLERS,
         threading: Threading::Task,
         cost: &[Operation::Make.once(), Operation::Format.once()],
         replicas: Replicas::Single,
         ..Spec::DEFAULT
     },
     build,
-)
-.with_handlers::<TextDump>();
+);
 
 const ARGS: &[Arg] = &[
     Arg::optional("FILENAME", Ty::File, "the summary; - for standard input"),

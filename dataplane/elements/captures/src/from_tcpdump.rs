@@ -5,10 +5,10 @@ use thruway_element::{
 };
 
 use super::tcpdump::Tcpdump;
-use super::text_dump::{HANDLERS, Lost, Source, TextDump};
+use super::text_dump::{Lost, Source, TextDump};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<TextDump>(
     Spec {
         name: "FromTcpdump",
         topic: Topic::Captures,
@@ -38,15 +38,13 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("BURST", Ty::UInt, "packets per run; the engine's choice if not given"),
         ],
         drops: Lost::DROPS,
-        handlers: HANDLERS,
         threading: Threading::Task,
         cost: &[Operation::Make.once(), Operation::Format.once()],
         replicas: Replicas::Single,
         ..Spec::DEFAULT
     },
     build,
-)
-.with_handlers::<TextDump>();
+);
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     let source = Source { path: args.get("FILENAME")?, data: None, may_miss: false };

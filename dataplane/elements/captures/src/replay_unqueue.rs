@@ -1,76 +1,47 @@
 //! ReplayUnqueue: a whole trace from memory, over and over.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Cost, CostModel, Cx, Element, Entry, Handler, Load, Made, Nanos,
-    Operation, Replicas, Run, Spec, Threading, Topic, Ty,
+    Alias, Arguments, Cost, CostModel, Cx, Element, Entry, HandlerError, Handlers, Load, Made,
+    Nanos, Operation, Replicas, Run, Spec, Threading, Topic, Ty, handler_value,
 };
 use thruway_packet::{Batch, Image, MAX_BATCH, Marks, Packet, prefetch_bytes};
 
 use thruway_elements_support::traffic_profile::{TrafficProfile, replaying};
 
-mod handlers;
-
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "ReplayUnqueue",
-        aliases: &[Alias {
-            name: "MultiReplayUnqueue",
-            summary: "the same: all know several inputs and outputs",
-        }],
-        topic: Topic::Captures,
-        summary: "loads all packets of its inputs, then replays them from memory",
-        docs: "When it first runs, it pulls packets until its inputs are dry (or LIMIT of them) and \
-               keeps them in memory, side by side. Then it pushes copies of them, BURST at a time, \
-               as fast as it is scheduled: bytes, timestamps, annotations and header marks are \
-               those they came with. With several inputs (several captures), packets are ordered \
-               by their timestamps and leave by the output of their input's number.\n\
-               With TIMING, packets keep the distances of their timestamps, divided by TIMING: 1 is \
-               the speed at which they were captured, 2 twice that. The first packet of a round goes \
-               at once.\n\
-               After STOP rounds, or when STOP_TIME has passed, the driver is asked to stop; by \
-               default it goes on forever. A trace of more than 4 GB is cut. QUICK_CLONE and \
-               USE_SIGNAL are accepted and ignored: all inputs are emptied, and copies are always \
-               whole and cheap.",
-        example: "FromDump(in.pcap) -> ReplayUnqueue(STOP 10) -> Counter -> Discard",
-        ports: "1-/=",
-        processing: "l/h",
-        flow: "#/#",
-        args: &[
-            Arg::keyword("STOP", Ty::Int, "rounds until the driver stops; -1 for never").or("-1"),
-            Arg::keyword("STOP_TIME", Ty::Time, "time until the driver stops; 0 for never").or("0"),
-            Arg::keyword("BURST", Ty::UInt, "packets per scheduling").or("32"),
-            Arg::keyword(
-                "TIMING",
-                Ty::UInt,
-                "speed, in that of the timestamps; 0 for all there is",
-            )
-            .or("0"),
-            Arg::keyword("LIMIT", Ty::Int, "packets to load; -1 for all").or("-1"),
-            Arg::keyword("ACTIVE", Ty::Bool, "whether it replays").or("true"),
-            Arg::keyword("VERBOSE", Ty::Bool, "whether a line tells of every round").or("false"),
-            Arg::keyword("QUICK_CLONE", Ty::Bool, "accepted and ignored").or("false"),
-            Arg::keyword("USE_SIGNAL", Ty::Bool, "accepted and ignored").or("false"),
-        ],
-        handlers: &[
-            Handler::sum("count", "packets replayed"),
-            Handler::read("loaded", "packets in memory"),
-            Handler::both("active", "whether it replays"),
-            Handler::both("stop", "rounds left; -1 for no end"),
-            Handler::both("timing", "speed, in that of the timestamps; 0 for all there is"),
-            Handler::write("reset", "forgets the packets and loads again"),
-        ],
-        threading: Threading::Task,
-        cost: &[Operation::Make.once()],
-        replicas: Replicas::Single,
-        ..Spec::DEFAULT
-    },
-    build,
-)
-.with_cost_model::<ReplayUnqueue>()
-.with_handlers::<ReplayUnqueue>();
+pub static ENTRY: Entry = Entry::of::<ReplayUnqueue>(Spec {
+    name: "ReplayUnqueue",
+    aliases: &[Alias {
+        name: "MultiReplayUnqueue",
+        summary: "the same: all know several inputs and outputs",
+    }],
+    topic: Topic::Captures,
+    summary: "loads all packets of its inputs, then replays them from memory",
+    docs: "When it first runs, it pulls packets until its inputs are dry (or LIMIT of them) and \
+           keeps them in memory, side by side. Then it pushes copies of them, BURST at a time, \
+           as fast as it is scheduled: bytes, timestamps, annotations and header marks are \
+           those they came with. With several inputs (several captures), packets are ordered \
+           by their timestamps and leave by the output of their input's number.\n\
+           With TIMING, packets keep the distances of their timestamps, divided by TIMING: 1 is \
+           the speed at which they were captured, 2 twice that. The first packet of a round goes \
+           at once.\n\
+           After STOP rounds, or when STOP_TIME has passed, the driver is asked to stop; by \
+           default it goes on forever. A trace of more than 4 GB is cut. QUICK_CLONE and \
+           USE_SIGNAL are accepted and ignored: all inputs are emptied, and copies are always \
+           whole and cheap.",
+    example: "FromDump(in.pcap) -> ReplayUnqueue(STOP 10) -> Counter -> Discard",
+    ports: "1-/=",
+    processing: "l/h",
+    flow: "#/#",
+    threading: Threading::Task,
+    cost: &[Operation::Make.once()],
+    replicas: Replicas::Single,
+    ..Spec::DEFAULT
+})
+.with_cost_model::<ReplayUnqueue>();
 
 /// Packets start at multiples of a processor's line: a read that straddles two costs twice.
 const ALIGN: usize = 64;
@@ -202,53 +173,67 @@ impl Store {
     }
 }
 
+#[derive(Arguments, Handlers)]
+#[handler(sum, field = count, "packets replayed")]
+#[handler(read, name = "loaded", "packets in memory", get = self.store.heads.len())]
+#[handler(both, field = active, "whether it replays", write = self.write_active(name, value))]
+#[handler(both, name = "stop", "rounds left; -1 for no end", get = self.rounds,
+    run = self.rounds = handler_value(name, value)?)]
+#[handler(
+    both, field = timing, "speed, in that of the timestamps; 0 for all there is",
+    write = self.write_timing(name, value)
+)]
+#[handler(write, name = "reset", "forgets the packets and loads again", run = self.loaded = false)]
 struct ReplayUnqueue {
+    /// Rounds left; negative for no end.
+    #[arg(
+        keyword, name = "STOP", via = rounds_of, or = "-1",
+        "rounds until the driver stops; -1 for never"
+    )]
+    rounds: i64,
+    /// time until the driver stops; 0 for never
+    #[arg(keyword, name = "STOP_TIME", as = Nanos, or = "0")]
+    stop_time: i64,
+    /// packets per scheduling
+    #[arg(keyword, range = 1..=MAX_BATCH, or = "32")]
+    burst: usize,
+    /// speed, in that of the timestamps; 0 for all there is
+    #[arg(keyword, or = "0")]
+    timing: u32,
+    /// packets to load; -1 for all
+    #[arg(keyword, as = i64, via = limit_of, or = "-1")]
+    limit: usize,
+    /// whether it replays
+    #[arg(keyword, or = "true")]
+    active: bool,
+    /// whether a line tells of every round
+    #[arg(keyword, or = "false")]
+    verbose: bool,
+    #[arg(
+        keyword, name = "QUICK_CLONE", unread, ty = Ty::Bool, or = "false", "accepted and ignored"
+    )]
+    #[arg(
+        keyword, name = "USE_SIGNAL", unread, ty = Ty::Bool, or = "false", "accepted and ignored"
+    )]
     store: Store,
     /// The next packet of the round.
     cursor: usize,
     loaded: bool,
-    limit: usize,
-    burst: usize,
-    /// Rounds left; negative for no end.
-    rounds: i64,
-    stop_time: i64,
     /// When to stop, once it has begun.
     deadline: Option<i64>,
-    /// Speed, in that of the timestamps; 0 for none.
-    timing: u32,
     /// When this round began; `None`: with the next packet.
     began: Option<i64>,
-    active: bool,
-    verbose: bool,
     count: u64,
+    #[new(Batch::with_room())]
     batch: Batch,
 }
 
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let burst: usize = args.get("BURST")?;
-    if !(1..=MAX_BATCH).contains(&burst) {
-        return Err(args.error("BURST", format!("must be from 1 to {MAX_BATCH}")).into());
-    }
-    let rounds: i64 = args.get("STOP")?;
-    if rounds == 0 {
-        return Err(args.error("STOP", "0 rounds replay nothing; write -1 for no end").into());
-    }
-    Ok(Box::new(ReplayUnqueue {
-        store: Store::default(),
-        cursor: 0,
-        loaded: false,
-        limit: usize::try_from(args.get::<i64>("LIMIT")?).unwrap_or(usize::MAX),
-        burst,
-        rounds,
-        stop_time: args.get::<Nanos>("STOP_TIME")?.0,
-        deadline: None,
-        timing: args.get("TIMING")?,
-        began: None,
-        active: args.get("ACTIVE")?,
-        verbose: args.get("VERBOSE")?,
-        count: 0,
-        batch: Batch::with_room(),
-    }))
+fn rounds_of(rounds: i64) -> Result<i64, &'static str> {
+    if rounds == 0 { Err("0 rounds replay nothing; write -1 for no end") } else { Ok(rounds) }
+}
+
+fn limit_of(limit: i64) -> Result<usize, Infallible> {
+    Ok(usize::try_from(limit).unwrap_or(usize::MAX))
 }
 
 /// An input while it is being emptied.
@@ -364,6 +349,18 @@ impl ReplayUnqueue {
         } else if self.verbose {
             cx.log(&format!("{} packets replayed; from the start", self.count));
         }
+    }
+
+    fn write_active(&mut self, name: &str, value: &str) -> Result<(), HandlerError> {
+        self.active = handler_value(name, value)?;
+        self.began = None;
+        Ok(())
+    }
+
+    fn write_timing(&mut self, name: &str, value: &str) -> Result<(), HandlerError> {
+        self.timing = handler_value(name, value)?;
+        self.began = None;
+        Ok(())
     }
 }
 

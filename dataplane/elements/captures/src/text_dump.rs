@@ -5,23 +5,11 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Cursor, Read};
 
 use thruway_element::{
-    ArgErrors, Args, Cx, Element, Handler, HandlerError, Handlers, Run, handler_value, reasons,
+    ArgErrors, Args, Cx, Element, HandlerError, Handlers, Run, handler_value, reasons,
 };
 use thruway_packet::{Anno, Batch, MAX_BATCH, Packet};
 
 use super::window::Sampler;
-
-/// Handlers of what makes packets of text.
-pub(super) const HANDLERS: &[Handler] = &[
-    Handler::sum("count", "packets made"),
-    Handler::read("sampling_prob", "the sampling probability as it is"),
-    Handler::both("active", "whether it makes packets"),
-    Handler::read("encap", "always IP"),
-    Handler::read("filename", "the file's name"),
-    Handler::read("filesize", "the file's length in bytes; - if unknown"),
-    Handler::read("filepos", "bytes of the file read"),
-    Handler::write("stop", "sets active to false and stops the driver"),
-];
 
 reasons! {
     /// Why a line is no packet.
@@ -99,6 +87,22 @@ impl Source {
 }
 
 /// The element.
+#[derive(Handlers)]
+#[handler(sum, field = count, "packets made")]
+#[handler(
+    read, name = "sampling_prob", "the sampling probability as it is", get = self.sampler.text()
+)]
+#[handler(both, field = active, "whether it makes packets", write = self.write_active(name, value))]
+#[handler(read, name = "encap", "always IP", get = "IP".to_owned())]
+#[handler(read, name = "filename", "the file's name", get = self.source.path.clone())]
+#[handler(
+    read, name = "filesize", "the file's length in bytes; - if unknown",
+    read = self.read_filesize()
+)]
+#[handler(read, name = "filepos", "bytes of the file read", get = self.lines.position)]
+#[handler(
+    write, name = "stop", "sets active to false and stops the driver", write = self.write_stop(cx)
+)]
 pub(super) struct TextDump {
     source: Source,
     dialect: Box<dyn Dialect>,
@@ -333,46 +337,21 @@ impl Element for TextDump {
     }
 }
 
-impl Handlers for TextDump {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        match name {
-            "count" => Ok(self.count.to_string()),
-            "sampling_prob" => Ok(self.sampler.text()),
-            "active" => Ok(self.active.to_string()),
-            "encap" => Ok("IP".to_owned()),
-            "filename" => Ok(self.source.path.clone()),
-            "filesize" => {
-                let file =
-                    std::fs::metadata(&self.source.path).ok().filter(std::fs::Metadata::is_file);
-                Ok(file.map_or_else(|| "-".to_owned(), |file| file.len().to_string()))
-            }
-            "filepos" => Ok(self.lines.position.to_string()),
-            _ => Err(HandlerError::no_read(name)),
-        }
+impl TextDump {
+    fn write_active(&mut self, name: &str, value: &str) -> Result<(), HandlerError> {
+        self.active = handler_value(name, value)?;
+        self.ended = false;
+        Ok(())
     }
 
-    fn write_handler(
-        &mut self,
-        cx: &mut Cx<'_>,
-        name: &str,
-        value: &str,
-    ) -> Result<(), HandlerError> {
-        match name {
-            "active" => {
-                self.active = handler_value(name, value)?;
-                self.ended = false;
-            }
-            "stop" => {
-                self.active = false;
-                cx.stop();
-            }
-            _ => return Err(HandlerError::no_write(name)),
-        }
+    fn read_filesize(&mut self) -> Result<String, HandlerError> {
+        let file = std::fs::metadata(&self.source.path).ok().filter(std::fs::Metadata::is_file);
+        Ok(file.map_or_else(|| "-".to_owned(), |file| file.len().to_string()))
+    }
+
+    fn write_stop(&mut self, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
+        self.active = false;
+        cx.stop();
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! ToDump: packets into a capture file.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, Handler, HandlerError,
+    ArgError, Args, Arguments, Changes, Cost, CostModel, Cx, Element, Entry, HandlerError,
     Handlers, Load, Operation, Replicas, Run, Spec, Threading, Topic, Ty, reasons,
 };
 use thruway_packet::{Batch, MAX_BATCH};
@@ -11,52 +11,30 @@ use super::capture_out::CaptureOut;
 use super::encap;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "ToDump",
-        topic: Topic::Captures,
-        summary: "writes packets to a capture file",
-        docs: "Writes every packet to a pcap file (with FORMAT pcapng, a pcapng file), `-` for \
-               standard output, and passes it on if there is an output. Of each packet SNAPLEN \
-               bytes are kept. A packet without a timestamp gets the present time; its length on \
-               the wire counts the EXTRA_LENGTH annotation.\n\
-               ENCAP says what the packets begin with; it must be right for others to read the \
-               file. With USE_ENCAP_FROM it is asked of elements that have an `encap` handler, \
-               which must agree.\n\
-               The file is written in large pieces and at least once a second. When it cannot be \
-               written (a full disk), a line says how much is in it, what is there stays readable, \
-               later packets are counted as not written, and the run fails at its end.",
-        example: "InfiniteSource(LIMIT 3, STOP true) -> ToDump(out.pcap, ENCAP IP)",
-        ports: "1/0-1",
-        args: ARGS,
-        drops: NotWritten::DROPS,
-        handlers: &[
-            Handler::sum("count", "packets written"),
-            Handler::write("reset_counts", "sets count to zero"),
-            Handler::read("filename", "the file's name"),
-            Handler::write("flush", "writes out what is buffered").shared(),
-        ],
-        threading: Threading::PullTask,
-        changes: Changes::Nothing,
-        cost: &[Operation::CopyLine.times(2.0)],
-        replicas: Replicas::Sharing("the file: packets of one thread are in it in their order"),
-        ..Spec::DEFAULT
-    },
-    build,
-)
-.with_cost_model::<ToDump>()
-.with_handlers::<ToDump>();
-
-const ARGS: &[Arg] = &[
-    Arg::required("FILENAME", Ty::OutFile, "the capture; - for standard output"),
-    Arg::optional("SNAPLEN", Ty::UInt, "bytes of a packet to keep; 0 for all").or("2000"),
-    Arg::optional("ENCAP", Ty::Str, "what packets begin with: ETHER, IP, ...").or("ETHER"),
-    Arg::keyword("USE_ENCAP_FROM", Ty::Element, "elements whose encap handlers say ENCAP"),
-    Arg::keyword("EXTRA_LENGTH", Ty::Bool, "whether extra length counts").or("true"),
-    Arg::keyword("UNBUFFERED", Ty::Bool, "whether every batch is written at once").or("false"),
-    Arg::keyword("NANO", Ty::Bool, "whether pcap times have nanoseconds").or("false"),
-    Arg::keyword("FORMAT", Ty::Choice(&["pcap", "pcapng"]), "the file's format").or("pcap"),
-];
+pub static ENTRY: Entry = Entry::of::<ToDump>(Spec {
+    name: "ToDump",
+    topic: Topic::Captures,
+    summary: "writes packets to a capture file",
+    docs: "Writes every packet to a pcap file (with FORMAT pcapng, a pcapng file), `-` for \
+           standard output, and passes it on if there is an output. Of each packet SNAPLEN \
+           bytes are kept. A packet without a timestamp gets the present time; its length on \
+           the wire counts the EXTRA_LENGTH annotation.\n\
+           ENCAP says what the packets begin with; it must be right for others to read the \
+           file. With USE_ENCAP_FROM it is asked of elements that have an `encap` handler, \
+           which must agree.\n\
+           The file is written in large pieces and at least once a second. When it cannot be \
+           written (a full disk), a line says how much is in it, what is there stays readable, \
+           later packets are counted as not written, and the run fails at its end.",
+    example: "InfiniteSource(LIMIT 3, STOP true) -> ToDump(out.pcap, ENCAP IP)",
+    ports: "1/0-1",
+    drops: NotWritten::DROPS,
+    threading: Threading::PullTask,
+    changes: Changes::Nothing,
+    cost: &[Operation::CopyLine.times(2.0)],
+    replicas: Replicas::Sharing("the file: packets of one thread are in it in their order"),
+    ..Spec::DEFAULT
+})
+.with_cost_model::<ToDump>();
 
 reasons! {
     /// Why a packet is not in the file.
@@ -68,44 +46,79 @@ reasons! {
 /// Longest time that packets stay in the buffer, nanoseconds.
 const FLUSH_NS: i64 = 1_000_000_000;
 
+#[derive(Arguments, Handlers)]
+#[handler(sum, field = count, "packets written")]
+#[handler(write, name = "reset_counts", "sets count to zero", run = self.count = 0)]
+#[handler(read, name = "filename", "the file's name", get = self.out.path().to_owned())]
+#[handler(
+    write, shared, name = "flush", "writes out what is buffered",
+    run = self.out.flush().map_err(HandlerError::refused)?
+)]
 struct ToDump {
-    out: CaptureOut,
-    options: WriterOptions,
+    #[arg(
+        required, name = "FILENAME", value = String, ty = Ty::OutFile,
+        "the capture; - for standard output"
+    )]
+    #[arg(
+        optional, name = "SNAPLEN", value = u32, or = "2000",
+        "bytes of a packet to keep; 0 for all"
+    )]
+    #[arg(
+        optional, name = "ENCAP", value = LinkType, as = String, via = link_of, or = "ETHER",
+        "what packets begin with: ETHER, IP, ..."
+    )]
+    #[arg(
+        keyword, name = "USE_ENCAP_FROM", value = Option<String>, ty = Ty::Element,
+        "elements whose encap handlers say ENCAP"
+    )]
+    #[new(names(args, use_encap_from)?)]
     encap_from: Vec<String>,
+    #[arg(
+        keyword, name = "EXTRA_LENGTH", value = bool, or = "true", "whether extra length counts"
+    )]
+    #[arg(
+        keyword, name = "UNBUFFERED", value = bool, or = "false",
+        "whether every batch is written at once"
+    )]
+    #[new(CaptureOut::new(args, filename).with(unbuffered, extra_length))]
+    out: CaptureOut,
+    #[arg(
+        keyword, name = "NANO", value = bool, or = "false",
+        "whether pcap times have nanoseconds"
+    )]
+    #[arg(
+        keyword, name = "FORMAT", value = String, ty = Ty::Choice(&["pcap", "pcapng"]),
+        or = "pcap", "the file's format"
+    )]
+    #[new(WriterOptions { format: format_of(args, &format, nano)?, link: encap, snaplen })]
+    options: WriterOptions,
     /// Whether the timer is set.
     flushing: bool,
     count: u64,
+    #[new(Batch::new())]
     batch: Batch,
 }
 
+fn link_of(text: String) -> Result<LinkType, String> {
+    encap::parse(&text)
+}
+
+/// The elements that USE_ENCAP_FROM names.
+fn names(args: &Args<'_>, given: Option<String>) -> Result<Vec<String>, ArgError> {
+    if given.is_some() && args.given("ENCAP") {
+        return Err(args.error("ENCAP", "give ENCAP or USE_ENCAP_FROM, not both"));
+    }
+    Ok(given.unwrap_or_default().split_whitespace().map(str::to_owned).collect())
+}
+
 /// The format that FORMAT and NANO ask for.
-fn format(args: &Args<'_>) -> Result<FileFormat, ArgErrors> {
-    let nano: bool = args.get("NANO")?;
-    match args.get::<String>("FORMAT")?.as_str() {
+fn format_of(args: &Args<'_>, format: &str, nano: bool) -> Result<FileFormat, ArgError> {
+    match format {
         "pcap" if nano => Ok(FileFormat::PcapNano),
         "pcap" => Ok(FileFormat::PcapMicro),
         "pcapng" => Ok(FileFormat::Pcapng),
-        other => Err(args.error("FORMAT", format!("'{other}' is not pcap or pcapng")).into()),
+        other => Err(args.error("FORMAT", format!("'{other}' is not pcap or pcapng"))),
     }
-}
-
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let link = encap::parse(&args.get::<String>("ENCAP")?);
-    let link = link.map_err(|message| args.error("ENCAP", message))?;
-    let encap_from: Option<String> = args.opt("USE_ENCAP_FROM")?;
-    if encap_from.is_some() && args.given("ENCAP") {
-        return Err(args.error("ENCAP", "give ENCAP or USE_ENCAP_FROM, not both").into());
-    }
-    let names = encap_from.unwrap_or_default();
-    let out = CaptureOut::new(args, args.get("FILENAME")?);
-    Ok(Box::new(ToDump {
-        out: out.with(args.get("UNBUFFERED")?, args.get("EXTRA_LENGTH")?),
-        options: WriterOptions { format: format(args)?, link, snaplen: args.get("SNAPLEN")? },
-        encap_from: names.split_whitespace().map(str::to_owned).collect(),
-        flushing: false,
-        count: 0,
-        batch: Batch::new(),
-    }))
 }
 
 impl ToDump {
@@ -183,35 +196,6 @@ impl Element for ToDump {
 
     fn finish(&mut self, _cx: &mut Cx<'_>) -> Result<(), String> {
         self.out.finish()
-    }
-}
-
-impl Handlers for ToDump {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        match name {
-            "count" => Ok(self.count.to_string()),
-            "filename" => Ok(self.out.path().to_owned()),
-            _ => Err(HandlerError::no_read(name)),
-        }
-    }
-
-    fn write_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _value: &str,
-    ) -> Result<(), HandlerError> {
-        match name {
-            "reset_counts" => self.count = 0,
-            "flush" => self.out.flush().map_err(HandlerError::refused)?,
-            _ => return Err(HandlerError::no_write(name)),
-        }
-        Ok(())
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use thruway_element::text::quote;
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers, Operation,
+    ArgErrors, Args, Arguments, Changes, Cx, Element, Entry, HandlerError, Handlers, Operation,
     Replicas, Run, Spec, Threading, Topic, Ty, reasons,
 };
 use thruway_packet::{Anno, Batch, MAX_BATCH, Packet};
@@ -15,66 +15,35 @@ use thruway_packet::{Anno, Batch, MAX_BATCH, Packet};
 use super::summary::{Field, VERSION, View};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "ToIPSummaryDump",
-        topic: Topic::Captures,
-        summary: "writes a line of fields for every packet",
-        docs: "Writes, for every packet, a line with the values of FIELDS to a text file (`-`: \
-               standard output) that FromIPSummaryDump reads, and passes the packet on if there is \
-               an output. A dash stands for what a packet does not have; IP headers must be \
-               marked.\n\
-               Fields: timestamp ntimestamp ts_sec ts_usec ts_usec1; ip_src ip_dst ip_len ip_proto \
-               (T, U, I or a number) ip_hl ip_id ip_tos ip_dscp ip_ecn ip_ttl ip_sum ip_frag (F \
-               first, f later, ! not to be fragmented, .) ip_fragoff (bytes, + for more, ! for not \
-               to be fragmented) ip_opt ip_capture_len; sport dport; tcp_seq tcp_ack tcp_off \
-               tcp_flags (letters of FSRPAUECN) tcp_opt tcp_ntopt tcp_sack tcp_window tcp_urp; \
-               udp_len; icmp_type icmp_code icmp_type_name icmp_code_name icmp_flowid icmp_seq \
-               icmp_nextmtu; payload payload_len payload_md5 payload_md5_hex; count aggregate link direction; eth_src eth_dst \
-               wire_len; thread (the number of the one that writes); none. `ip_` may be left out, and \
-               blanks in quotes stand for underscores.\n\
-               BINARY and the field first_timestamp are not supported.",
-        example: "FromDump(in.pcap, STOP true, FORCE_IP true) \
-                  -> ToIPSummaryDump(-, FIELDS ip_src ip_dst ip_len)",
-        ports: "1/0-1",
-        processing: "a/h",
-        args: ARGS,
-        drops: NotWritten::DROPS,
-        handlers: &[
-            Handler::sum("count", "lines written"),
-            Handler::write("flush", "writes out what is buffered").shared(),
-        ],
-        threading: Threading::PullTask,
-        changes: Changes::Nothing,
-        cost: &[Operation::Format.once()],
-        replicas: Replicas::Sharing("the file: lines of one thread are in it in their order"),
-        ..Spec::DEFAULT
-    },
-    build,
-)
-.with_handlers::<ToIpSummaryDump>();
-
-const ARGS: &[Arg] = &[
-    Arg::required("FILENAME", Ty::OutFile, "the summary; - for standard output"),
-    Arg::keyword("FIELDS", Ty::Any, "names of fields, in the order of the line")
-        .or("ip_src ip_dst"),
-    Arg::keyword("CONTENTS", Ty::Any, "the same"),
-    Arg::keyword("DATA", Ty::Any, "the same (old name)"),
-    Arg::keyword("HEADER", Ty::Bool, "whether ! lines describe the file").or("true"),
-    Arg::keyword("VERBOSE", Ty::Bool, "whether they name host and time").or("false"),
-    Arg::keyword("BANNER", Ty::Str, "text of a !creator line"),
-    Arg::keyword(
-        "MULTIPACKET",
-        Ty::Bool,
-        "whether a packet that counts for several has as many \
-                 lines, unless there is a count field",
-    )
-    .or("false"),
-    Arg::keyword("BAD_PACKETS", Ty::Bool, "whether !bad lines tell of bad headers").or("false"),
-    Arg::keyword("CAREFUL_TRUNC", Ty::Bool, "whether packets that were cut are bad").or("true"),
-    Arg::keyword("EXTRA_LENGTH", Ty::Bool, "whether extra length counts").or("true"),
-    Arg::keyword("BINARY", Ty::Bool, "not supported").or("false"),
-];
+pub static ENTRY: Entry = Entry::of::<ToIpSummaryDump>(Spec {
+    name: "ToIPSummaryDump",
+    topic: Topic::Captures,
+    summary: "writes a line of fields for every packet",
+    docs: "Writes, for every packet, a line with the values of FIELDS to a text file (`-`: \
+           standard output) that FromIPSummaryDump reads, and passes the packet on if there is \
+           an output. A dash stands for what a packet does not have; IP headers must be \
+           marked.\n\
+           Fields: timestamp ntimestamp ts_sec ts_usec ts_usec1; ip_src ip_dst ip_len ip_proto \
+           (T, U, I or a number) ip_hl ip_id ip_tos ip_dscp ip_ecn ip_ttl ip_sum ip_frag (F \
+           first, f later, ! not to be fragmented, .) ip_fragoff (bytes, + for more, ! for not \
+           to be fragmented) ip_opt ip_capture_len; sport dport; tcp_seq tcp_ack tcp_off \
+           tcp_flags (letters of FSRPAUECN) tcp_opt tcp_ntopt tcp_sack tcp_window tcp_urp; \
+           udp_len; icmp_type icmp_code icmp_type_name icmp_code_name icmp_flowid icmp_seq \
+           icmp_nextmtu; payload payload_len payload_md5 payload_md5_hex; count aggregate link direction; eth_src eth_dst \
+           wire_len; thread (the number of the one that writes); none. `ip_` may be left out, and \
+           blanks in quotes stand for underscores.\n\
+           BINARY and the field first_timestamp are not supported.",
+    example: "FromDump(in.pcap, STOP true, FORCE_IP true) \
+              -> ToIPSummaryDump(-, FIELDS ip_src ip_dst ip_len)",
+    ports: "1/0-1",
+    processing: "a/h",
+    drops: NotWritten::DROPS,
+    threading: Threading::PullTask,
+    changes: Changes::Nothing,
+    cost: &[Operation::Format.once()],
+    replicas: Replicas::Sharing("the file: lines of one thread are in it in their order"),
+    ..Spec::DEFAULT
+});
 
 reasons! {
     /// Why a packet has no line.
@@ -128,17 +97,65 @@ struct Format {
     extra_length: bool,
 }
 
+#[derive(Arguments, Handlers)]
+#[handler(sum, field = count, "lines written")]
+#[handler(
+    write, shared, name = "flush", "writes out what is buffered",
+    write = Self::lock(&self.out).flush(&self.path).map_err(HandlerError::refused)
+)]
 struct ToIpSummaryDump {
+    /// the summary; - for standard output
+    #[arg(required, name = "FILENAME", ty = Ty::OutFile)]
     path: String,
-    format: Format,
+    #[arg(
+        keyword, name = "FIELDS", unread, ty = Ty::Any, or = "ip_src ip_dst",
+        "names of fields, in the order of the line"
+    )]
+    #[arg(keyword, name = "CONTENTS", unread, ty = Ty::Any, "the same")]
+    #[arg(keyword, name = "DATA", unread, ty = Ty::Any, "the same (old name)")]
+    /// whether ! lines describe the file
+    #[arg(keyword, or = "true")]
     header: bool,
+    /// whether they name host and time
+    #[arg(keyword, or = "false")]
     verbose: bool,
+    /// text of a !creator line
+    #[arg(keyword)]
     banner: Option<String>,
+    #[arg(
+        keyword, name = "MULTIPACKET", value = bool, or = "false",
+        "whether a packet that counts for several has as many lines, unless there is a count field"
+    )]
+    #[arg(
+        keyword, name = "BAD_PACKETS", value = bool, or = "false",
+        "whether !bad lines tell of bad headers"
+    )]
+    #[arg(
+        keyword, name = "CAREFUL_TRUNC", value = bool, or = "true",
+        "whether packets that were cut are bad"
+    )]
+    #[arg(
+        keyword, name = "EXTRA_LENGTH", value = bool, or = "true", "whether extra length counts"
+    )]
+    #[arg(keyword, name = "BINARY", value = bool, via = no_binary, or = "false", "not supported")]
+    #[new({
+        let (fields, thread) = (fields(args)?, args.env().thread);
+        let multipacket = multipacket && !fields.contains(&Field::Count);
+        let careful = careful_trunc;
+        Format { fields, thread, multipacket, bad_packets, careful, extra_length }
+    })]
+    format: Format,
+    #[new(args.shared("out", Mutex::<Out>::default))]
     out: Arc<Mutex<Out>>,
     flushing: bool,
     complained: bool,
     count: u64,
+    #[new(Batch::new())]
     batch: Batch,
+}
+
+fn no_binary(binary: bool) -> Result<bool, &'static str> {
+    if binary { Err("not supported; leave it for text") } else { Ok(false) }
 }
 
 /// The fields that the arguments name.
@@ -151,33 +168,6 @@ fn fields(args: &Args<'_>) -> Result<Vec<Field>, ArgErrors> {
         errors.push(args.error(name, "names no field"));
     }
     if errors.is_empty() { Ok(fields) } else { Err(ArgErrors(errors)) }
-}
-
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    if args.get("BINARY")? {
-        return Err(args.error("BINARY", "not supported; leave it for text").into());
-    }
-    let fields = fields(args)?;
-    let multipacket = args.get::<bool>("MULTIPACKET")? && !fields.contains(&Field::Count);
-    Ok(Box::new(ToIpSummaryDump {
-        path: args.get("FILENAME")?,
-        format: Format {
-            fields,
-            thread: args.env().thread,
-            multipacket,
-            bad_packets: args.get("BAD_PACKETS")?,
-            careful: args.get("CAREFUL_TRUNC")?,
-            extra_length: args.get("EXTRA_LENGTH")?,
-        },
-        header: args.get("HEADER")?,
-        verbose: args.get("VERBOSE")?,
-        banner: args.opt("BANNER")?,
-        out: args.shared("out", Mutex::<Out>::default),
-        flushing: false,
-        complained: false,
-        count: 0,
-        batch: Batch::new(),
-    }))
 }
 
 impl Format {
@@ -320,31 +310,5 @@ impl Element for ToIpSummaryDump {
 
     fn finish(&mut self, _cx: &mut Cx<'_>) -> Result<(), String> {
         Self::lock(&self.out).flush(&self.path)
-    }
-}
-
-impl Handlers for ToIpSummaryDump {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        match name {
-            "count" => Ok(self.count.to_string()),
-            _ => Err(HandlerError::no_read(name)),
-        }
-    }
-
-    fn write_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _value: &str,
-    ) -> Result<(), HandlerError> {
-        match name {
-            "flush" => Self::lock(&self.out).flush(&self.path).map_err(HandlerError::refused),
-            _ => Err(HandlerError::no_write(name)),
-        }
     }
 }

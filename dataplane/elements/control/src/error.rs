@@ -1,34 +1,28 @@
 //! Error: keeps a configuration from running.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, NOTHING_MORE, Replicas, Spec, Topic, Ty,
+    Arguments, Changes, Cx, Element, Entry, Handlers, NOTHING_MORE, Replicas, Spec, Topic, Ty,
 };
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "Error",
-        topic: Topic::Control,
-        summary: "keeps the configuration from running",
-        docs: "Takes any arguments and connections and always fails: the configuration that it is \
-               in is not run.",
-        example: "Idle -> Error(not written yet) -> Discard",
-        ports: "-/-",
-        flow: "x/y",
-        args: &[Arg::rest("ANYTHING", Ty::Any, "ignored")],
-        changes: Changes::Nothing,
-        cost: NOTHING_MORE,
-        replicas: Replicas::Alike,
-        ..Spec::DEFAULT
-    },
-    build,
-);
+pub static ENTRY: Entry = Entry::of::<Error>(Spec {
+    name: "Error",
+    topic: Topic::Control,
+    summary: "keeps the configuration from running",
+    docs: "Takes any arguments and connections and always fails: the configuration that it is \
+           in is not run.",
+    example: "Idle -> Error(not written yet) -> Discard",
+    ports: "-/-",
+    flow: "x/y",
+    changes: Changes::Nothing,
+    cost: NOTHING_MORE,
+    replicas: Replicas::Alike,
+    ..Spec::DEFAULT
+});
 
+#[derive(Arguments, Handlers)]
+#[arg(rest, name = "ANYTHING", unread, ty = Ty::Any, "ignored")]
 struct Error;
-
-fn build(_args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    Ok(Box::new(Error))
-}
 
 impl Element for Error {
     fn initialize(&mut self, _cx: &mut Cx<'_>) -> Result<(), String> {

@@ -4,8 +4,7 @@ use std::fmt::Write as _;
 use std::net::Ipv4Addr;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic,
-    Ty,
+    Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::MacAddr;
@@ -15,30 +14,20 @@ use super::lines::{self, Lines, write_ether};
 use thruway_elements_support::text::timestamp;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::built::<ArpPrint>(
-    Spec {
-        name: "ARPPrint",
-        topic: Topic::Counters,
-        summary: "prints ARP packets in the manner of tcpdump",
-        docs: "Expects ARP packets whose network header is marked (MarkIPHeader does that); others \
-               pass without a word. Writes a line to standard error, or to OUTFILE, for each \
-               packet: LABEL and what is asked or told. With ETHER, the addresses of the Ethernet \
-               header too.",
-        example: "InfiniteSource(LIMIT 1, STOP true) -> MarkIPHeader -> ARPPrint(ok) -> Discard",
-        args: &[
-            Arg::optional("LABEL", Ty::Str, "text before each line"),
-            Arg::keyword("TIMESTAMP", Ty::Bool, "whether the time is shown").or("true"),
-            Arg::keyword("ETHER", Ty::Bool, "whether Ethernet addresses are shown").or("false"),
-            lines::OUTFILE,
-            Arg::keyword("ACTIVE", Ty::Bool, "whether anything is printed").or("true"),
-        ],
-        changes: Changes::Nothing,
-        cost: &[Operation::Format.once()],
-        replicas: Replicas::Alike,
-        ..Spec::DEFAULT
-    },
-    build,
-);
+pub static ENTRY: Entry = Entry::of::<ArpPrint>(Spec {
+    name: "ARPPrint",
+    topic: Topic::Counters,
+    summary: "prints ARP packets in the manner of tcpdump",
+    docs: "Expects ARP packets whose network header is marked (MarkIPHeader does that); others \
+           pass without a word. Writes a line to standard error, or to OUTFILE, for each \
+           packet: LABEL and what is asked or told. With ETHER, the addresses of the Ethernet \
+           header too.",
+    example: "InfiniteSource(LIMIT 1, STOP true) -> MarkIPHeader -> ARPPrint(ok) -> Discard",
+    changes: Changes::Nothing,
+    cost: &[Operation::Format.once()],
+    replicas: Replicas::Alike,
+    ..Spec::DEFAULT
+});
 
 /// Bytes before the addresses (RFC 826).
 const HEAD: usize = 8;
@@ -47,25 +36,24 @@ const ETHERNET: u16 = 1;
 /// Ethernet type of trailer encapsulation (RFC 893).
 const TRAILER: u16 = 0x1000;
 
-#[derive(Handlers)]
+#[derive(Arguments, Handlers)]
 struct ArpPrint {
+    /// text before each line
+    #[arg(optional)]
     label: String,
+    /// whether the time is shown
+    #[arg(keyword, or = "true")]
     timestamp: bool,
+    /// whether Ethernet addresses are shown
+    #[arg(keyword, or = "false")]
     ether: bool,
+    #[arg(like = lines::OUTFILE)]
+    #[new(Lines::from_args(args)?)]
     lines: Lines,
     /// whether anything is printed
+    #[arg(keyword, or = "true")]
     #[handler(both)]
     active: bool,
-}
-
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    Ok(Box::new(ArpPrint {
-        label: args.get("LABEL")?,
-        timestamp: args.get("TIMESTAMP")?,
-        ether: args.get("ETHER")?,
-        lines: Lines::from_args(args)?,
-        active: args.get("ACTIVE")?,
-    }))
 }
 
 /// What an ARP packet says. Writing to a String does not fail.

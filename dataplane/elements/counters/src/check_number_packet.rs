@@ -1,41 +1,33 @@
 //! CheckNumberPacket: counts which numbers came back.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, HandlerError, Handlers, Operation, Replicas,
-    Spec, Topic, Ty, Verdict, handler_value, reasons,
+    Arguments, Changes, Cx, Element, Entry, HandlerError, Handlers, Operation, Replicas, Spec,
+    Topic, Verdict, handler_value, reasons,
 };
 use thruway_packet::Batch;
 
 use super::number_packet::{self, NumberField};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::built::<CheckNumberPacket>(
-    Spec {
-        name: "CheckNumberPacket",
-        topic: Topic::Counters,
-        summary: "counts packets by the number that NumberPacket wrote into them",
-        docs: "Reads the number at OFFSET of each packet and counts how often it came. Packets that \
-               end before, or whose number is COUNT or more, leave by output 1, or are dropped \
-               where there is none.",
-        example: "InfiniteSource(LIMIT 3, STOP true) -> NumberPacket \
-                  -> c :: CheckNumberPacket(COUNT 3) -> Discard",
-        ports: "1/1-2",
-        processing: "h/h",
-        straight: true,
-        args: &[
-            number_packet::OFFSET,
-            Arg::optional("COUNT", Ty::UInt, "numbers to expect, at most 16777216").or("0"),
-            number_packet::NET_ORDER,
-        ],
-        drops: Unexpected::DROPS,
-        changes: Changes::Nothing,
-        cost: &[Operation::HeaderRead.once(), Operation::ArrayLookup.once()],
-        replicas: Replicas::OneThread("it counts how often each number comes, in one table"),
-        large_packets: true,
-        ..Spec::DEFAULT
-    },
-    build,
-);
+pub static ENTRY: Entry = Entry::of::<CheckNumberPacket>(Spec {
+    name: "CheckNumberPacket",
+    topic: Topic::Counters,
+    summary: "counts packets by the number that NumberPacket wrote into them",
+    docs: "Reads the number at OFFSET of each packet and counts how often it came. Packets that \
+           end before, or whose number is COUNT or more, leave by output 1, or are dropped \
+           where there is none.",
+    example: "InfiniteSource(LIMIT 3, STOP true) -> NumberPacket \
+              -> c :: CheckNumberPacket(COUNT 3) -> Discard",
+    ports: "1/1-2",
+    processing: "h/h",
+    straight: true,
+    drops: Unexpected::DROPS,
+    changes: Changes::Nothing,
+    cost: &[Operation::HeaderRead.once(), Operation::ArrayLookup.once()],
+    replicas: Replicas::OneThread("it counts how often each number comes, in one table"),
+    large_packets: true,
+    ..Spec::DEFAULT
+});
 
 reasons! {
     /// Why a packet leaves by output 1.
@@ -47,7 +39,7 @@ reasons! {
 
 const COUNT_MAX: usize = 1 << 24;
 
-#[derive(Handlers)]
+#[derive(Arguments, Handlers)]
 #[handler(
     read, name = "min", "the number that came least often, and how often",
     get = pick(&self.seen, |times, least| times < least)
@@ -60,19 +52,22 @@ const COUNT_MAX: usize = 1 << 24;
     both, name = "count", "numbers to expect", get = self.seen.len(),
     write = self.write_count(value)
 )]
-#[handler(read, name = "dump", "how often each came, a line each", read = self.read_dump())]
+#[handler(read, name = "dump", "how often each came, a line each", get = self.dump())]
 struct CheckNumberPacket {
+    #[arg(like = number_packet::OFFSET, unread)]
+    #[arg(
+        optional, name = "COUNT", value = usize, via = at_most, or = "0",
+        "numbers to expect, at most 16777216"
+    )]
+    #[arg(like = number_packet::NET_ORDER, name = "NET_ORDER", value = bool)]
+    #[new(NumberField::new(args, net_order)?)]
     field: NumberField,
+    #[new(vec![0; count])]
     seen: Vec<u32>,
 }
 
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let count: usize = args.get("COUNT")?;
-    if count > COUNT_MAX {
-        return Err(args.error("COUNT", format!("at most {COUNT_MAX}")).into());
-    }
-    let field = NumberField::new(args, args.get("NET_ORDER")?)?;
-    Ok(Box::new(CheckNumberPacket { field, seen: vec![0; count] }))
+fn at_most(count: usize) -> Result<usize, String> {
+    if count > COUNT_MAX { Err(format!("at most {COUNT_MAX}")) } else { Ok(count) }
 }
 
 /// The first of those that `better` prefers to all others.
@@ -87,16 +82,14 @@ fn pick(seen: &[u32], better: impl Fn(u32, u32) -> bool) -> String {
 }
 
 impl CheckNumberPacket {
-    fn read_dump(&mut self) -> Result<String, HandlerError> {
+    fn dump(&self) -> String {
         let lines = self.seen.iter().enumerate();
-        Ok(lines.map(|(number, times)| format!("{number}: {times}\n")).collect())
+        lines.map(|(number, times)| format!("{number}: {times}\n")).collect()
     }
 
     fn write_count(&mut self, value: &str) -> Result<(), HandlerError> {
-        match handler_value("count", value)? {
-            count @ 0..=COUNT_MAX => self.seen.resize(count, 0),
-            _ => return Err(HandlerError::refused(format!("count: at most {COUNT_MAX}"))),
-        }
+        let refused = |why| HandlerError::refused(format!("count: {why}"));
+        self.seen.resize(at_most(handler_value("count", value)?).map_err(refused)?, 0);
         Ok(())
     }
 }

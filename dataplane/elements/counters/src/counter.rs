@@ -3,7 +3,7 @@
 use std::any::Any;
 
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, HandlerError, Handlers, HotSwap,
+    Alias, Arguments, Changes, Cx, Element, Entry, Env, FromArg, HandlerError, Handlers, HotSwap,
     Operation, Replicas, ShortCut, Spec, Topic, Ty, handler_value,
 };
 use thruway_packet::Batch;
@@ -15,61 +15,50 @@ use thruway_elements_support::call::{Call, first_word};
 use thruway_elements_support::ewma::Rate;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::built::<Counter>(
-    Spec {
-        name: "Counter",
-        aliases: &[
-            Alias { name: "CounterMP", summary: "the same: each thread counts for itself" },
-            Alias { name: "CounterAtomic", summary: "the same with SYNC atomic" },
-            Alias { name: "CounterLock", summary: "the same with SYNC lock" },
-            Alias { name: "CounterLockMP", summary: "the same with SYNC lock" },
-            Alias { name: "CounterPLockMP", summary: "the same with SYNC per-thread-lock" },
-            Alias { name: "CounterPRW", summary: "the same with SYNC per-thread-rw" },
-            Alias { name: "CounterPRWMP", summary: "the same with SYNC per-thread-rw" },
-            Alias { name: "CounterRCU", summary: "the same with SYNC rcu" },
-            Alias { name: "CounterRW", summary: "the same with SYNC rw" },
-            Alias { name: "CounterRWMP", summary: "the same with SYNC rw" },
-            Alias { name: "CounterRxWMP", summary: "the same with SYNC rxw" },
-            Alias { name: "CounterRxWMPPR", summary: "the same with SYNC rxw-read" },
-            Alias { name: "CounterRxWMPPW", summary: "the same with SYNC rxw-write" },
-        ],
-        topic: Topic::Counters,
-        summary: "measures packet count and rate",
-        docs: "Passes packets on unchanged and counts them and their bytes. Rates are exponentially \
-               weighted moving averages: each millisecond counts a sixteenth. When COUNT_CALL or \
-               BYTE_COUNT_CALL is given, that write handler is called once, when the count reaches \
-               N, before the packet goes on. Where packets come in vectors, the call is made before \
-               the vector goes on that the packet is in. When another configuration takes over (hot \
-               swap), a Counter of the same name goes on from these counts. Where several threads \
-               reach the Counter, each counts for itself and handlers add up. With another SYNC \
-               they count together, in the structure of this name (thruway-bench sync measures \
-               them), and each packet vector may have to wait for another thread. COUNT_CALL and \
-               BYTE_COUNT_CALL are about what all threads counted: with one of them and no SYNC, it \
-               is atomic; with SYNC per-thread each thread makes the call at its own count. Consistent, that is of one \
-               moment, are packets and bytes with all but atomic; with per-thread-lock those of \
-               each thread are.",
-        example: "InfiniteSource(LIMIT 3, STOP true) -> c :: Counter -> Discard",
-        straight: true,
-        args: &[
-            Arg::keyword("COUNT_CALL", Ty::Any, "N HANDLER [VALUE]: called when count reaches N"),
-            Arg::keyword("BYTE_COUNT_CALL", Ty::Any, "N HANDLER [VALUE]: the same for bytes"),
-            Arg::keyword("NO_RATE", Ty::Bool, "whether rates are left out").or("false"),
-            Arg::keyword("ATOMIC", Ty::UInt, "accepted and ignored").or("0"),
-            ignored("BATCH_PRECISE"),
-            Arg::keyword("SYNC", Ty::Choice(SYNC), "how threads count together").or("per-thread"),
-        ],
-        changes: Changes::Nothing,
-        cost: &[Operation::Count.once()],
-        replicas: Replicas::Apart(
-            "each counts, and handlers add up; with another SYNC than per-thread they count \
-             together",
-        ),
-        short_cut: ShortCut::Passes,
-        large_packets: true,
-        ..Spec::DEFAULT
-    },
-    build,
-)
+pub static ENTRY: Entry = Entry::of::<Counter>(Spec {
+    name: "Counter",
+    aliases: &[
+        Alias { name: "CounterMP", summary: "the same: each thread counts for itself" },
+        Alias { name: "CounterAtomic", summary: "the same with SYNC atomic" },
+        Alias { name: "CounterLock", summary: "the same with SYNC lock" },
+        Alias { name: "CounterLockMP", summary: "the same with SYNC lock" },
+        Alias { name: "CounterPLockMP", summary: "the same with SYNC per-thread-lock" },
+        Alias { name: "CounterPRW", summary: "the same with SYNC per-thread-rw" },
+        Alias { name: "CounterPRWMP", summary: "the same with SYNC per-thread-rw" },
+        Alias { name: "CounterRCU", summary: "the same with SYNC rcu" },
+        Alias { name: "CounterRW", summary: "the same with SYNC rw" },
+        Alias { name: "CounterRWMP", summary: "the same with SYNC rw" },
+        Alias { name: "CounterRxWMP", summary: "the same with SYNC rxw" },
+        Alias { name: "CounterRxWMPPR", summary: "the same with SYNC rxw-read" },
+        Alias { name: "CounterRxWMPPW", summary: "the same with SYNC rxw-write" },
+    ],
+    topic: Topic::Counters,
+    summary: "measures packet count and rate",
+    docs: "Passes packets on unchanged and counts them and their bytes. Rates are exponentially \
+           weighted moving averages: each millisecond counts a sixteenth. When COUNT_CALL or \
+           BYTE_COUNT_CALL is given, that write handler is called once, when the count reaches \
+           N, before the packet goes on. Where packets come in vectors, the call is made before \
+           the vector goes on that the packet is in. When another configuration takes over (hot \
+           swap), a Counter of the same name goes on from these counts. Where several threads \
+           reach the Counter, each counts for itself and handlers add up. With another SYNC \
+           they count together, in the structure of this name (thruway-bench sync measures \
+           them), and each packet vector may have to wait for another thread. COUNT_CALL and \
+           BYTE_COUNT_CALL are about what all threads counted: with one of them and no SYNC, it \
+           is atomic; with SYNC per-thread each thread makes the call at its own count. Consistent, that is of one \
+           moment, are packets and bytes with all but atomic; with per-thread-lock those of \
+           each thread are.",
+    example: "InfiniteSource(LIMIT 3, STOP true) -> c :: Counter -> Discard",
+    straight: true,
+    changes: Changes::Nothing,
+    cost: &[Operation::Count.once()],
+    replicas: Replicas::Apart(
+        "each counts, and handlers add up; with another SYNC than per-thread they count \
+         together",
+    ),
+    short_cut: ShortCut::Passes,
+    large_packets: true,
+    ..Spec::DEFAULT
+})
 .with_hot_swap::<Counter>();
 
 /// Bits of fraction of the packet rate and, since there are more of them, of the byte rate.
@@ -99,7 +88,15 @@ impl Trigger {
     }
 }
 
-#[derive(Handlers)]
+impl FromArg for Trigger {
+    const TY: Ty = Ty::Any;
+
+    fn from_arg(text: &str, _env: &Env<'_>) -> Result<Trigger, String> {
+        Trigger::parse(text).map_err(|error| error.to_string())
+    }
+}
+
+#[derive(Arguments, Handlers)]
 #[handler(sum, name = "count", "packets", get = self.sums.part()[0])]
 #[handler(sum, name = "byte_count", "bytes", get = self.sums.part()[1])]
 #[handler(sum, name = "rate", "packets a second, lately", get = self.rate.unparse(cx.now(), 1))]
@@ -120,33 +117,35 @@ impl Trigger {
 #[handler(write, name = "reset", "sets counts and rates to zero", run = self.reset())]
 #[handler(write, name = "reset_counts", "sets counts and rates to zero", run = self.reset())]
 struct Counter {
+    /// At packets, and at bytes.
+    #[arg(
+        keyword, name = "COUNT_CALL", value = Option<Trigger>,
+        "N HANDLER [VALUE]: called when count reaches N"
+    )]
+    #[arg(
+        keyword, name = "BYTE_COUNT_CALL", value = Option<Trigger>,
+        "N HANDLER [VALUE]: the same for bytes"
+    )]
+    #[new([count_call, byte_count_call])]
+    calls: [Option<Trigger>; 2],
+    #[arg(keyword, name = "NO_RATE", value = bool, or = "false", "whether rates are left out")]
+    #[new(!no_rate)]
+    has_rate: bool,
+    #[arg(keyword, name = "ATOMIC", unread, ty = Ty::UInt, or = "0", "accepted and ignored")]
+    #[arg(like = ignored("BATCH_PRECISE"), unread)]
+    #[arg(
+        keyword, name = "SYNC", unread, ty = Ty::Choice(SYNC), or = "per-thread",
+        "how threads count together"
+    )]
+    #[new(Sums::build(args, calls.iter().flatten().next().is_some())?)]
     sums: Sums,
     /// One thread brings packets.
+    #[new(args.env().threads < 2)]
     alone: bool,
-    has_rate: bool,
+    #[new(Rate::new(PACKET_SCALE))]
     rate: Rate,
+    #[new(Rate::new(BYTE_SCALE))]
     byte_rate: Rate,
-    /// At packets, and at bytes.
-    calls: [Option<Trigger>; 2],
-}
-
-fn trigger(args: &Args<'_>, name: &str) -> Result<Option<Trigger>, ArgErrors> {
-    let Some(text) = args.text(name) else { return Ok(None) };
-    let trigger = Trigger::parse(text).map_err(|error| args.error(name, error))?;
-    Ok(Some(trigger))
-}
-
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let calls = [trigger(args, "COUNT_CALL")?, trigger(args, "BYTE_COUNT_CALL")?];
-    let sums = Sums::build(args, calls.iter().flatten().next().is_some())?;
-    Ok(Box::new(Counter {
-        sums,
-        alone: args.env().threads < 2,
-        has_rate: !args.get::<bool>("NO_RATE")?,
-        rate: Rate::new(PACKET_SCALE),
-        byte_rate: Rate::new(BYTE_SCALE),
-        calls,
-    }))
 }
 
 impl Counter {

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic,
-    Ty,
+    ArgError, Args, Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec,
+    Topic, Ty,
 };
 use thruway_packet::{Anno, Batch, Packet};
 
@@ -13,96 +13,83 @@ use super::lines::{self, Lines, write_ether};
 use thruway_elements_support::text::{Contents, timestamp};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::built::<IpPrint>(
-    Spec {
-        name: "IPPrint",
-        topic: Topic::Counters,
-        summary: "prints IP packets in the manner of tcpdump",
-        docs: "Expects IP packets whose network header is marked (CheckIPHeader, MarkIPHeader); \
-               others pass without a word. Writes a line to standard error, or to OUTFILE, for each \
-               packet. CONTENTS shows the packet's bytes too, PAYLOAD those behind the transport \
-               header, up to MAXLENGTH. It formats text for every packet and is for looking, not \
-               for speed.",
-        example: "FromDump(trace.pcap, STOP true) -> Strip(14) -> CheckIPHeader -> IPPrint(ip) -> Discard",
-        straight: true,
-        args: &[
-            Arg::optional("LABEL", Ty::Str, "text before each line"),
-            Arg::keyword("CONTENTS", Ty::Choice(&["NONE", "HEX", "ASCII"]), "how bytes are shown")
-                .or("NONE"),
-            Arg::keyword("PAYLOAD", Ty::Choice(&["NO", "HEX", "ASCII"]), "how payload is shown")
-                .or("NO"),
-            Arg::keyword("MAXLENGTH", Ty::Int, "bytes to show; -1 for all").or("1500"),
-            Arg::keyword("NBYTES", Ty::Int, "old name of MAXLENGTH"),
-            Arg::keyword("TIMESTAMP", Ty::Bool, "whether the time is shown").or("true"),
-            Arg::keyword("ID", Ty::Bool, "whether the IP identification is shown").or("false"),
-            Arg::keyword("TTL", Ty::Bool, "whether the time to live is shown").or("false"),
-            Arg::keyword("TOS", Ty::Bool, "whether the type of service is shown").or("false"),
-            Arg::keyword("LENGTH", Ty::Bool, "whether the IP length is shown").or("false"),
-            Arg::keyword("PAINT", Ty::Bool, "whether the paint is shown").or("false"),
-            Arg::keyword("AGGREGATE", Ty::Bool, "whether the aggregate is shown").or("false"),
-            Arg::keyword("ETHER", Ty::Bool, "whether Ethernet addresses are shown").or("false"),
-            Arg::keyword("SWAP", Ty::Bool, "whether ICMP numbers are in network byte order")
-                .or("true"),
-            lines::OUTFILE,
-            Arg::keyword("CHANNEL", Ty::Str, "accepted for Click's sake"),
-            Arg::keyword("ACTIVE", Ty::Bool, "whether anything is printed").or("true"),
-        ],
-        changes: Changes::Nothing,
-        cost: &[Operation::Format.once()],
-        replicas: Replicas::Alike,
-        large_packets: true,
-        ..Spec::DEFAULT
-    },
-    build,
-);
+pub static ENTRY: Entry = Entry::of::<IpPrint>(Spec {
+    name: "IPPrint",
+    topic: Topic::Counters,
+    summary: "prints IP packets in the manner of tcpdump",
+    docs: "Expects IP packets whose network header is marked (CheckIPHeader, MarkIPHeader); \
+           others pass without a word. Writes a line to standard error, or to OUTFILE, for each \
+           packet. CONTENTS shows the packet's bytes too, PAYLOAD those behind the transport \
+           header, up to MAXLENGTH. It formats text for every packet and is for looking, not \
+           for speed.",
+    example: "FromDump(trace.pcap, STOP true) -> Strip(14) -> CheckIPHeader -> IPPrint(ip) -> Discard",
+    straight: true,
+    changes: Changes::Nothing,
+    cost: &[Operation::Format.once()],
+    replicas: Replicas::Alike,
+    large_packets: true,
+    ..Spec::DEFAULT
+});
 
-#[derive(Handlers)]
+#[derive(Arguments, Handlers)]
 struct IpPrint {
+    /// text before each line
+    #[arg(optional)]
     label: String,
-    fields: Fields,
-    timestamp: bool,
-    paint: bool,
-    aggregate: bool,
-    ether: bool,
+    /// how bytes are shown
+    #[arg(keyword, ty = Ty::Choice(&["NONE", "HEX", "ASCII"]), or = "NONE")]
     contents: Contents,
+    #[arg(
+        keyword, name = "PAYLOAD", value = Contents, ty = Ty::Choice(&["NO", "HEX", "ASCII"]),
+        or = "NO", "how payload is shown"
+    )]
+    #[new(one_of(args, contents, payload)?)]
     payload: Contents,
+    #[arg(keyword, name = "MAXLENGTH", value = i32, or = "1500", "bytes to show; -1 for all")]
+    #[arg(keyword, name = "NBYTES", value = Option<i32>, "old name of MAXLENGTH")]
+    #[new(usize::try_from(nbytes.unwrap_or(maxlength)).unwrap_or(usize::MAX))]
     max: usize,
+    /// whether the time is shown
+    #[arg(keyword, or = "true")]
+    timestamp: bool,
+    #[arg(
+        keyword, name = "ID", value = bool, or = "false", "whether the IP identification is shown"
+    )]
+    #[arg(keyword, name = "TTL", value = bool, or = "false", "whether the time to live is shown")]
+    #[arg(
+        keyword, name = "TOS", value = bool, or = "false", "whether the type of service is shown"
+    )]
+    #[arg(keyword, name = "LENGTH", value = bool, or = "false", "whether the IP length is shown")]
+    /// whether the paint is shown
+    #[arg(keyword, or = "false")]
+    paint: bool,
+    /// whether the aggregate is shown
+    #[arg(keyword, or = "false")]
+    aggregate: bool,
+    /// whether Ethernet addresses are shown
+    #[arg(keyword, or = "false")]
+    ether: bool,
+    #[arg(
+        keyword, name = "SWAP", value = bool, or = "true",
+        "whether ICMP numbers are in network byte order"
+    )]
+    #[new(Fields { id, ttl, tos, length, swapped: !swap })]
+    fields: Fields,
+    #[arg(like = lines::OUTFILE)]
+    #[new(Lines::from_args(args)?)]
+    lines: Lines,
+    #[arg(keyword, name = "CHANNEL", unread, ty = Ty::Str, "accepted for Click's sake")]
     /// whether anything is printed
+    #[arg(keyword, or = "true")]
     #[handler(both)]
     active: bool,
-    lines: Lines,
 }
 
-fn contents(args: &Args<'_>, name: &str) -> Result<Contents, ArgErrors> {
-    let text: String = args.get(name)?;
-    Ok(Contents::parse(&text).map_err(|error| args.error(name, error))?)
-}
-
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let print = IpPrint {
-        label: args.get("LABEL")?,
-        fields: Fields {
-            id: args.get("ID")?,
-            ttl: args.get("TTL")?,
-            tos: args.get("TOS")?,
-            length: args.get("LENGTH")?,
-            swapped: !args.get::<bool>("SWAP")?,
-        },
-        timestamp: args.get("TIMESTAMP")?,
-        paint: args.get("PAINT")?,
-        aggregate: args.get("AGGREGATE")?,
-        ether: args.get("ETHER")?,
-        contents: contents(args, "CONTENTS")?,
-        payload: contents(args, "PAYLOAD")?,
-        max: usize::try_from(args.opt("NBYTES")?.map_or_else(|| args.get::<i32>("MAXLENGTH"), Ok)?)
-            .unwrap_or(usize::MAX),
-        active: args.get("ACTIVE")?,
-        lines: Lines::from_args(args)?,
-    };
-    if print.contents != Contents::None && print.payload != Contents::None {
-        return Err(args.error("PAYLOAD", "give only one of CONTENTS and PAYLOAD").into());
+fn one_of(args: &Args<'_>, contents: Contents, payload: Contents) -> Result<Contents, ArgError> {
+    if contents != Contents::None && payload != Contents::None {
+        return Err(args.error("PAYLOAD", "give only one of CONTENTS and PAYLOAD"));
     }
-    Ok(Box::new(print))
+    Ok(payload)
 }
 
 impl IpPrint {

@@ -3,35 +3,29 @@
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers, Operation,
-    Reason, Replicas, Spec, Topic, Ty, Verdict,
+    Arg, ArgErrors, Args, Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Reason,
+    Replicas, Spec, Topic, Ty, Verdict,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_sync::atomic::{AtomicU64, Ordering};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "NumberPacket",
-        topic: Topic::Counters,
-        summary: "writes a growing number into packets",
-        docs: "Writes 0 into the first packet, 1 into the next, and so on: eight bytes at OFFSET, in \
-               the order of this host's bytes or, with NET_ORDER, of the network's. A packet that \
-               ends before is made longer, and where its IP header is marked, the length there is \
-               set to the bytes it then has; checksums are left as they are. Threads share one \
-               sequence.",
-        example: "InfiniteSource(LIMIT 3, STOP true) -> NumberPacket(20) -> Print -> Discard",
-        straight: true,
-        args: &[OFFSET, NET_ORDER],
-        handlers: &[Handler::read("count", "packets numbered").shared()],
-        changes: Changes::Headers,
-        cost: &[Operation::HeaderWrite.once()],
-        replicas: Replicas::Sharing("the next number"),
-        ..Spec::DEFAULT
-    },
-    build,
-)
-.with_handlers::<NumberPacket>();
+pub static ENTRY: Entry = Entry::of::<NumberPacket>(Spec {
+    name: "NumberPacket",
+    topic: Topic::Counters,
+    summary: "writes a growing number into packets",
+    docs: "Writes 0 into the first packet, 1 into the next, and so on: eight bytes at OFFSET, in \
+           the order of this host's bytes or, with NET_ORDER, of the network's. A packet that \
+           ends before is made longer, and where its IP header is marked, the length there is \
+           set to the bytes it then has; checksums are left as they are. Threads share one \
+           sequence.",
+    example: "InfiniteSource(LIMIT 3, STOP true) -> NumberPacket(20) -> Print -> Discard",
+    straight: true,
+    changes: Changes::Headers,
+    cost: &[Operation::HeaderWrite.once()],
+    replicas: Replicas::Sharing("the next number"),
+    ..Spec::DEFAULT
+});
 
 /// Argument OFFSET of all elements that number.
 pub(super) const OFFSET: Arg =
@@ -80,14 +74,18 @@ impl NumberField {
     }
 }
 
+#[derive(Arguments, Handlers)]
 struct NumberPacket {
+    #[arg(like = OFFSET, unread)]
+    #[arg(like = NET_ORDER, name = "NET_ORDER", value = bool)]
+    #[new(NumberField::new(args, net_order)?)]
     field: NumberField,
+    // Relaxed: a count for people.
+    #[new(args.shared("next", || AtomicU64::new(0)))]
+    #[handler(
+        read, shared, name = "count", "packets numbered", get = self.next.load(Ordering::Relaxed)
+    )]
     next: Arc<AtomicU64>,
-}
-
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let field = NumberField::new(args, args.get("NET_ORDER")?)?;
-    Ok(Box::new(NumberPacket { field, next: args.shared("next", || AtomicU64::new(0)) }))
 }
 
 /// Makes a packet at least `len` bytes long. False when there is no memory.
@@ -120,21 +118,6 @@ impl Element for NumberPacket {
             number += 1;
             Verdict::Pass
         });
-    }
-}
-
-impl Handlers for NumberPacket {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        match name {
-            // Relaxed: a count for people.
-            "count" => Ok(self.next.load(Ordering::Relaxed).to_string()),
-            _ => Err(HandlerError::no_read(name)),
-        }
     }
 }
 

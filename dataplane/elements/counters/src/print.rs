@@ -3,75 +3,59 @@
 use std::fmt::Write as _;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic,
-    Ty,
+    Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic, Ty,
 };
 use thruway_packet::{Anno, Batch, Packet};
 
 use thruway_elements_support::text::{Contents, timestamp};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::built::<Print>(
-    Spec {
-        name: "Print",
-        topic: Topic::Counters,
-        summary: "prints packet contents",
-        docs: "Writes a line to standard error for each packet: LABEL, the length, and up to \
-               MAXLENGTH of its bytes (-1 for all). CONTENTS is HEX, ASCII or NONE. It formats text \
-               for every packet and is for looking, not for speed.",
-        example: "InfiniteSource(LIMIT 3, STOP true) -> Print(ok) -> Discard",
-        straight: true,
-        args: &[
-            Arg::optional("LABEL", Ty::Str, "text before each line"),
-            Arg::optional("MAXLENGTH", Ty::Int, "bytes to print; -1 for all").or("24"),
-            Arg::keyword("LENGTH", Ty::Int, "old name of MAXLENGTH"),
-            Arg::keyword("NBYTES", Ty::Int, "old name of MAXLENGTH"),
-            Arg::keyword("CONTENTS", Ty::Choice(&["HEX", "ASCII", "NONE"]), "how bytes are shown")
-                .or("HEX"),
-            Arg::keyword("TIMESTAMP", Ty::Bool, "whether the time is shown").or("false"),
-            Arg::keyword("PRINTANNO", Ty::Bool, "whether annotations are shown").or("false"),
-            Arg::keyword("HEADROOM", Ty::Bool, "whether head and tail room are shown").or("false"),
-            Arg::keyword("CPU", Ty::Bool, "whether the thread is shown").or("false"),
-            Arg::keyword("ACTIVE", Ty::Bool, "whether anything is printed").or("true"),
-        ],
-        changes: Changes::Nothing,
-        cost: &[Operation::Format.once()],
-        replicas: Replicas::Alike,
-        large_packets: true,
-        ..Spec::DEFAULT
-    },
-    build,
-);
+pub static ENTRY: Entry = Entry::of::<Print>(Spec {
+    name: "Print",
+    topic: Topic::Counters,
+    summary: "prints packet contents",
+    docs: "Writes a line to standard error for each packet: LABEL, the length, and up to \
+           MAXLENGTH of its bytes (-1 for all). CONTENTS is HEX, ASCII or NONE. It formats text \
+           for every packet and is for looking, not for speed.",
+    example: "InfiniteSource(LIMIT 3, STOP true) -> Print(ok) -> Discard",
+    straight: true,
+    changes: Changes::Nothing,
+    cost: &[Operation::Format.once()],
+    replicas: Replicas::Alike,
+    large_packets: true,
+    ..Spec::DEFAULT
+});
 
-#[derive(Handlers)]
+#[derive(Arguments, Handlers)]
 struct Print {
+    /// text before each line
+    #[arg(optional)]
     label: String,
+    #[arg(optional, name = "MAXLENGTH", value = i32, or = "24", "bytes to print; -1 for all")]
+    #[arg(keyword, name = "LENGTH", value = Option<i32>, "old name of MAXLENGTH")]
+    #[arg(keyword, name = "NBYTES", value = Option<i32>, "old name of MAXLENGTH")]
+    #[new(usize::try_from(length.or(nbytes).unwrap_or(maxlength)).unwrap_or(usize::MAX))]
     max: usize,
+    /// how bytes are shown
+    #[arg(keyword, ty = Ty::Choice(&["HEX", "ASCII", "NONE"]), or = "HEX")]
     contents: Contents,
+    /// whether the time is shown
+    #[arg(keyword, or = "false")]
     timestamp: bool,
+    /// whether annotations are shown
+    #[arg(keyword, name = "PRINTANNO", or = "false")]
     annotations: bool,
+    /// whether head and tail room are shown
+    #[arg(keyword, or = "false")]
     headroom: bool,
     /// The thread to show.
+    #[arg(keyword, name = "CPU", value = bool, or = "false", "whether the thread is shown")]
+    #[new(cpu.then_some(args.env().thread))]
     thread: Option<usize>,
     /// whether anything is printed
+    #[arg(keyword, or = "true")]
     #[handler(both)]
     active: bool,
-}
-
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let older = args.opt::<i32>("LENGTH")?.or(args.opt("NBYTES")?);
-    let max = older.map_or_else(|| args.get::<i32>("MAXLENGTH"), Ok)?;
-    let contents: String = args.get("CONTENTS")?;
-    Ok(Box::new(Print {
-        label: args.get("LABEL")?,
-        max: usize::try_from(max).unwrap_or(usize::MAX),
-        contents: Contents::parse(&contents).map_err(|error| args.error("CONTENTS", error))?,
-        timestamp: args.get("TIMESTAMP")?,
-        annotations: args.get("PRINTANNO")?,
-        headroom: args.get("HEADROOM")?,
-        thread: args.get::<bool>("CPU")?.then_some(args.env().thread),
-        active: args.get("ACTIVE")?,
-    }))
 }
 
 impl Print {

@@ -3,8 +3,8 @@
 use std::sync::{Arc, OnceLock};
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Replicas, Spec, Topic, Ty,
-    Verdict, reasons,
+    ArgErrors, Args, Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec,
+    Topic, Ty, Verdict, reasons,
 };
 use thruway_packet::Batch;
 use thruway_sync::atomic::{AtomicU64, Ordering};
@@ -12,34 +12,24 @@ use thruway_sync::atomic::{AtomicU64, Ordering};
 use super::number_packet::{self, NumberField};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "RecordTimestamp",
-        topic: Topic::Counters,
-        summary: "remembers when numbered packets passed",
-        docs: "Remembers the present time under the number that NumberPacket wrote at OFFSET, or, \
-               without OFFSET, under 0 for the first packet, 1 for the next and so on; \
-               TimestampDiff asks for it. It remembers the last N packets, of numbers that follow \
-               each other: DYNAMIC is accepted and makes no difference. Packets that end before \
-               OFFSET are dropped.",
-        example: "InfiniteSource(LIMIT 3, STOP true) -> NumberPacket -> r :: RecordTimestamp(OFFSET 40) \
-                  -> TimestampDiff(r) -> Discard",
-        processing: "h/h",
-        args: &[
-            Arg::optional("COUNTER", Ty::Element, "a NumberPacket; accepted for FastClick's sake"),
-            Arg::keyword("N", Ty::UInt, "packets to remember, 1 to 16777216").or("65536"),
-            Arg::keyword("OFFSET", Ty::Int, "where the number is; -1 to count").or("-1"),
-            Arg::keyword("DYNAMIC", Ty::Bool, "accepted for FastClick's sake").or("false"),
-            number_packet::NET_ORDER,
-        ],
-        drops: Bad::DROPS,
-        changes: Changes::Nothing,
-        cost: &[Operation::Clock.once()],
-        replicas: Replicas::Sharing("the times, by number"),
-        ..Spec::DEFAULT
-    },
-    build,
-);
+pub static ENTRY: Entry = Entry::of::<RecordTimestamp>(Spec {
+    name: "RecordTimestamp",
+    topic: Topic::Counters,
+    summary: "remembers when numbered packets passed",
+    docs: "Remembers the present time under the number that NumberPacket wrote at OFFSET, or, \
+           without OFFSET, under 0 for the first packet, 1 for the next and so on; \
+           TimestampDiff asks for it. It remembers the last N packets, of numbers that follow \
+           each other: DYNAMIC is accepted and makes no difference. Packets that end before \
+           OFFSET are dropped.",
+    example: "InfiniteSource(LIMIT 3, STOP true) -> NumberPacket -> r :: RecordTimestamp(OFFSET 40) \
+              -> TimestampDiff(r) -> Discard",
+    processing: "h/h",
+    drops: Bad::DROPS,
+    changes: Changes::Nothing,
+    cost: &[Operation::Clock.once()],
+    replicas: Replicas::Sharing("the times, by number"),
+    ..Spec::DEFAULT
+});
 
 reasons! {
     /// Why a packet goes no further.
@@ -71,6 +61,13 @@ impl Record {
     /// The record of the element of that (full) name, which need not be there (yet).
     pub(super) fn of(args: &Args<'_>, element: &str) -> Option<Arc<Record>> {
         args.env().shared.get(element, "record", Record::default)
+    }
+
+    /// That of the element that is being built, for `n` packets.
+    fn prepared(args: &Args<'_>, n: usize, net_order: bool) -> Result<Arc<Record>, ArgErrors> {
+        let record = Record::of(args, args.name()).ok_or_else(|| ArgErrors::whole("no record"))?;
+        record.prepare(n, net_order);
+        Ok(record)
     }
 
     fn prepare(&self, n: usize, net_order: bool) {
@@ -108,25 +105,27 @@ impl Record {
     }
 }
 
+#[derive(Arguments, Handlers)]
 struct RecordTimestamp {
-    record: Arc<Record>,
+    #[arg(
+        optional, name = "COUNTER", unread, ty = Ty::Element,
+        "a NumberPacket; accepted for FastClick's sake"
+    )]
+    #[arg(
+        keyword, name = "N", value = usize, or = "65536", range = 1..=N_MAX,
+        "packets to remember, 1 to 16777216"
+    )]
+    #[arg(
+        keyword, name = "OFFSET", value = i64, or = "-1", "where the number is; -1 to count"
+    )]
+    #[arg(
+        keyword, name = "DYNAMIC", checked = bool, or = "false", "accepted for FastClick's sake"
+    )]
+    #[arg(like = number_packet::NET_ORDER, name = "NET_ORDER", value = bool)]
+    #[new(if offset < 0 { None } else { Some(NumberField::new(args, net_order)?) })]
     field: Option<NumberField>,
-}
-
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    args.get::<bool>("DYNAMIC")?;
-    let n: usize = args.get("N")?;
-    if !(1..=N_MAX).contains(&n) {
-        return Err(args.error("N", format!("must be from 1 to {N_MAX}")).into());
-    }
-    let net_order = args.get("NET_ORDER")?;
-    let field = match args.get::<i64>("OFFSET")? {
-        ..0 => None,
-        _ => Some(NumberField::new(args, net_order)?),
-    };
-    let record = Record::of(args, args.name()).ok_or_else(|| ArgErrors::whole("no record"))?;
-    record.prepare(n, net_order);
-    Ok(Box::new(RecordTimestamp { record, field }))
+    #[new(Record::prepared(args, n, net_order)?)]
+    record: Arc<Record>,
 }
 
 impl Element for RecordTimestamp {

@@ -3,12 +3,12 @@
 use std::net::{IpAddr, SocketAddr};
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic,
+    ArgErrors, Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic,
     Ty,
 };
 use thruway_elements_support::collector::Collector;
 use thruway_elements_support::notice::warn;
-use thruway_elements_support::random::{self, Random, seed_of};
+use thruway_elements_support::random::{self, Random, SEED, seed_of};
 use thruway_packet::{Batch, Packet};
 
 use datagram::{HeaderProtocol, Sample, Source, Writer};
@@ -18,106 +18,93 @@ mod datagram;
 mod waiting;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::built::<SFlow>(
-    Spec {
-        name: "SFlow",
-        topic: Topic::Counters,
-        summary: "sends the headers of one packet in RATE to a collector (sFlow version 5)",
-        docs: "Passes packets on unchanged. One in RATE, drawn at random, is sampled: the first \
-               HEADER bytes of it go to COLLECTOR by UDP, with the packet's length and how many \
-               packets went by, as flow samples of sFlow version 5 (sflow.org, July 2004, section \
-               5). A packet that is not sampled costs nothing of its own.\n\n\
-               Samples wait for up to 10 ms, SAMPLES_MAX of them at most; further ones are lost, \
-               counted in `lost`, and named in the samples that follow (their field drops). So are \
-               those of datagrams that cannot be sent.\n\n\
-               AGENT is the address by which the collector knows this host; by default the one \
-               that datagrams come from. INTERFACE is the SNMP index of the interface at which \
-               packets are sampled, for the collector's use. Each thread is a sub-agent by its \
-               number. Samples of counters are not sent. A TCP packet that holds many segments is \
-               one packet, of its whole length.",
-        example: "FromDump(examples/captures/lan.pcap, STOP true) \
-                  -> SFlow(127.0.0.1:6343, RATE 100) -> Discard",
-        straight: true,
-        args: &[
-            Arg::required("COLLECTOR", Ty::Str, "ADDRESS:PORT that samples are sent to"),
-            Arg::keyword("RATE", Ty::UInt, "packets of which one is sampled, on average")
-                .or("1000"),
-            Arg::keyword("HEADER", Ty::UInt, "bytes of a packet that are sent").or("128"),
-            Arg::keyword("INPUT", Ty::Choice(&["ethernet", "ip"]), "what packets begin with")
-                .or("ethernet"),
-            Arg::keyword("AGENT", Ty::Str, "this host's address, as the collector knows it"),
-            Arg::keyword("INTERFACE", Ty::UInt, "index of the interface; 0: unknown").or("0"),
-            Arg::keyword("SAMPLES_MAX", Ty::UInt, "most samples that wait").or("4096"),
-            Arg::keyword("SEED", Ty::UInt, "start of the random numbers; else each run differs"),
-        ],
-        changes: Changes::Nothing,
-        cost: &[Operation::Count.once()],
-        replicas: Replicas::Apart("each samples the packets of its thread, as a sub-agent"),
-        large_packets: true,
-        ..Spec::DEFAULT
-    },
-    build,
-);
+pub static ENTRY: Entry = Entry::of::<SFlow>(Spec {
+    name: "SFlow",
+    topic: Topic::Counters,
+    summary: "sends the headers of one packet in RATE to a collector (sFlow version 5)",
+    docs: "Passes packets on unchanged. One in RATE, drawn at random, is sampled: the first \
+           HEADER bytes of it go to COLLECTOR by UDP, with the packet's length and how many \
+           packets went by, as flow samples of sFlow version 5 (sflow.org, July 2004, section \
+           5). A packet that is not sampled costs nothing of its own.\n\n\
+           Samples wait for up to 10 ms, SAMPLES_MAX of them at most; further ones are lost, \
+           counted in `lost`, and named in the samples that follow (their field drops). So are \
+           those of datagrams that cannot be sent.\n\n\
+           AGENT is the address by which the collector knows this host; by default the one \
+           that datagrams come from. INTERFACE is the SNMP index of the interface at which \
+           packets are sampled, for the collector's use. Each thread is a sub-agent by its \
+           number. Samples of counters are not sent. A TCP packet that holds many segments is \
+           one packet, of its whole length.",
+    example: "FromDump(examples/captures/lan.pcap, STOP true) \
+              -> SFlow(127.0.0.1:6343, RATE 100) -> Discard",
+    straight: true,
+    changes: Changes::Nothing,
+    cost: &[Operation::Count.once()],
+    replicas: Replicas::Apart("each samples the packets of its thread, as a sub-agent"),
+    large_packets: true,
+    ..Spec::DEFAULT
+});
 
 /// How long a sample waits for others; the protocol allows a second.
 const SEND_EVERY_NS: i64 = 10_000_000;
 /// Most of RATE: a mean skip that twice fits 32 bits.
-const RATE_MAX: u32 = 1 << 30;
+const RATE_MAX: usize = 1 << 30;
 /// Most bytes of a header, so that a sample fits a datagram.
 const HEADER_MAX: usize = 1_024;
 /// Most of SAMPLES_MAX.
 const SAMPLES_MAX: usize = 1 << 20;
 
-#[derive(Handlers)]
+#[derive(Arguments, Handlers)]
 #[handler(sum, name = "count", "packets that went by", get = self.pool)]
 #[handler(sum, field = samples, "packets sampled, lost ones included")]
 #[handler(sum, field = lost, "samples lost")]
 struct SFlow {
+    #[arg(required, name = "COLLECTOR", unread, ty = Ty::Str, "ADDRESS:PORT that samples are sent to")]
+    #[new(Collector::address(args, "COLLECTOR")?.ok_or(ArgErrors::whole("give COLLECTOR"))?)]
     to: SocketAddr,
     /// Once it is initialized.
     out: Option<(Collector, Writer)>,
-    random: Random,
+    #[arg(
+        keyword, name = "RATE", value = usize, or = "1000", range = 1..=RATE_MAX,
+        "packets of which one is sampled, on average"
+    )]
+    #[arg(
+        keyword, name = "HEADER", value = usize, or = "128", range = 1..=HEADER_MAX,
+        "bytes of a packet that are sent"
+    )]
+    #[arg(
+        keyword, name = "INPUT", unread, ty = Ty::Choice(&["ethernet", "ip"]), or = "ethernet",
+        "what packets begin with"
+    )]
+    #[new((args.choice("INPUT")? == 0).then_some(HeaderProtocol::Ethernet))]
     protocol: Option<HeaderProtocol>,
-    source: Source,
+    /// this host's address, as the collector knows it
+    #[arg(keyword, as = String, via = address)]
     agent: Option<IpAddr>,
+    #[arg(
+        keyword, name = "INTERFACE", value = u32, or = "0", "index of the interface; 0: unknown"
+    )]
+    #[new(Source { agent: to.ip(), sub_agent: 0, interface, rate: rate as u32 })]
+    source: Source,
+    #[arg(
+        keyword, name = "SAMPLES_MAX", value = usize, or = "4096", range = 1..=SAMPLES_MAX,
+        "most samples that wait"
+    )]
+    #[new(Waiting::new(samples_max, header))]
+    waiting: Waiting,
+    #[arg(like = SEED)]
+    #[new(random::of_element(args, seed_of(args)?))]
+    random: Random,
     /// Packets to go by before the next sample.
     skip: usize,
     /// Packets that went by.
     pool: u64,
     samples: u64,
     lost: u64,
-    waiting: Waiting,
     has_timer: bool,
 }
 
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let bounded = |name, max: usize| -> Result<usize, ArgErrors> {
-        match args.get::<usize>(name)? {
-            n if (1..=max).contains(&n) => Ok(n),
-            _ => Err(args.error(name, format!("must be from 1 to {max}")).into()),
-        }
-    };
-    let to = Collector::address(args, "COLLECTOR")?.ok_or(ArgErrors::whole("give COLLECTOR"))?;
-    let agent = args.opt::<String>("AGENT")?.map(|text| {
-        text.parse().map_err(|_| args.error("AGENT", format!("'{text}' is no address")))
-    });
-    let rate = bounded("RATE", RATE_MAX as usize)? as u32;
-    let mut sampler = SFlow {
-        to,
-        out: None,
-        random: random::of_element(args, seed_of(args)?),
-        protocol: (args.choice("INPUT")? == 0).then_some(HeaderProtocol::Ethernet),
-        source: Source { agent: to.ip(), sub_agent: 0, interface: args.get("INTERFACE")?, rate },
-        agent: agent.transpose()?,
-        skip: 0,
-        pool: 0,
-        samples: 0,
-        lost: 0,
-        waiting: Waiting::new(bounded("SAMPLES_MAX", SAMPLES_MAX)?, bounded("HEADER", HEADER_MAX)?),
-        has_timer: false,
-    };
-    sampler.skip = sampler.draw();
-    Ok(Box::new(sampler))
+fn address(text: String) -> Result<IpAddr, String> {
+    text.parse().map_err(|_| format!("'{text}' is no address"))
 }
 
 impl SFlow {
@@ -159,6 +146,7 @@ impl SFlow {
 
 impl Element for SFlow {
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.skip = self.draw();
         let collector = Collector::open(self.to)?;
         self.source.agent = self.agent.unwrap_or(collector.source());
         self.source.sub_agent = cx.home() as u32;

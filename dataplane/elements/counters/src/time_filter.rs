@@ -1,8 +1,8 @@
 //! TimeFilter: packets of a span of time.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Buffer, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers,
-    Nanos, Operation, Replicas, Spec, Topic, Ty, Verdict, handler_value, reasons,
+    Arg, ArgErrors, Args, Buffer, Changes, Cx, Element, Entry, HandlerError, Handlers, Nanos,
+    Operation, Replicas, Spec, Topic, Ty, Verdict, handler_value, reasons,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -10,7 +10,7 @@ use thruway_elements_support::call::{Call, end_call};
 use thruway_elements_support::text::{interval, timestamp};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<TimeFilter>(
     Spec {
         name: "TimeFilter",
         topic: Topic::Counters,
@@ -40,12 +40,6 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("END_CALL", Ty::Handler, "HANDLER [VALUE]: written at the end"),
         ],
         drops: Outside::DROPS,
-        handlers: &[
-            Handler::both("start", "the start, in seconds"),
-            Handler::both("end", "the end, in seconds"),
-            Handler::both("interval", "how far the end is behind the start"),
-            Handler::write("extend_interval", "puts the end off by so much"),
-        ],
         changes: Changes::Nothing,
         cost: &[Operation::Visit.once()],
         replicas: Replicas::Apart(
@@ -56,8 +50,7 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-.with_buffer::<TimeFilter>()
-.with_handlers::<TimeFilter>();
+.with_buffer::<TimeFilter>();
 
 reasons! {
     /// Why a packet does not pass.
@@ -100,6 +93,10 @@ struct Span {
 }
 
 impl Span {
+    fn interval(&self) -> i64 {
+        self.end.saturating_sub(self.start)
+    }
+
     fn judge(&self, time: i64) -> Verdict {
         match time {
             _ if time < self.start => Verdict::reject(1, Outside::Early),
@@ -109,6 +106,24 @@ impl Span {
     }
 }
 
+#[derive(Handlers)]
+#[handler(
+    both, name = "start", "the start, in seconds", get = timestamp(self.span(0).start),
+    write = self.change(name, value, |span, ns| span.start = ns)
+)]
+#[handler(
+    both, name = "end", "the end, in seconds", get = timestamp(self.span(0).end),
+    write = self.change(name, value, |span, ns| span.end = ns)
+)]
+#[handler(
+    both, name = "interval", "how far the end is behind the start",
+    get = interval(self.span(0).interval()),
+    write = self.change(name, value, |span, ns| span.end = span.start.saturating_add(ns))
+)]
+#[handler(
+    write, name = "extend_interval", "puts the end off by so much",
+    write = self.change(name, value, |span, ns| span.end = span.end.saturating_add(ns))
+)]
 struct TimeFilter {
     bounds: (Bound, Bound),
     begin: i64,
@@ -180,6 +195,18 @@ impl TimeFilter {
         })
     }
 
+    fn change(
+        &mut self,
+        name: &str,
+        value: &str,
+        set: impl FnOnce(&mut Span, i64),
+    ) -> Result<(), HandlerError> {
+        let Nanos(ns) = handler_value(name, value)?;
+        set(self.span(0), ns);
+        self.announced &= name == "start";
+        Ok(())
+    }
+
     /// Tells the end, which the packet of `time` is behind. True if an answer is to be waited for.
     fn announce(&mut self, cx: &mut Cx<'_>, time: i64) -> bool {
         self.announced = true;
@@ -239,42 +266,6 @@ impl Element for TimeFilter {
         for packet in held.drain() {
             self.apply(cx, packet);
         }
-    }
-}
-
-impl Handlers for TimeFilter {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        let span = *self.span(0);
-        match name {
-            "start" => Ok(timestamp(span.start)),
-            "end" => Ok(timestamp(span.end)),
-            "interval" => Ok(interval(span.end.saturating_sub(span.start))),
-            _ => Err(HandlerError::no_read(name)),
-        }
-    }
-
-    fn write_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        value: &str,
-    ) -> Result<(), HandlerError> {
-        let Nanos(ns) = handler_value(name, value)?;
-        let span = self.span(0);
-        match name {
-            "start" => span.start = ns,
-            "end" => span.end = ns,
-            "interval" => span.end = span.start.saturating_add(ns),
-            "extend_interval" => span.end = span.end.saturating_add(ns),
-            _ => return Err(HandlerError::no_write(name)),
-        }
-        self.announced &= name == "start";
-        Ok(())
     }
 }
 

@@ -1,47 +1,56 @@
 //! TimeRange: the first and last timestamp.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers, Operation,
-    Replicas, Spec, Topic, Ty,
+    Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic, Ty,
 };
 use thruway_packet::Batch;
 
 use thruway_elements_support::text::timestamp;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "TimeRange",
-        topic: Topic::Counters,
-        summary: "remembers the earliest and latest timestamp of packets",
-        docs: "Lets packets pass and remembers the smallest range that holds all their timestamps. \
-               SIMPLE makes no difference. With several threads, each remembers its own.",
-        example: "InfiniteSource(LIMIT 3, STOP true) -> SetTimestamp -> TimeRange -> Discard",
-        args: &[Arg::keyword("SIMPLE", Ty::Bool, "whether timestamps only grow").or("false")],
-        handlers: &[
-            Handler::read("first", "the earliest timestamp; 0.0 if no packet came").lines(),
-            Handler::read("last", "the latest timestamp; 0.0 if no packet came").lines(),
-            Handler::read("range", "both").lines(),
-            Handler::read("interval", "the time between them, in seconds").lines(),
-            Handler::write("reset", "forgets them"),
-        ],
-        changes: Changes::Nothing,
-        cost: &[Operation::Annotate.once()],
-        replicas: Replicas::Apart("each tells the range of its thread, in a line of its own"),
-        ..Spec::DEFAULT
-    },
-    build,
-)
-.with_handlers::<TimeRange>();
+pub static ENTRY: Entry = Entry::of::<TimeRange>(Spec {
+    name: "TimeRange",
+    topic: Topic::Counters,
+    summary: "remembers the earliest and latest timestamp of packets",
+    docs: "Lets packets pass and remembers the smallest range that holds all their timestamps. \
+           SIMPLE makes no difference. With several threads, each remembers its own.",
+    example: "InfiniteSource(LIMIT 3, STOP true) -> SetTimestamp -> TimeRange -> Discard",
+    changes: Changes::Nothing,
+    cost: &[Operation::Annotate.once()],
+    replicas: Replicas::Apart("each tells the range of its thread, in a line of its own"),
+    ..Spec::DEFAULT
+});
 
-#[derive(Default)]
+#[derive(Arguments, Handlers)]
+#[handler(
+    read, lines, name = "first", "the earliest timestamp; 0.0 if no packet came",
+    get = self.text(|(first, _)| first)
+)]
+#[handler(
+    read, lines, name = "last", "the latest timestamp; 0.0 if no packet came",
+    get = self.text(|(_, last)| last)
+)]
+#[handler(
+    read, lines, name = "range", "both",
+    get = format!("{} {}", self.text(|(first, _)| first), self.text(|(_, last)| last))
+)]
+#[handler(
+    read, lines, name = "interval", "the time between them, in seconds",
+    get = self.text(|(first, last)| last.saturating_sub(first))
+)]
+#[handler(write, name = "reset", "forgets them", run = self.range = None)]
+#[arg(
+    keyword, name = "SIMPLE", unread, ty = Ty::Bool, or = "false", "whether timestamps only grow"
+)]
 struct TimeRange {
     /// First and last.
     range: Option<(i64, i64)>,
 }
 
-fn build(_args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    Ok(Box::new(TimeRange::default()))
+impl TimeRange {
+    fn text(&self, what: impl FnOnce((i64, i64)) -> i64) -> String {
+        self.range.map_or("0.0".to_owned(), |range| timestamp(what(range)))
+    }
 }
 
 impl Element for TimeRange {
@@ -51,38 +60,5 @@ impl Element for TimeRange {
             let (first, last) = self.range.unwrap_or((time, time));
             self.range = Some((first.min(time), last.max(time)));
         }
-    }
-}
-
-impl Handlers for TimeRange {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        let text =
-            |time: i64| if self.range.is_some() { timestamp(time) } else { "0.0".to_owned() };
-        let (first, last) = self.range.unwrap_or_default();
-        match name {
-            "first" => Ok(text(first)),
-            "last" => Ok(text(last)),
-            "range" => Ok(format!("{} {}", text(first), text(last))),
-            "interval" => Ok(text(last.saturating_sub(first))),
-            _ => Err(HandlerError::no_read(name)),
-        }
-    }
-
-    fn write_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _value: &str,
-    ) -> Result<(), HandlerError> {
-        match name {
-            "reset" => self.range = None,
-            _ => return Err(HandlerError::no_write(name)),
-        }
-        Ok(())
     }
 }

@@ -1,34 +1,31 @@
 //! TimestampAccum: adds up how old packets are.
 
 use thruway_element::{
-    ArgErrors, Args, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic,
+    Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic,
 };
 use thruway_packet::Batch;
 
 use thruway_elements_support::text::general;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::built::<TimestampAccum>(
-    Spec {
-        name: "TimestampAccum",
-        topic: Topic::Counters,
-        summary: "adds up the time since packets' timestamps",
-        docs: "Measures how long ago each packet's timestamp is when the packet passes, and adds \
-               these times up. The present is read once a round, not for each packet.",
-        example: "InfiniteSource(LIMIT 3, STOP true) -> SetTimestamp -> a :: TimestampAccum \
-                  -> Discard",
-        changes: Changes::Nothing,
-        cost: &[Operation::Clock.once()],
-        replicas: Replicas::Apart(
-            "counts and times add up; each tells its average, shortest and longest in a line of \
-             its own",
-        ),
-        ..Spec::DEFAULT
-    },
-    build,
-);
+pub static ENTRY: Entry = Entry::of::<TimestampAccum>(Spec {
+    name: "TimestampAccum",
+    topic: Topic::Counters,
+    summary: "adds up the time since packets' timestamps",
+    docs: "Measures how long ago each packet's timestamp is when the packet passes, and adds \
+           these times up. The present is read once a round, not for each packet.",
+    example: "InfiniteSource(LIMIT 3, STOP true) -> SetTimestamp -> a :: TimestampAccum \
+              -> Discard",
+    changes: Changes::Nothing,
+    cost: &[Operation::Clock.once()],
+    replicas: Replicas::Apart(
+        "counts and times add up; each tells its average, shortest and longest in a line of \
+         its own",
+    ),
+    ..Spec::DEFAULT
+});
 
-#[derive(Debug, Default, Handlers)]
+#[derive(Debug, Default, Arguments, Handlers)]
 #[handler(sum, field = count, "packets")]
 #[handler(sum, name = "time", "the sum of all times, seconds", get = seconds(self.sum as f64))]
 #[handler(
@@ -49,10 +46,6 @@ struct TimestampAccum {
     sum: i128,
     min: Option<i64>,
     max: Option<i64>,
-}
-
-fn build(_args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    Ok(Box::<TimestampAccum>::default())
 }
 
 /// Nanoseconds as seconds, as Click prints real numbers.

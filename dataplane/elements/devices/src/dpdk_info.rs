@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Handlers, NOTHING_MORE,
-    Replicas, Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handlers, NOTHING_MORE, Replicas, Spec, Topic, Ty,
 };
 
 use super::dpdk::Ports;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<DpdkInfo>(
     Spec {
         name: "DPDKInfo",
         topic: Topic::Devices,
@@ -33,15 +32,15 @@ pub static ENTRY: Entry = Entry::new(
         ports: "0/0",
         processing: "/",
         args: &[Arg::rest("PARAMETER", Ty::Str, "parameters of the EAL")],
-        handlers: &[Handler::read("version", "DPDK's version, and how it runs")],
         cost: NOTHING_MORE,
         replicas: Replicas::Single,
         ..Spec::DEFAULT
     },
     build,
-)
-.with_handlers::<DpdkInfo>();
+);
 
+#[derive(Handlers)]
+#[handler(read, name = "version", "DPDK's version, and how it runs", get = self.about.clone())]
 struct DpdkInfo {
     ports: Arc<Ports>,
     about: String,
@@ -68,19 +67,5 @@ impl Element for DpdkInfo {
     fn initialize(&mut self, _cx: &mut Cx<'_>) -> Result<(), String> {
         self.about = self.ports.start()?;
         Ok(())
-    }
-}
-
-impl Handlers for DpdkInfo {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        match name {
-            "version" => Ok(self.about.clone()),
-            _ => Err(HandlerError::no_read(name)),
-        }
     }
 }

@@ -7,7 +7,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HotSwap, Operation, Purpose, Replicas, Run,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handlers, HotSwap, Operation, Purpose, Replicas, Run,
     SHORT_CUT_TIMER, Spec, Threading, Topic, Ty,
 };
 use thruway_packet::{Batch, MAX_BATCH};
@@ -29,7 +29,7 @@ use thruway_elements_captures::capture_in::CaptureIn;
 use thruway_elements_captures::encap;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<FromDevice>(
     Spec {
         name: "FromDevice",
         topic: Topic::Devices,
@@ -88,23 +88,6 @@ pub static ENTRY: Entry = Entry::new(
         processing: "/h",
         args: ARGS,
         drops: Lost::DROPS,
-        handlers: &[
-            Handler::sum("count", "packets in"),
-            Handler::sum("byte_count", "bytes in"),
-            Handler::write("reset_counts", "sets the counts to zero"),
-            Handler::sum("kernel_drops", "packets the kernel dropped before they were read"),
-            Handler::sum(
-                "preferred_drops",
-                "of these, segments of TCP connections that may be open, ARP and neighbour \
-                 discovery, which have a ring of their own",
-            ),
-            Handler::read("method", "of an interface: the way it is used, and why; - if none"),
-            Handler::read("short_cuts", short_cuts::HANDLER).concat(),
-            Handler::read("encap", "what packets begin with, as ENCAP takes it"),
-            Handler::read("filesize", "of a capture: its length in bytes; - if unknown"),
-            Handler::read("filepos", "of a capture: byte at which the next record starts"),
-            Handler::both("active", "whether it reads packets"),
-        ],
         threading: Threading::Task,
         cost: &[Operation::PortReceive.once()],
         replicas: Replicas::Apart(
@@ -117,8 +100,7 @@ pub static ENTRY: Entry = Entry::new(
     build,
 )
 .shared_by(sharing::shares)
-.with_hot_swap::<FromDevice>()
-.with_handlers::<FromDevice>();
+.with_hot_swap::<FromDevice>();
 
 const ARGS: &[Arg] = &[
     Arg::required("DEVNAME", Ty::Str, "an interface, pcap:FILE, pcap:IN>OUT, or none"),
@@ -181,6 +163,40 @@ enum Ending {
     Done,
 }
 
+#[derive(Handlers)]
+#[handler(sum, field = count, "packets in")]
+#[handler(sum, field = bytes, name = "byte_count", "bytes in")]
+#[handler(write, name = "reset_counts", "sets the counts to zero", run = self.reset_counts())]
+#[handler(
+    sum, name = "kernel_drops", "packets the kernel dropped before they were read",
+    read = self.read_kernel_drops()
+)]
+#[handler(
+    sum, name = "preferred_drops",
+    "of these, segments of TCP connections that may be open, ARP and neighbour discovery, \
+     which have a ring of their own",
+    read = self.read_preferred_drops()
+)]
+#[handler(
+    read, name = "method", "of an interface: the way it is used, and why; - if none",
+    read = self.read_method()
+)]
+#[handler(
+    read, concat, name = "short_cuts", doc = short_cuts::HANDLER, get = self.describe_short_cuts()
+)]
+#[handler(
+    read, name = "encap", "what packets begin with, as ENCAP takes it",
+    get = encap::name(self.link())
+)]
+#[handler(
+    read, name = "filesize", "of a capture: its length in bytes; - if unknown",
+    read = self.read_filesize()
+)]
+#[handler(
+    read, name = "filepos", "of a capture: byte at which the next record starts",
+    read = self.read_filepos()
+)]
+#[handler(both, field = active, "whether it reads packets")]
 struct FromDevice {
     source: Source,
     ports: Arc<Ports>,
@@ -273,15 +289,6 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
 }
 
 impl FromDevice {
-    fn link(&mut self) -> LinkType {
-        let reported = match &mut self.source {
-            Source::Live(live) if !live.interface().is_ethernet => Some(LinkType::Raw),
-            Source::Capture(capture) => capture.open().ok().and_then(|reader| reader.link()),
-            _ => None,
-        };
-        self.shape.encap.or(reported).unwrap_or(LinkType::Ethernet)
-    }
-
     /// The capture is at its end: when to look again whether all is quiet.
     fn come_to_end(&mut self, cx: &mut Cx<'_>) -> Run {
         let now = cx.now();

@@ -4,18 +4,19 @@ use std::any::Any;
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Handlers, HotSwap, Nanos,
-    Operation, Reason, Replicas, Run, Spec, Threading, Topic, Ty, handler_value, reasons,
+    Arg, ArgErrors, Args, Cx, Element, Entry, HandlerError, Handlers, HotSwap, Nanos, Operation,
+    Reason, Replicas, Run, Spec, Threading, Topic, Ty, reasons,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::dpdk::{Counters, Device, Receiver};
 
 use super::dpdk::{self, Input, Ports};
 use super::losses::say;
+use super::mode;
 use super::sharing;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<FromDpdkDevice>(
     Spec {
         name: "FromDPDKDevice",
         topic: Topic::Devices,
@@ -70,24 +71,6 @@ pub static ENTRY: Entry = Entry::new(
             sharing::NUMA,
         ],
         drops: Lost::DROPS,
-        handlers: &[
-            Handler::sum("count", "packets in"),
-            Handler::sum("byte_count", "bytes in"),
-            Handler::write("reset_counts", "sets the counts to zero"),
-            Handler::read("hw_count", "packets that the port received, of all queues"),
-            Handler::read("hw_bytes", "their bytes"),
-            Handler::read("hw_dropped", "packets that the port dropped, of all queues"),
-            Handler::read("queues", "the queues that it reads, in all threads: 0-1"),
-            dpdk::LINK,
-            dpdk::CARRIER,
-            dpdk::SPEED,
-            dpdk::DRIVER,
-            dpdk::MAC,
-            dpdk::DEVICE,
-            dpdk::XSTATS,
-            Handler::read("offloads", "the port's checks of packets, and whether they are used"),
-            Handler::both("active", "whether it reads packets"),
-        ],
         threading: Threading::Task,
         cost: &[Operation::PortReceive.once()],
         replicas: Replicas::Apart("each reads a queue of its own"),
@@ -96,8 +79,7 @@ pub static ENTRY: Entry = Entry::new(
     build,
 )
 .shared_by(dpdk::shares)
-.with_hot_swap::<FromDpdkDevice>()
-.with_handlers::<FromDpdkDevice>();
+.with_hot_swap::<FromDpdkDevice>();
 
 reasons! {
     /// Why a packet that reached the port is not emitted.
@@ -114,6 +96,38 @@ const LOOKS: u32 = 1000;
 /// How often the port is asked what it dropped.
 const STATISTICS_NS: i64 = 1_000_000_000;
 
+#[derive(Handlers)]
+#[handler(sum, field = count, "packets in")]
+#[handler(sum, field = bytes, name = "byte_count", "bytes in")]
+#[handler(
+    write, name = "reset_counts", "sets the counts to zero",
+    run = (self.count, self.bytes) = (0, 0)
+)]
+#[handler(
+    read, name = "hw_count", "packets that the port received, of all queues",
+    get = self.counters().received
+)]
+#[handler(read, name = "hw_bytes", "their bytes", get = self.counters().received_bytes)]
+#[handler(
+    read, name = "hw_dropped", "packets that the port dropped, of all queues",
+    read = self.read_hw_dropped()
+)]
+#[handler(
+    read, name = "queues", "the queues that it reads, in all threads: 0-1",
+    read = self.read_queues()
+)]
+#[handler(like = dpdk::LINK, name = "link", read = self.ask(name, param))]
+#[handler(like = dpdk::CARRIER, name = "carrier", read = self.ask(name, param))]
+#[handler(like = dpdk::SPEED, name = "speed", read = self.ask(name, param))]
+#[handler(like = dpdk::DRIVER, name = "driver", read = self.ask(name, param))]
+#[handler(like = dpdk::MAC, name = "mac", read = self.ask(name, param))]
+#[handler(like = dpdk::DEVICE, name = "device", read = self.ask(name, param))]
+#[handler(like = dpdk::XSTATS, name = "xstats", read = self.ask(name, param))]
+#[handler(
+    read, name = "offloads", "the port's checks of packets, and whether they are used",
+    read = self.ask(name, param)
+)]
+#[handler(both, field = active, "whether it reads packets")]
 struct FromDpdkDevice {
     input: Input,
     ports: Arc<Ports>,
@@ -136,7 +150,7 @@ struct FromDpdkDevice {
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let burst = dpdk::burst(args)?.unwrap_or(32).min(MAX_BATCH);
+    let burst = mode::burst(args)?.unwrap_or(32).min(MAX_BATCH);
     let threads = args.env().threads;
     let queues = dpdk::wanted(args)?.unwrap_or(threads as u16);
     let Nanos(sleep_ns) = args.get("SLEEP")?;
@@ -250,45 +264,28 @@ impl Element for FromDpdkDevice {
     }
 }
 
-impl Handlers for FromDpdkDevice {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        param: &str,
-    ) -> Result<String, HandlerError> {
-        let counters = || self.device.as_ref().map(|device| device.counters()).unwrap_or_default();
-        match name {
-            "count" => Ok(self.count.to_string()),
-            "byte_count" => Ok(self.bytes.to_string()),
-            "active" => Ok(self.active.to_string()),
-            "hw_count" => Ok(counters().received.to_string()),
-            "hw_bytes" => Ok(counters().received_bytes.to_string()),
-            "hw_dropped" => {
-                let Counters { missed, receive_errors, no_frame, .. } = counters();
-                Ok((missed + receive_errors + no_frame).to_string())
-            }
-            "queues" => Ok(match self.ports.queues(&self.input) {
-                _ if self.receiver.is_none() => "-".to_owned(),
-                queues if queues.len() == 1 => queues.start.to_string(),
-                queues => format!("{}-{}", queues.start, queues.end - 1),
-            }),
-            _ => dpdk::read(self.device.as_ref(), name, param),
-        }
+impl FromDpdkDevice {
+    /// The port's counters.
+    fn counters(&self) -> Counters {
+        self.device.as_ref().map(|device| device.counters()).unwrap_or_default()
     }
 
-    fn write_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        value: &str,
-    ) -> Result<(), HandlerError> {
-        match name {
-            "active" => self.active = handler_value(name, value)?,
-            "reset_counts" => (self.count, self.bytes) = (0, 0),
-            _ => return Err(HandlerError::no_write(name)),
-        }
-        Ok(())
+    /// Asks the port for what both directions have.
+    fn ask(&self, name: &str, param: &str) -> Result<String, HandlerError> {
+        dpdk::read(self.device.as_ref(), name, param)
+    }
+
+    fn read_hw_dropped(&mut self) -> Result<String, HandlerError> {
+        let Counters { missed, receive_errors, no_frame, .. } = self.counters();
+        Ok((missed + receive_errors + no_frame).to_string())
+    }
+
+    fn read_queues(&mut self) -> Result<String, HandlerError> {
+        Ok(match self.ports.queues(&self.input) {
+            _ if self.receiver.is_none() => "-".to_owned(),
+            queues if queues.len() == 1 => queues.start.to_string(),
+            queues => format!("{}-{}", queues.start, queues.end - 1),
+        })
     }
 }
 

@@ -4,8 +4,8 @@ use std::any::Any;
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Handlers, HotSwap, Operation,
-    Replicas, Run, Spec, Threading, Topic, Ty,
+    Arguments, Cx, Element, Entry, Handlers, HotSwap, Ip6Prefix, Operation, Replicas, Run, Spec,
+    Threading, Topic, Ty,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::tap::{Tap, TapOptions};
@@ -14,59 +14,79 @@ use super::hosts::Hosts;
 use super::tap_link::{Setup, TapLink};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "FromHost",
-        topic: Topic::Devices,
-        summary: "emits what the host sends by an interface that it makes",
-        docs: "Makes the TAP interface DEVNAME with the host's address DST, an IP prefix, and brings \
-               it up; it goes away at the end. What the host sends through it is emitted, with \
-               Ethernet header, timestamp and packet type. ToHost with the same DEVNAME hands \
-               packets to the host by it. An interface of that name that somebody made before is \
-               used as it is where DST is missing.\n\
-               With GATEWAY the host's default route leads there. The host asks by ARP for the \
-               addresses behind the interface: an ARPResponder must answer. Needs the right to \
-               administer the network (CAP_NET_ADMIN). HEADROOM is accepted: there are always 128 \
-               bytes. KernelTap is the same with both directions in one element.",
-        example: "FromHost(fake0, 192.0.2.1/24) -> cl :: Classifier(12/0806, 12/0800); \
-                  cl[0] -> ARPResponder(0.0.0.0/0 1:1:1:1:1:1) -> ToHost(fake0); \
-                  cl[1] -> Print(ip) -> Discard",
-        ports: "0/1",
-        processing: "/h",
-        args: &[
-            Arg::required("DEVNAME", Ty::Str, "name of the interface"),
-            Arg::optional("DST", Ty::IpPrefix, "address and mask of the host's end"),
-            Arg::optional("GATEWAY", Ty::Ip, "the host's default route, within DST"),
-            Arg::optional("HEADROOM", Ty::UInt, "accepted").or("128"),
-            Arg::keyword("DST6", Ty::Ip6Prefix, "IPv6 address and prefix of the host's end"),
-            Arg::keyword("ETHER", Ty::Ether, "Ethernet address of the host's end"),
-            Arg::keyword("MTU", Ty::UInt, "largest IP packet; the kernel's choice if not given"),
-            Arg::keyword("BURST", Ty::UInt, "packets per run; the engine's choice if not given"),
-        ],
-        handlers: &[
-            Handler::sum("count", "packets from the host"),
-            Handler::sum("byte_count", "bytes from the host"),
-            Handler::read("dev_name", "the interface's name"),
-        ],
-        threading: Threading::Task,
-        cost: &[Operation::PortReceive.once()],
-        replicas: Replicas::Single,
-        ..Spec::DEFAULT
-    },
-    build,
-)
-.with_hot_swap::<FromHost>()
-.with_handlers::<FromHost>();
+pub static ENTRY: Entry = Entry::of::<FromHost>(Spec {
+    name: "FromHost",
+    topic: Topic::Devices,
+    summary: "emits what the host sends by an interface that it makes",
+    docs: "Makes the TAP interface DEVNAME with the host's address DST, an IP prefix, and brings \
+           it up; it goes away at the end. What the host sends through it is emitted, with \
+           Ethernet header, timestamp and packet type. ToHost with the same DEVNAME hands \
+           packets to the host by it. An interface of that name that somebody made before is \
+           used as it is where DST is missing.\n\
+           With GATEWAY the host's default route leads there. The host asks by ARP for the \
+           addresses behind the interface: an ARPResponder must answer. Needs the right to \
+           administer the network (CAP_NET_ADMIN). HEADROOM is accepted: there are always 128 \
+           bytes. KernelTap is the same with both directions in one element.",
+    example: "FromHost(fake0, 192.0.2.1/24) -> cl :: Classifier(12/0806, 12/0800); \
+              cl[0] -> ARPResponder(0.0.0.0/0 1:1:1:1:1:1) -> ToHost(fake0); \
+              cl[1] -> Print(ip) -> Discard",
+    ports: "0/1",
+    processing: "/h",
+    threading: Threading::Task,
+    cost: &[Operation::PortReceive.once()],
+    replicas: Replicas::Single,
+    ..Spec::DEFAULT
+})
+.with_hot_swap::<FromHost>();
 
+#[derive(Arguments, Handlers)]
+#[handler(sum, field = count, "packets from the host")]
+#[handler(sum, field = bytes, name = "byte_count", "bytes from the host")]
+#[handler(
+    read, name = "dev_name", "the interface's name",
+    get = self.link.as_ref().map_or("", TapLink::name).to_owned()
+)]
 struct FromHost {
-    setup: Setup,
-    burst: Option<usize>,
+    #[arg(required, name = "DEVNAME", value = String, via = not_empty, "name of the interface")]
+    #[new({
+        let hosts = Hosts::of(args);
+        hosts.declare(&devname);
+        hosts
+    })]
     hosts: Arc<Hosts>,
+    #[arg(
+        optional, name = "DST", unread, ty = Ty::IpPrefix, "address and mask of the host's end"
+    )]
+    #[arg(
+        optional, name = "GATEWAY", unread, ty = Ty::Ip, "the host's default route, within DST"
+    )]
+    #[arg(optional, name = "HEADROOM", unread, ty = Ty::UInt, or = "128", "accepted")]
+    #[arg(
+        keyword, name = "DST6", value = Option<Ip6Prefix>,
+        "IPv6 address and prefix of the host's end"
+    )]
+    #[arg(
+        keyword, name = "ETHER", unread, ty = Ty::Ether, "Ethernet address of the host's end"
+    )]
+    #[arg(
+        keyword, name = "MTU", value = Option<u16>,
+        "largest IP packet; the kernel's choice if not given"
+    )]
+    #[new({
+        let setup = Setup::of(args, "DST", devname)?;
+        let options = TapOptions { mtu, ..setup.options };
+        Setup { options, address6: dst6, ..setup }
+    })]
+    setup: Setup,
+    /// packets per run; the engine's choice if not given
+    #[arg(keyword, range = 1..)]
+    burst: Option<usize>,
     /// Of the configuration that this one replaces.
     inherited: Option<Arc<Tap>>,
     link: Option<TapLink>,
     count: u64,
     bytes: u64,
+    #[new(Batch::with_room())]
     batch: Batch,
 }
 
@@ -76,29 +96,8 @@ struct Handed {
     tap: Arc<Tap>,
 }
 
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let name: String = args.get("DEVNAME")?;
-    if name.is_empty() {
-        return Err(args.error("DEVNAME", "an interface has a name").into());
-    }
-    let burst = args.opt("BURST")?;
-    if burst == Some(0) {
-        return Err(args.error("BURST", "must be at least 1").into());
-    }
-    let hosts = Hosts::of(args);
-    hosts.declare(&name);
-    let setup = Setup::of(args, "DST", name)?;
-    let options = TapOptions { mtu: args.opt("MTU")?, ..setup.options };
-    Ok(Box::new(FromHost {
-        setup: Setup { options, address6: args.opt("DST6")?, ..setup },
-        burst,
-        hosts,
-        inherited: None,
-        link: None,
-        count: 0,
-        bytes: 0,
-        batch: Batch::with_room(),
-    }))
+fn not_empty(name: String) -> Result<String, &'static str> {
+    if name.is_empty() { Err("an interface has a name") } else { Ok(name) }
 }
 
 impl Element for FromHost {
@@ -134,22 +133,6 @@ impl Element for FromHost {
             link.unwatch(cx);
         }
         Ok(())
-    }
-}
-
-impl Handlers for FromHost {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        match name {
-            "count" => Ok(self.count.to_string()),
-            "byte_count" => Ok(self.bytes.to_string()),
-            "dev_name" => Ok(self.link.as_ref().map_or("", TapLink::name).to_owned()),
-            _ => Err(HandlerError::no_read(name)),
-        }
     }
 }
 

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Handlers, Operation, Replicas,
-    Run, Spec, Threading, Topic, Ty,
+    Arguments, Cx, Element, Entry, Handlers, Operation, Replicas, Run, Spec, Threading, Topic, Ty,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::tap::TapOptions;
@@ -12,101 +11,83 @@ use thruway_port::tap::TapOptions;
 use super::tap_link::{Lost, Setup, TapLink};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "KernelTap",
-        topic: Topic::Devices,
-        summary: "makes an interface of this host whose other end is the configuration",
-        docs: "Makes a TAP interface with address ADDR/MASK and brings it up; it goes away at the \
-               end. What the host sends through it is emitted, with Ethernet header, timestamp and \
-               packet type; what enters is handed to the host as received there. Packets come in \
-               pushed or are pulled.\n\
-               With GATEWAY the host's default route leads there. The host asks by ARP for the \
-               addresses behind the interface: an ARPResponder must answer. Needs the right to \
-               administer the network (CAP_NET_ADMIN). HEADROOM and IGNORE_QUEUE_OVERFLOWS are \
-               accepted: there are always 128 bytes, and overflows are counted, not printed.",
-        example: "tap :: KernelTap(192.0.2.1/24) -> Print(host) -> Discard",
-        ports: "0-1/0-1",
-        processing: "a/h",
-        flow: "x/y",
-        args: &[
-            Arg::optional("ADDR", Ty::IpPrefix, "address and mask of the host's end"),
-            Arg::optional("GATEWAY", Ty::Ip, "the host's default route, within ADDR/MASK"),
-            Arg::keyword("HEADROOM", Ty::UInt, "accepted").or("128"),
-            Arg::keyword("ETHER", Ty::Ether, "Ethernet address of the host's end"),
-            Arg::keyword(
-                "MTU",
-                Ty::UInt,
-                "largest IP packet, bytes; the kernel's choice if not \
-                          given",
-            ),
-            Arg::keyword(
-                "NAME",
-                Ty::Str,
-                "name of the interface; the kernel's choice if not \
-                          given",
-            ),
-            Arg::keyword("DEVNAME", Ty::Str, "as NAME"),
-            Arg::keyword("IGNORE_QUEUE_OVERFLOWS", Ty::Bool, "accepted").or("false"),
-            Arg::keyword("UP_CALL", Ty::Handler, "HANDLER [VALUE]: called when it is up"),
-            Arg::keyword(
-                "BURST",
-                Ty::UInt,
-                "packets per scheduling; the engine's choice if not \
-                          given",
-            ),
-        ],
-        drops: Lost::DROPS,
-        handlers: &[
-            Handler::sum("count", "packets from the host"),
-            Handler::sum("byte_count", "bytes from the host"),
-            Handler::sum("sent", "packets handed to the host"),
-            Handler::read("dev_name", "the interface's name").shared(),
-        ],
-        threading: Threading::Task,
-        cost: &[Operation::PortReceive.once()],
-        replicas: Replicas::OneThread(
-            "its device sends what comes in one order; a Queue in front does, too",
-        ),
-        ..Spec::DEFAULT
-    },
-    build,
-)
-.with_handlers::<KernelTap>();
+pub static ENTRY: Entry = Entry::of::<KernelTap>(Spec {
+    name: "KernelTap",
+    topic: Topic::Devices,
+    summary: "makes an interface of this host whose other end is the configuration",
+    docs: "Makes a TAP interface with address ADDR/MASK and brings it up; it goes away at the \
+           end. What the host sends through it is emitted, with Ethernet header, timestamp and \
+           packet type; what enters is handed to the host as received there. Packets come in \
+           pushed or are pulled.\n\
+           With GATEWAY the host's default route leads there. The host asks by ARP for the \
+           addresses behind the interface: an ARPResponder must answer. Needs the right to \
+           administer the network (CAP_NET_ADMIN). HEADROOM and IGNORE_QUEUE_OVERFLOWS are \
+           accepted: there are always 128 bytes, and overflows are counted, not printed.",
+    example: "tap :: KernelTap(192.0.2.1/24) -> Print(host) -> Discard",
+    ports: "0-1/0-1",
+    processing: "a/h",
+    flow: "x/y",
+    drops: Lost::DROPS,
+    threading: Threading::Task,
+    cost: &[Operation::PortReceive.once()],
+    replicas: Replicas::OneThread(
+        "its device sends what comes in one order; a Queue in front does, too",
+    ),
+    ..Spec::DEFAULT
+});
 
+#[derive(Arguments, Handlers)]
+#[handler(sum, field = count, "packets from the host")]
+#[handler(sum, field = bytes, name = "byte_count", "bytes from the host")]
+#[handler(sum, field = sent, "packets handed to the host")]
+#[handler(
+    read, shared, name = "dev_name", "the interface's name",
+    get = self.link.as_ref().map_or("", TapLink::name).to_owned()
+)]
 struct KernelTap {
+    #[arg(
+        optional, name = "ADDR", unread, ty = Ty::IpPrefix,
+        "address and mask of the host's end"
+    )]
+    #[arg(
+        optional, name = "GATEWAY", unread, ty = Ty::Ip,
+        "the host's default route, within ADDR/MASK"
+    )]
+    #[arg(keyword, name = "HEADROOM", unread, ty = Ty::UInt, or = "128", "accepted")]
+    #[arg(
+        keyword, name = "ETHER", unread, ty = Ty::Ether, "Ethernet address of the host's end"
+    )]
+    #[arg(
+        keyword, name = "MTU", value = Option<u16>,
+        "largest IP packet, bytes; the kernel's choice if not given"
+    )]
+    #[arg(
+        keyword, name = "NAME", value = Option<String>,
+        "name of the interface; the kernel's choice if not given"
+    )]
+    #[arg(keyword, name = "DEVNAME", value = Option<String>, "as NAME")]
+    #[arg(
+        keyword, name = "IGNORE_QUEUE_OVERFLOWS", unread, ty = Ty::Bool, or = "false", "accepted"
+    )]
+    #[new({
+        let setup = Setup::of(args, "ADDR", name.or(devname).unwrap_or_default())?;
+        let options = TapOptions { mtu, ..setup.options };
+        Setup { options, ..setup }
+    })]
     setup: Setup,
+    #[arg(
+        keyword, name = "UP_CALL", ty = Ty::Handler, "HANDLER [VALUE]: called when it is up"
+    )]
     up_call: Option<String>,
+    /// packets per scheduling; the engine's choice if not given
+    #[arg(keyword, range = 1..)]
     burst: Option<usize>,
     link: Option<TapLink>,
     count: u64,
     bytes: u64,
     sent: u64,
+    #[new(Batch::with_room())]
     batch: Batch,
-}
-
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let name: Option<String> = args.opt("NAME")?;
-    let name = match name {
-        Some(name) => Some(name),
-        None => args.opt("DEVNAME")?,
-    };
-    let burst = args.opt("BURST")?;
-    if burst == Some(0) {
-        return Err(args.error("BURST", "must be at least 1").into());
-    }
-    let setup = Setup::of(args, "ADDR", name.unwrap_or_default())?;
-    let options = TapOptions { mtu: args.opt("MTU")?, ..setup.options };
-    Ok(Box::new(KernelTap {
-        setup: Setup { options, ..setup },
-        up_call: args.opt("UP_CALL")?,
-        burst,
-        link: None,
-        count: 0,
-        bytes: 0,
-        sent: 0,
-        batch: Batch::with_room(),
-    }))
 }
 
 impl KernelTap {
@@ -166,22 +147,5 @@ impl Element for KernelTap {
             link.unwatch(cx);
         }
         Ok(())
-    }
-}
-
-impl Handlers for KernelTap {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        match name {
-            "count" => Ok(self.count.to_string()),
-            "byte_count" => Ok(self.bytes.to_string()),
-            "sent" => Ok(self.sent.to_string()),
-            "dev_name" => Ok(self.link.as_ref().map_or("", TapLink::name).to_owned()),
-            _ => Err(HandlerError::no_read(name)),
-        }
     }
 }

@@ -6,7 +6,7 @@ use thruway_wire::ip_protocol;
 use super::transport::{self, Guard, Plan, Transport};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<Transport>(
     Spec {
         name: "RawSocket",
         aliases: &[
@@ -43,8 +43,7 @@ pub static ENTRY: Entry = Entry::new(
     build,
 )
 .with_buffer::<Transport>()
-.with_hot_swap::<Transport>()
-.with_handlers::<Transport>();
+.with_hot_swap::<Transport>();
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     let text: String = args.get("TYPE")?;

@@ -5,7 +5,7 @@ use thruway_element::{Alias, Arg, ArgErrors, Args, Element, Entry, Replicas, Spe
 use super::transport::{self, Guard, Plan, Transport};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<Transport>(
     Spec {
         name: "Socket",
         aliases: &[
@@ -63,8 +63,7 @@ pub static ENTRY: Entry = Entry::new(
     build,
 )
 .with_buffer::<Transport>()
-.with_hot_swap::<Transport>()
-.with_handlers::<Transport>();
+.with_hot_swap::<Transport>();
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     Transport::build(args, Plan::of(args)?, Guard::of(args)?)

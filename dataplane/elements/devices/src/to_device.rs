@@ -4,9 +4,8 @@ use std::any::Any;
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Buffer, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers,
-    HotSwap, Operation, PROBE_TAG, Purpose, Replicas, Run, ShortCut, Spec, Threading, Topic, Ty,
-    reasons,
+    Arg, ArgErrors, Args, Buffer, Changes, Cx, Element, Entry, HandlerError, Handlers, HotSwap,
+    Operation, PROBE_TAG, Purpose, Replicas, Run, ShortCut, Spec, Threading, Topic, Ty, reasons,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::capture::WriterOptions;
@@ -20,7 +19,7 @@ use thruway_elements_captures::capture_out::CaptureOut;
 use thruway_elements_captures::encap;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<ToDevice>(
     Spec {
         name: "ToDevice",
         topic: Topic::Devices,
@@ -63,12 +62,6 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("SET_ERROR_ANNO", Ty::Bool, "accepted and ignored").or("false"),
         ],
         drops: Unsent::DROPS,
-        handlers: &[
-            Handler::sum("count", "packets sent"),
-            Handler::sum("byte_count", "bytes sent"),
-            Handler::read("method", "of an interface: the way it is used, and why; - if none"),
-            Handler::write("reset_counts", "sets the counts to zero"),
-        ],
         threading: Threading::SharedPullTask,
         changes: Changes::Nothing,
         cost: &[Operation::PortSend.once()],
@@ -83,8 +76,7 @@ pub static ENTRY: Entry = Entry::new(
     build,
 )
 .with_buffer::<ToDevice>()
-.with_hot_swap::<ToDevice>()
-.with_handlers::<ToDevice>();
+.with_hot_swap::<ToDevice>();
 
 reasons! {
     /// Why a packet is not sent.
@@ -117,6 +109,17 @@ enum Sink {
     HandedOver(String),
 }
 
+#[derive(Handlers)]
+#[handler(sum, field = count, "packets sent")]
+#[handler(sum, field = bytes, name = "byte_count", "bytes sent")]
+#[handler(
+    read, name = "method", "of an interface: the way it is used, and why; - if none",
+    read = self.read_method()
+)]
+#[handler(
+    write, name = "reset_counts", "sets the counts to zero",
+    run = (self.count, self.bytes) = (0, 0)
+)]
 struct ToDevice {
     name: String,
     sink: Sink,
@@ -431,35 +434,12 @@ impl Element for ToDevice {
     }
 }
 
-impl Handlers for ToDevice {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        match name {
-            "count" => Ok(self.count.to_string()),
-            "byte_count" => Ok(self.bytes.to_string()),
-            "method" => Ok(match &self.sink {
-                Sink::Live(live) => live.mode().to_owned(),
-                _ => "-".to_owned(),
-            }),
-            _ => Err(HandlerError::no_read(name)),
-        }
-    }
-
-    fn write_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _value: &str,
-    ) -> Result<(), HandlerError> {
-        match name {
-            "reset_counts" => (self.count, self.bytes) = (0, 0),
-            _ => return Err(HandlerError::no_write(name)),
-        }
-        Ok(())
+impl ToDevice {
+    fn read_method(&mut self) -> Result<String, HandlerError> {
+        Ok(match &self.sink {
+            Sink::Live(live) => live.mode().to_owned(),
+            _ => "-".to_owned(),
+        })
     }
 }
 

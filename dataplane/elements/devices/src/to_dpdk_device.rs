@@ -4,18 +4,19 @@ use std::any::Any;
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Buffer, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers,
-    HotSwap, Nanos, Operation, Replicas, Run, Spec, Threading, Topic, Ty, reasons,
+    Arg, ArgErrors, Args, Buffer, Changes, Cx, Element, Entry, HandlerError, Handlers, HotSwap,
+    Nanos, Operation, Replicas, Run, Spec, Threading, Topic, Ty, reasons,
 };
 use thruway_packet::{Batch, MAX_BATCH};
-use thruway_port::dpdk::{Device, Sender};
+use thruway_port::dpdk::{Counters, Device, Sender};
 
 use super::dpdk::{self, Output, Ports};
 use super::handoff::{Claimed, Handoff, Ring};
 use super::losses::say;
+use super::mode;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<ToDpdkDevice>(
     Spec {
         name: "ToDPDKDevice",
         topic: Topic::Devices,
@@ -49,21 +50,6 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("NUMA", Ty::Bool, "accepted and ignored: queues go to who sends"),
         ],
         drops: Unsent::DROPS,
-        handlers: &[
-            Handler::sum("count", "packets sent"),
-            Handler::sum("byte_count", "bytes sent"),
-            Handler::write("reset_counts", "sets the counts to zero"),
-            Handler::read("hw_count", "packets that the port sent, of all queues"),
-            Handler::read("hw_bytes", "their bytes"),
-            Handler::read("hw_errors", "packets that the port could not send"),
-            dpdk::LINK,
-            dpdk::CARRIER,
-            dpdk::SPEED,
-            dpdk::DRIVER,
-            dpdk::MAC,
-            dpdk::DEVICE,
-            dpdk::XSTATS,
-        ],
         threading: Threading::SharedPullTask,
         changes: Changes::Nothing,
         cost: &[Operation::PortSend.once()],
@@ -75,8 +61,7 @@ pub static ENTRY: Entry = Entry::new(
     build,
 )
 .with_buffer::<ToDpdkDevice>()
-.with_hot_swap::<ToDpdkDevice>()
-.with_handlers::<ToDpdkDevice>();
+.with_hot_swap::<ToDpdkDevice>();
 
 reasons! {
     /// Why a packet is not sent.
@@ -94,6 +79,29 @@ const LAST_TRIES: u32 = 100_000;
 /// When a full port is tried again, nanoseconds.
 const RETRY_NS: i64 = 20_000;
 
+#[derive(Handlers)]
+#[handler(sum, field = count, "packets sent")]
+#[handler(sum, field = bytes, name = "byte_count", "bytes sent")]
+#[handler(
+    write, name = "reset_counts", "sets the counts to zero",
+    run = (self.count, self.bytes) = (0, 0)
+)]
+#[handler(
+    read, name = "hw_count", "packets that the port sent, of all queues",
+    get = self.counters().sent
+)]
+#[handler(read, name = "hw_bytes", "their bytes", get = self.counters().sent_bytes)]
+#[handler(
+    read, name = "hw_errors", "packets that the port could not send",
+    get = self.counters().send_errors
+)]
+#[handler(like = dpdk::LINK, name = "link", read = self.ask(name, param))]
+#[handler(like = dpdk::CARRIER, name = "carrier", read = self.ask(name, param))]
+#[handler(like = dpdk::SPEED, name = "speed", read = self.ask(name, param))]
+#[handler(like = dpdk::DRIVER, name = "driver", read = self.ask(name, param))]
+#[handler(like = dpdk::MAC, name = "mac", read = self.ask(name, param))]
+#[handler(like = dpdk::DEVICE, name = "device", read = self.ask(name, param))]
+#[handler(like = dpdk::XSTATS, name = "xstats", read = self.ask(name, param))]
 struct ToDpdkDevice {
     output: Output,
     ports: Arc<Ports>,
@@ -143,7 +151,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         ring: None,
         handoff: Handoff::of(args),
         device: None,
-        burst: dpdk::burst(args)?.unwrap_or(32).min(MAX_BATCH),
+        burst: mode::burst(args)?.unwrap_or(32).min(MAX_BATCH),
         waiting_max: args.get::<usize>("IQUEUE")?.max(1),
         is_blocking: args.get("BLOCKING")?,
         timeout_ns,
@@ -334,35 +342,15 @@ impl Element for ToDpdkDevice {
     }
 }
 
-impl Handlers for ToDpdkDevice {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        param: &str,
-    ) -> Result<String, HandlerError> {
-        let counters = || self.device.as_ref().map(|device| device.counters()).unwrap_or_default();
-        match name {
-            "count" => Ok(self.count.to_string()),
-            "byte_count" => Ok(self.bytes.to_string()),
-            "hw_count" => Ok(counters().sent.to_string()),
-            "hw_bytes" => Ok(counters().sent_bytes.to_string()),
-            "hw_errors" => Ok(counters().send_errors.to_string()),
-            _ => dpdk::read(self.device.as_ref(), name, param),
-        }
+impl ToDpdkDevice {
+    /// The port's counters.
+    fn counters(&self) -> Counters {
+        self.device.as_ref().map(|device| device.counters()).unwrap_or_default()
     }
 
-    fn write_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _value: &str,
-    ) -> Result<(), HandlerError> {
-        match name {
-            "reset_counts" => (self.count, self.bytes) = (0, 0),
-            _ => return Err(HandlerError::no_write(name)),
-        }
-        Ok(())
+    /// Asks the port for what both directions have.
+    fn ask(&self, name: &str, param: &str) -> Result<String, HandlerError> {
+        dpdk::read(self.device.as_ref(), name, param)
     }
 }
 

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Handlers, Operation,
-    Replicas, Spec, Topic, Ty,
+    Alias, Arg, ArgErrors, Args, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic, Ty,
 };
 use thruway_packet::Batch;
 
@@ -12,7 +11,7 @@ use super::hosts::Hosts;
 use super::tap_link::{Lost, Setup, TapLink};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<ToHost>(
     Spec {
         name: "ToHost",
         aliases: &[Alias {
@@ -42,18 +41,18 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("QUIET", Ty::Bool, "accepted").or("false"),
         ],
         drops: Lost::DROPS,
-        handlers: &[
-            Handler::sum("count", "packets that the host took"),
-            Handler::read("dev_name", "the interface's name"),
-        ],
         cost: &[Operation::PortSend.once()],
         replicas: Replicas::Apart("each hands packets to the device in the order of its thread"),
         ..Spec::DEFAULT
     },
     build,
-)
-.with_handlers::<ToHost>();
+);
 
+#[derive(Handlers)]
+#[handler(sum, field = count, "packets that the host took")]
+#[handler(
+    read, name = "dev_name", "the interface's name", get = self.device.clone().unwrap_or_default()
+)]
 struct ToHost {
     device: Option<String>,
     sniffers: bool,
@@ -96,21 +95,6 @@ impl Element for ToHost {
         match &mut self.link {
             Some(link) => self.count += link.hand_over(cx, batch),
             None => cx.drop_all(Lost::Refused, batch),
-        }
-    }
-}
-
-impl Handlers for ToHost {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        match name {
-            "count" => Ok(self.count.to_string()),
-            "dev_name" => Ok(self.device.clone().unwrap_or_default()),
-            _ => Err(HandlerError::no_read(name)),
         }
     }
 }

@@ -1,50 +1,42 @@
 //! Classifier: sorts packets by the bytes at given offsets.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, Handlers, Load, Operation,
-    Replicas, ShortCut, Spec, Topic, Ty, Verdict, reasons,
+    ArgErrors, Args, Arguments, Changes, Cost, CostModel, Cx, Element, Entry, Handlers, Load,
+    Operation, Replicas, ShortCut, Spec, Topic, Ty, Verdict, reasons,
 };
 use thruway_flow::{Common, PacketView, PatternProgram};
 use thruway_packet::{Batch, Packet};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::built::<Classifier>(
-    Spec {
-        name: "Classifier",
-        topic: Topic::Ethernet,
-        summary: "sorts packets by their bytes",
-        docs: "There is one output for each PATTERN, and a packet leaves by that of the first \
-               pattern that it matches; packets that match none are dropped.\n\n\
-               A pattern is a list of clauses, separated by blanks, which must all hold. A clause \
-               OFFSET/VALUE holds when the bytes from OFFSET (decimal, from the packet's first \
-               byte) are VALUE (hexadecimal digits, two a byte; '?' stands for any digit). \
-               OFFSET/VALUE%MASK looks only at the bits that are set in MASK. '!' before a clause \
-               turns it round. Of a packet that is too short for a clause, the clause does not \
-               hold. The pattern '-' matches every packet.\n\n\
-               The patterns are compiled together, so that no packet is asked twice for the same \
-               bytes; the program handler shows the result. For tests of IP headers, see \
-               IPClassifier and IPFilter.",
-        example: "InfiniteSource(LIMIT 1, STOP true)\n\
-                  -> c :: Classifier(12/0806 20/0001, 12/0806 20/0002, 12/0800, -);\n\
-                  c[0] -> Discard; c[1] -> Discard; c[2] -> Discard; c[3] -> Print -> Discard",
-        ports: "1/-",
-        processing: "h/h",
-        straight: true,
-        args: &[Arg::rest(
-            "PATTERN",
-            Ty::Rule("Classifier pattern"),
-            "clauses OFFSET/VALUE[%MASK], or -",
-        )],
-        drops: Unmatched::DROPS,
-        cost: &[Operation::ClassifyPattern.once()],
-        changes: Changes::Nothing,
-        replicas: Replicas::Alike,
-        short_cut: ShortCut::Passes,
-        large_packets: true,
-        ..Spec::DEFAULT
-    },
-    build,
-)
+pub static ENTRY: Entry = Entry::of::<Classifier>(Spec {
+    name: "Classifier",
+    topic: Topic::Ethernet,
+    summary: "sorts packets by their bytes",
+    docs: "There is one output for each PATTERN, and a packet leaves by that of the first \
+           pattern that it matches; packets that match none are dropped.\n\n\
+           A pattern is a list of clauses, separated by blanks, which must all hold. A clause \
+           OFFSET/VALUE holds when the bytes from OFFSET (decimal, from the packet's first \
+           byte) are VALUE (hexadecimal digits, two a byte; '?' stands for any digit). \
+           OFFSET/VALUE%MASK looks only at the bits that are set in MASK. '!' before a clause \
+           turns it round. Of a packet that is too short for a clause, the clause does not \
+           hold. The pattern '-' matches every packet.\n\n\
+           The patterns are compiled together, so that no packet is asked twice for the same \
+           bytes; the program handler shows the result. For tests of IP headers, see \
+           IPClassifier and IPFilter.",
+    example: "InfiniteSource(LIMIT 1, STOP true)\n\
+              -> c :: Classifier(12/0806 20/0001, 12/0806 20/0002, 12/0800, -);\n\
+              c[0] -> Discard; c[1] -> Discard; c[2] -> Discard; c[3] -> Print -> Discard",
+    ports: "1/-",
+    processing: "h/h",
+    straight: true,
+    drops: Unmatched::DROPS,
+    cost: &[Operation::ClassifyPattern.once()],
+    changes: Changes::Nothing,
+    replicas: Replicas::Alike,
+    short_cut: ShortCut::Passes,
+    large_packets: true,
+    ..Spec::DEFAULT
+})
 .with_cost_model::<Classifier>();
 
 reasons! {
@@ -54,16 +46,20 @@ reasons! {
     }
 }
 
-#[derive(Handlers)]
+#[derive(Arguments, Handlers)]
 struct Classifier {
-    /// the compiled patterns
-    #[handler(read)]
+    #[arg(
+        rest, name = "PATTERN", ty = Ty::Rule("Classifier pattern"),
+        "clauses OFFSET/VALUE[%MASK], or -"
+    )]
+    #[new(compiled(args)?)]
+    #[handler(read, "the compiled patterns")]
     program: PatternProgram,
     /// The output that most packets are likely to take: that of the last packet.
     usual: u32,
 }
 
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+fn compiled(args: &Args<'_>) -> Result<PatternProgram, ArgErrors> {
     let texts: Vec<&str> = args.rest().map(|(_, text)| text).collect();
     let rules = PatternProgram::parse(&texts).map_err(|errors| {
         let places: Vec<usize> = args.rest().map(|(index, _)| index).collect();
@@ -80,9 +76,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
             rules.len()
         )));
     }
-    let program =
-        PatternProgram::compile(&rules).map_err(|error| ArgErrors::whole(error.to_string()))?;
-    Ok(Box::new(Classifier { program, usual: 0 }))
+    PatternProgram::compile(&rules).map_err(|error| ArgErrors::whole(error.to_string()))
 }
 
 /// The fewest steps that lead to a verdict.

@@ -3,39 +3,35 @@
 use std::ops::Range;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Operation, Replicas, Spec, Topic, Ty, Verdict,
-    reasons,
+    ArgErrors, Args, Arguments, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic, Ty,
+    Verdict, reasons,
 };
 use thruway_packet::{Batch, Packet};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "Clipboard",
-        topic: Topic::Ethernet,
-        summary: "copies bytes from one packet into others",
-        docs: "Each RANGE is OFFSET/LENGTH. Of a packet that enters by input 0, the bytes of the \
-               ranges are remembered, and it leaves by output 0 unchanged. In one that enters by \
-               input 1 they are replaced by those remembered last, and it leaves by output 1. \
-               Packets that do not have the ranges' bytes are dropped; before anything was \
-               remembered, packets at input 1 pass unchanged. A thread remembers what it saw \
-               itself. Ranges may have 65,536 bytes together.",
-        example: "InfiniteSource(LENGTH 20, LIMIT 1) -> c :: Clipboard(0/4) -> Discard;\n\
-                  InfiniteSource(LENGTH 9, LIMIT 1, STOP true) -> [1] c [1] -> Print -> Discard",
-        ports: "2/2",
-        processing: "a/a",
-        flow: "#/#",
-        args: &[Arg::rest("RANGE", Ty::Rule("OFFSET/LENGTH"), "bytes to copy")],
-        drops: Short::DROPS,
-        cost: &[Operation::HeaderWrite.once()],
-        replicas: Replicas::OneThread(
-            "what is copied from a packet goes into the next ones of another input, whoever \
-             brings them",
-        ),
-        ..Spec::DEFAULT
-    },
-    build,
-);
+pub static ENTRY: Entry = Entry::of::<Clipboard>(Spec {
+    name: "Clipboard",
+    topic: Topic::Ethernet,
+    summary: "copies bytes from one packet into others",
+    docs: "Each RANGE is OFFSET/LENGTH. Of a packet that enters by input 0, the bytes of the \
+           ranges are remembered, and it leaves by output 0 unchanged. In one that enters by \
+           input 1 they are replaced by those remembered last, and it leaves by output 1. \
+           Packets that do not have the ranges' bytes are dropped; before anything was \
+           remembered, packets at input 1 pass unchanged. A thread remembers what it saw \
+           itself. Ranges may have 65,536 bytes together.",
+    example: "InfiniteSource(LENGTH 20, LIMIT 1) -> c :: Clipboard(0/4) -> Discard;\n\
+              InfiniteSource(LENGTH 9, LIMIT 1, STOP true) -> [1] c [1] -> Print -> Discard",
+    ports: "2/2",
+    processing: "a/a",
+    flow: "#/#",
+    drops: Short::DROPS,
+    cost: &[Operation::HeaderWrite.once()],
+    replicas: Replicas::OneThread(
+        "what is copied from a packet goes into the next ones of another input, whoever \
+         brings them",
+    ),
+    ..Spec::DEFAULT
+});
 
 reasons! {
     /// Why a packet goes no further.
@@ -47,12 +43,22 @@ reasons! {
 /// Bytes of all ranges together, and where the last may end.
 const BYTES_MAX: usize = 65_536;
 
+#[derive(Arguments, Handlers)]
 struct Clipboard {
+    #[arg(rest, name = "RANGE", ty = Ty::Rule("OFFSET/LENGTH"), "bytes to copy")]
+    #[new(ranges(args)?)]
     ranges: Vec<Range<usize>>,
     /// Where the last range ends.
+    #[new(ranges.iter().map(|range| range.end).max().unwrap_or(0))]
     end: usize,
     /// What was remembered, range by range; nothing yet if empty.
+    #[new(Vec::with_capacity(length(&ranges)))]
     bytes: Vec<u8>,
+}
+
+/// Bytes of all ranges together.
+fn length(ranges: &[Range<usize>]) -> usize {
+    ranges.iter().map(ExactSizeIterator::len).sum()
 }
 
 fn parse(text: &str, args: &Args<'_>) -> Result<Range<usize>, String> {
@@ -64,7 +70,7 @@ fn parse(text: &str, args: &Args<'_>) -> Result<Range<usize>, String> {
     }
 }
 
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+fn ranges(args: &Args<'_>) -> Result<Vec<Range<usize>>, ArgErrors> {
     let (mut ranges, mut wrong) = (Vec::new(), Vec::new());
     for (at, text) in args.rest() {
         match parse(text, args) {
@@ -75,13 +81,12 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     if !wrong.is_empty() {
         return Err(ArgErrors(wrong));
     }
-    let length: usize = ranges.iter().map(ExactSizeIterator::len).sum();
+    let length = length(&ranges);
     if ranges.is_empty() || length > BYTES_MAX {
         let what = format!("give ranges of 1 to {BYTES_MAX} bytes together, not {length}");
         return Err(ArgErrors::whole(what));
     }
-    let end = ranges.iter().map(|range| range.end).max().unwrap_or(0);
-    Ok(Box::new(Clipboard { ranges, end, bytes: Vec::with_capacity(length) }))
+    Ok(ranges)
 }
 
 impl Clipboard {

@@ -1,8 +1,8 @@
 //! EnsureEther: an Ethernet header in front of IP packets that have none.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Reason, Replicas, Spec, Topic,
-    Ty, Verdict,
+    Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Reason, Replicas, Spec, Topic,
+    Verdict,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::Header;
@@ -10,41 +10,35 @@ use thruway_wire::MacAddr;
 use thruway_wire::ethernet::{EthernetHeader, ethertype};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "EnsureEther",
-        topic: Topic::Ethernet,
-        summary: "puts Ethernet headers in front of IP packets that lack one",
-        docs: "A packet whose marked network header has 14 bytes in front of it that look like \
-               an Ethernet header with the type of IP or IPv6 passes unchanged; one from which such \
-               a header was taken off gets it back. From any other, what is in front of the network \
-               header is taken off, and a header from SRC to DST of type ETHERTYPE is put there. \
-               Packets without a marked network header pass unchanged.",
-        example: "InfiniteSource(\\<4500001400000000401177d70100000102000002>, LIMIT 1, STOP true) \
-                  -> MarkIPHeader -> EnsureEther(0x0800, 1:1:1:1:1:1, 2:2:2:2:2:2) -> Print \
-                  -> Discard",
-        straight: true,
-        args: &[
-            Arg::optional("ETHERTYPE", Ty::UInt, "type of new headers").or("0x0800"),
-            Arg::optional("SRC", Ty::Ether, "source of new headers").or("1:1:1:1:1:1"),
-            Arg::optional("DST", Ty::Ether, "destination of new headers").or("2:2:2:2:2:2"),
-        ],
-        cost: &[Operation::HeaderWrite.once()],
-        changes: Changes::Frame,
-        replicas: Replicas::Alike,
-        large_packets: true,
-        ..Spec::DEFAULT
-    },
-    build,
-);
+pub static ENTRY: Entry = Entry::of::<EnsureEther>(Spec {
+    name: "EnsureEther",
+    topic: Topic::Ethernet,
+    summary: "puts Ethernet headers in front of IP packets that lack one",
+    docs: "A packet whose marked network header has 14 bytes in front of it that look like \
+           an Ethernet header with the type of IP or IPv6 passes unchanged; one from which such \
+           a header was taken off gets it back. From any other, what is in front of the network \
+           header is taken off, and a header from SRC to DST of type ETHERTYPE is put there. \
+           Packets without a marked network header pass unchanged.",
+    example: "InfiniteSource(\\<4500001400000000401177d70100000102000002>, LIMIT 1, STOP true) \
+              -> MarkIPHeader -> EnsureEther(0x0800, 1:1:1:1:1:1, 2:2:2:2:2:2) -> Print \
+              -> Discard",
+    straight: true,
+    cost: &[Operation::HeaderWrite.once()],
+    changes: Changes::Frame,
+    replicas: Replicas::Alike,
+    large_packets: true,
+    ..Spec::DEFAULT
+});
 
+#[derive(Arguments, Handlers)]
 struct EnsureEther {
+    #[arg(optional, name = "ETHERTYPE", value = u16, or = "0x0800", "type of new headers")]
+    #[arg(optional, name = "SRC", value = MacAddr, or = "1:1:1:1:1:1", "source of new headers")]
+    #[arg(
+        optional, name = "DST", value = MacAddr, or = "2:2:2:2:2:2", "destination of new headers"
+    )]
+    #[new(EthernetHeader::new(dst, src, ethertype))]
     header: EthernetHeader,
-}
-
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let (dst, src): (MacAddr, MacAddr) = (args.get("DST")?, args.get("SRC")?);
-    Ok(Box::new(EnsureEther { header: EthernetHeader::new(dst, src, args.get("ETHERTYPE")?) }))
 }
 
 /// Whether the packet begins with what looks like the Ethernet header of an IP packet.

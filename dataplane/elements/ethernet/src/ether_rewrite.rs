@@ -1,43 +1,31 @@
 //! EtherRewrite: new Ethernet addresses.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers, Operation,
-    Replicas, Spec, Topic, Ty, Verdict, handler_value, reasons,
+    Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic, Verdict,
+    reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::MacAddr;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "EtherRewrite",
-        topic: Topic::Ethernet,
-        summary: "sets Ethernet source and destination",
-        docs: "Writes SRC and DST into the Ethernet header of every packet and leaves its type as it \
-               is. The header is where it is marked (by a source, EtherEncap or MarkMACHeader), \
-               also when Strip took it off the packet's front meanwhile; with no mark, it is at \
-               the packet's first byte. Packets too short for both addresses are dropped.",
-        example: "InfiniteSource(DATA \\<000000000001 000000000002 0800>, LIMIT 1, STOP true)\n\
-                  -> EtherRewrite(0:0:0:0:0:3, 0:0:0:0:0:4) -> Print -> Discard",
-        straight: true,
-        args: &[
-            Arg::required("SRC", Ty::Ether, "source address"),
-            Arg::required("DST", Ty::Ether, "destination address"),
-        ],
-        drops: Short::DROPS,
-        handlers: &[
-            Handler::both("src", "source address"),
-            Handler::both("dst", "destination address"),
-        ],
-        cost: &[Operation::HeaderWrite.once()],
-        changes: Changes::Frame,
-        replicas: Replicas::Alike,
-        large_packets: true,
-        ..Spec::DEFAULT
-    },
-    build,
-)
-.with_handlers::<EtherRewrite>();
+pub static ENTRY: Entry = Entry::of::<EtherRewrite>(Spec {
+    name: "EtherRewrite",
+    topic: Topic::Ethernet,
+    summary: "sets Ethernet source and destination",
+    docs: "Writes SRC and DST into the Ethernet header of every packet and leaves its type as it \
+           is. The header is where it is marked (by a source, EtherEncap or MarkMACHeader), \
+           also when Strip took it off the packet's front meanwhile; with no mark, it is at \
+           the packet's first byte. Packets too short for both addresses are dropped.",
+    example: "InfiniteSource(DATA \\<000000000001 000000000002 0800>, LIMIT 1, STOP true)\n\
+              -> EtherRewrite(0:0:0:0:0:3, 0:0:0:0:0:4) -> Print -> Discard",
+    straight: true,
+    drops: Short::DROPS,
+    cost: &[Operation::HeaderWrite.once()],
+    changes: Changes::Frame,
+    replicas: Replicas::Alike,
+    large_packets: true,
+    ..Spec::DEFAULT
+});
 
 reasons! {
     /// Why a packet goes no further.
@@ -49,21 +37,29 @@ reasons! {
 /// Bytes of the two addresses.
 const ADDRESSES: usize = 12;
 
+#[derive(Arguments, Handlers)]
 struct EtherRewrite {
+    /// source address
+    #[arg(required)]
+    #[handler(both, get = self.src.dashed(), then = self.bytes = header(self.src, self.dst))]
     src: MacAddr,
+    /// destination address
+    #[arg(required)]
+    #[handler(both, get = self.dst.dashed(), then = self.bytes = header(self.src, self.dst))]
     dst: MacAddr,
     /// As they stand in the header.
+    #[new(header(src, dst))]
     bytes: [u8; ADDRESSES],
 }
 
-impl EtherRewrite {
-    fn new(src: MacAddr, dst: MacAddr) -> EtherRewrite {
-        let mut bytes = [0; ADDRESSES];
-        bytes[..6].copy_from_slice(&dst.0);
-        bytes[6..].copy_from_slice(&src.0);
-        EtherRewrite { src, dst, bytes }
-    }
+fn header(src: MacAddr, dst: MacAddr) -> [u8; ADDRESSES] {
+    let mut bytes = [0; ADDRESSES];
+    bytes[..6].copy_from_slice(&dst.0);
+    bytes[6..].copy_from_slice(&src.0);
+    bytes
+}
 
+impl EtherRewrite {
     #[inline]
     fn rewrite(&self, packet: &mut Packet) -> Verdict {
         if let Some(header) = packet.mac_head_mut() {
@@ -92,42 +88,9 @@ impl EtherRewrite {
     }
 }
 
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    Ok(Box::new(EtherRewrite::new(args.get("SRC")?, args.get("DST")?)))
-}
-
 impl Element for EtherRewrite {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         cx.filter(batch, |packet| self.rewrite(packet));
-    }
-}
-
-impl Handlers for EtherRewrite {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        match name {
-            "src" => Ok(self.src.dashed().to_string()),
-            "dst" => Ok(self.dst.dashed().to_string()),
-            _ => Err(HandlerError::no_read(name)),
-        }
-    }
-
-    fn write_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        value: &str,
-    ) -> Result<(), HandlerError> {
-        *self = match name {
-            "src" => EtherRewrite::new(handler_value(name, value)?, self.dst),
-            "dst" => EtherRewrite::new(self.src, handler_value(name, value)?),
-            _ => return Err(HandlerError::no_write(name)),
-        };
-        Ok(())
     }
 }
 
@@ -139,7 +102,8 @@ mod tests {
     const NEW: [u8; 16] = *b"ddddddssssssttpp";
 
     fn element() -> EtherRewrite {
-        EtherRewrite::new(MacAddr(*b"ssssss"), MacAddr(*b"dddddd"))
+        let (src, dst) = (MacAddr(*b"ssssss"), MacAddr(*b"dddddd"));
+        EtherRewrite { src, dst, bytes: header(src, dst) }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use thruway_element::text::split_words;
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, HandlerError,
+    Alias, ArgErrors, Args, Arguments, Changes, Cost, CostModel, Cx, Element, Entry, HandlerError,
     Handlers, Load, Names, Nanos, Operation, Reason, Replicas, Spec, Topic, Ty, handler_value,
     reasons,
 };
@@ -22,63 +22,51 @@ use self::vlans::{Port, Refused};
 use super::vlan_tag::{put_tag, tag_of, take_tag};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::built::<EtherSwitch>(
-    Spec {
-        name: "EtherSwitch",
-        aliases: &[Alias {
-            name: "ListenEtherSwitch",
-            summary: "has one output more, the last, that gets a copy of every frame",
-        }],
-        topic: Topic::Ethernet,
-        summary: "is a learning Ethernet switch, with VLANs if wanted",
-        docs: "Input and output of one number are a port. A frame that comes in shows that its source \
-               is there; a frame to an address seen less than TIMEOUT ago goes to that port only (and \
-               nowhere, if it came from there), any other to all ports but its own. With a TIMEOUT of \
-               0 nothing is learnt. Frames too short for two addresses are dropped. Group addresses \
-               are not learnt as sources.\n\n\
-               The table has room for CAPACITY addresses and a few more. An address whose place in it \
-               is taken by others, none of them old, is not learnt, and its frames go everywhere; \
-               unlearnt counts such frames. One table serves all threads, which neither wait for one \
-               another nor allocate. Handler add enters an address that does not age and is not \
-               learnt elsewhere; with a TIMEOUT of 0 these are all there is.\n\n\
-               With arguments PORT the switch is a bridge of IEEE 802.1Q. PORT n ACCESS v has VLAN v \
-               only, without tags. PORT n TRUNK v... has several, each a VLAN, a range 10-19, or ALL, \
-               with tags (type 0x8100), but for those of the NATIVE VLAN, which go and come without. \
-               Ports that are not mentioned have VLAN 1 without tags. Addresses are learnt for each \
-               VLAN of their own, frames stay in their VLAN, and a tag keeps its priority on the way. \
-               A frame with a tag that has priority only (VLAN 0) is as one without. Frames that the \
-               port does not take are dropped, and so are those to the addresses that bridges keep to \
-               a link (01-80-C2-00-00-00 to -0F, 802.1Q section 8.6.3). ListenEtherSwitch's last \
-               output gets frames as they came.\n\n\
-               In add, remove and lookup the VLAN stands first where there are any: \
-               write switch.add 10 00-11-22-33-44-55 2.",
-        example: "s :: EtherSwitch(PORT 0 ACCESS 10, PORT 1 TRUNK 10 20-29);\n\
-                  InfiniteSource(\\<000000000002 000000000001 0800>, LIMIT 1, STOP true) -> s;\n\
-                  Idle -> [1] s; s[0] -> Discard; s[1] -> Print(flooded) -> Discard",
-        ports: "-/-",
-        processing: "h/h",
-        args: &[
-            Arg::keyword("TIMEOUT", Ty::Time, "how long an address counts").or("300"),
-            Arg::keyword("CAPACITY", Ty::UInt, "addresses that the table has room for").or("65536"),
-            Arg::rest(
-                "PORT",
-                Ty::Rule("PORT N ACCESS VLAN | PORT N TRUNK VLANS [NATIVE VLAN]"),
-                "the VLANs of a port",
-            ),
-        ],
-        drops: Bad::DROPS,
-        cost: &[
-            Operation::HeaderRead.once(),
-            Operation::HashLookup.once(),
-            Operation::HashLearn.once(),
-        ],
-        changes: Changes::Frame,
-        replicas: Replicas::Sharing("the table of who is where"),
-        large_packets: true,
-        ..Spec::DEFAULT
-    },
-    build,
-)
+pub static ENTRY: Entry = Entry::of::<EtherSwitch>(Spec {
+    name: "EtherSwitch",
+    aliases: &[Alias {
+        name: "ListenEtherSwitch",
+        summary: "has one output more, the last, that gets a copy of every frame",
+    }],
+    topic: Topic::Ethernet,
+    summary: "is a learning Ethernet switch, with VLANs if wanted",
+    docs: "Input and output of one number are a port. A frame that comes in shows that its source \
+           is there; a frame to an address seen less than TIMEOUT ago goes to that port only (and \
+           nowhere, if it came from there), any other to all ports but its own. With a TIMEOUT of \
+           0 nothing is learnt. Frames too short for two addresses are dropped. Group addresses \
+           are not learnt as sources.\n\n\
+           The table has room for CAPACITY addresses and a few more. An address whose place in it \
+           is taken by others, none of them old, is not learnt, and its frames go everywhere; \
+           unlearnt counts such frames. One table serves all threads, which neither wait for one \
+           another nor allocate. Handler add enters an address that does not age and is not \
+           learnt elsewhere; with a TIMEOUT of 0 these are all there is.\n\n\
+           With arguments PORT the switch is a bridge of IEEE 802.1Q. PORT n ACCESS v has VLAN v \
+           only, without tags. PORT n TRUNK v... has several, each a VLAN, a range 10-19, or ALL, \
+           with tags (type 0x8100), but for those of the NATIVE VLAN, which go and come without. \
+           Ports that are not mentioned have VLAN 1 without tags. Addresses are learnt for each \
+           VLAN of their own, frames stay in their VLAN, and a tag keeps its priority on the way. \
+           A frame with a tag that has priority only (VLAN 0) is as one without. Frames that the \
+           port does not take are dropped, and so are those to the addresses that bridges keep to \
+           a link (01-80-C2-00-00-00 to -0F, 802.1Q section 8.6.3). ListenEtherSwitch's last \
+           output gets frames as they came.\n\n\
+           In add, remove and lookup the VLAN stands first where there are any: \
+           write switch.add 10 00-11-22-33-44-55 2.",
+    example: "s :: EtherSwitch(PORT 0 ACCESS 10, PORT 1 TRUNK 10 20-29);\n\
+              InfiniteSource(\\<000000000002 000000000001 0800>, LIMIT 1, STOP true) -> s;\n\
+              Idle -> [1] s; s[0] -> Discard; s[1] -> Print(flooded) -> Discard",
+    ports: "-/-",
+    processing: "h/h",
+    drops: Bad::DROPS,
+    cost: &[
+        Operation::HeaderRead.once(),
+        Operation::HashLookup.once(),
+        Operation::HashLearn.once(),
+    ],
+    changes: Changes::Frame,
+    replicas: Replicas::Sharing("the table of who is where"),
+    large_packets: true,
+    ..Spec::DEFAULT
+})
 .with_cost_model::<EtherSwitch>();
 
 reasons! {
@@ -148,7 +136,7 @@ struct Seen {
     src: MacAddr,
 }
 
-#[derive(Handlers)]
+#[derive(Arguments, Handlers)]
 #[handler(
     read, shared, name = "table", "a line per address: VLAN if any, address, port, 'static'",
     get = self.show(cx.now())
@@ -157,7 +145,7 @@ struct Seen {
     read, shared, name = "lookup", "the port of [VLAN] ADDRESS; -1 for none",
     read = self.read_lookup(cx, param)
 )]
-#[handler(read, name = "vlans", "a line per port: number, VLANs", read = self.read_vlans())]
+#[handler(read, name = "vlans", "a line per port: number, VLANs", get = self.vlans())]
 #[handler(sum, field = unlearnt, "frames whose source found no room in the table")]
 #[handler(
     both, shared, name = "timeout", "how long an address counts, in seconds",
@@ -175,15 +163,32 @@ struct Seen {
     write = self.flush(value)
 )]
 struct EtherSwitch {
+    /// Output that gets a copy of everything.
+    #[new(listener(args)?)]
+    listener: Option<usize>,
+    #[arg(
+        keyword, name = "TIMEOUT", value = i64, via = Nanos::not_negative, or = "300",
+        "how long an address counts"
+    )]
+    #[arg(
+        keyword, name = "CAPACITY", value = usize, range = 1..=MAX_CAPACITY, or = "65536",
+        "addresses that the table has room for"
+    )]
+    #[new(args.shared("places", || StationTable::new(capacity, timeout)))]
     stations: Arc<StationTable>,
     /// The VLANs of each port, if there are any.
+    #[arg(
+        rest, name = "PORT", ty = Ty::Rule("PORT N ACCESS VLAN | PORT N TRUNK VLANS [NATIVE VLAN]"),
+        "the VLANs of a port"
+    )]
+    #[new(vlans::ports(args, args.env().inputs)?)]
     ports: Option<Box<[Port]>>,
     /// Number of ports.
+    #[new(args.env().inputs)]
     count: usize,
-    /// Output that gets a copy of everything.
-    listener: Option<usize>,
     /// Frames whose source found no room.
     unlearnt: u64,
+    #[new(args.names())]
     names: Names,
 }
 
@@ -202,23 +207,6 @@ fn listener(args: &Args<'_>) -> Result<Option<usize>, ArgErrors> {
         return Err(ArgErrors::whole(format!("{inputs} ports; there may be {MAX_PORTS}")));
     }
     Ok(listens.then_some(inputs))
-}
-
-fn timeout(Nanos(timeout): Nanos) -> Result<i64, &'static str> {
-    if timeout < 0 { Err("must not be negative") } else { Ok(timeout) }
-}
-
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let listener = listener(args)?;
-    let timeout = timeout(args.get("TIMEOUT")?).map_err(|why| args.error("TIMEOUT", why))?;
-    let capacity = args.get("CAPACITY")?;
-    if !(1..=MAX_CAPACITY).contains(&capacity) {
-        return Err(args.error("CAPACITY", format!("must be from 1 to {MAX_CAPACITY}")).into());
-    }
-    let ports = vlans::ports(args, args.env().inputs)?;
-    let stations = args.shared("places", || StationTable::new(capacity, timeout));
-    let count = args.env().inputs;
-    Ok(Box::new(EtherSwitch { stations, ports, count, listener, unlearnt: 0, names: args.names() }))
 }
 
 /// Whether bridges keep frames to this address to one link.
@@ -395,26 +383,21 @@ impl EtherSwitch {
         }
         text
     }
-}
 
-impl EtherSwitch {
     fn read_lookup(&mut self, cx: &mut Cx<'_>, param: &str) -> Result<String, HandlerError> {
         let (key, _) = self.address("lookup", &split_words(param))?;
         let found = self.stations.table.find(key, cx.now());
         Ok(found.map_or("-1".to_owned(), |[port]| port.to_string()))
     }
 
-    fn read_vlans(&mut self) -> Result<String, HandlerError> {
-        let mut text = String::new();
-        for (number, port) in self.ports.iter().flatten().enumerate() {
-            let _ = writeln!(text, "{number} {port}");
-        }
-        Ok(text)
+    fn vlans(&self) -> String {
+        let numbered = self.ports.iter().flatten().enumerate();
+        numbered.map(|(number, port)| format!("{number} {port}\n")).collect()
     }
 
     fn write_timeout(&mut self, value: &str) -> Result<(), HandlerError> {
         let refused = |why| HandlerError::refused(format!("timeout: {why}"));
-        let timeout = timeout(handler_value("timeout", value)?).map_err(refused)?;
+        let timeout = handler_value::<Nanos>("timeout", value)?.not_negative().map_err(refused)?;
         self.stations.set_timeout(timeout);
         Ok(())
     }

@@ -1,8 +1,8 @@
 //! EtherVLANEncap: an Ethernet header with a VLAN tag in front.
 
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers,
-    Operation, Reason, Replicas, Spec, Topic, Ty, Verdict, handler_value,
+    Alias, Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Reason, Replicas, Spec,
+    Topic, Verdict,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::Header;
@@ -13,61 +13,41 @@ use thruway_wire::vlan::VlanTag;
 use super::vlan_tag::TagChoice;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "EtherVLANEncap",
-        aliases: &[Alias { name: "EtherVlanEncap", summary: "an older name" }],
-        topic: Topic::Ethernet,
-        summary: "puts an Ethernet header with a VLAN tag in front of packets",
-        docs: "Puts the 18 bytes of an Ethernet header with a tag of IEEE 802.1Q in front of every \
-               packet and marks it as the link-layer header. The tag's control information is \
-               VLAN_TCI, or what VLAN_ID and VLAN_PCP make, or that of the VLAN_TCI annotation where \
-               VLAN_TCI is ANNO. Packets whose identifier would be NATIVE_VLAN get a plain header of \
-               14 bytes.",
-        example: "InfiniteSource(LIMIT 1, STOP true) \
-                  -> EtherVLANEncap(0x0800, 1:1:1:1:1:1, 2:2:2:2:2:2, 1) -> Print -> Discard",
-        straight: true,
-        args: &[
-            Arg::required("ETHERTYPE", Ty::UInt, "the type of what follows: 0x0800 for IP"),
-            Arg::required("SRC", Ty::Ether, "source address"),
-            Arg::required("DST", Ty::Ether, "destination address"),
-            Arg::optional("VLAN_TCI", Ty::Any, "control information, or ANNO"),
-            Arg::optional("VLAN_PCP", Ty::UInt, "priority code point, 0 to 7").or("0"),
-            Arg::keyword("VLAN_ID", Ty::UInt, "VLAN identifier, in place of VLAN_TCI"),
-            Arg::keyword("NATIVE_VLAN", Ty::Int, "identifier that has no tag; -1 for none").or("0"),
-        ],
-        handlers: &[
-            Handler::both("src", "source address"),
-            Handler::both("dst", "destination address"),
-            Handler::both("ethertype", "the type of what follows"),
-            Handler::both("vlan_tci", "control information, or ANNO"),
-            Handler::both("vlan_id", "VLAN identifier"),
-            Handler::both("vlan_pcp", "priority code point"),
-            Handler::both("native_vlan", "identifier that has no tag; -1 for none"),
-        ],
-        cost: &[Operation::HeaderWrite.once()],
-        changes: Changes::Frame,
-        replicas: Replicas::Alike,
-        ..Spec::DEFAULT
-    },
-    build,
-)
-.with_handlers::<EtherVlanEncap>();
+pub static ENTRY: Entry = Entry::of::<EtherVlanEncap>(Spec {
+    name: "EtherVLANEncap",
+    aliases: &[Alias { name: "EtherVlanEncap", summary: "an older name" }],
+    topic: Topic::Ethernet,
+    summary: "puts an Ethernet header with a VLAN tag in front of packets",
+    docs: "Puts the 18 bytes of an Ethernet header with a tag of IEEE 802.1Q in front of every \
+           packet and marks it as the link-layer header. The tag's control information is \
+           VLAN_TCI, or what VLAN_ID and VLAN_PCP make, or that of the VLAN_TCI annotation where \
+           VLAN_TCI is ANNO. Packets whose identifier would be NATIVE_VLAN get a plain header of \
+           14 bytes.",
+    example: "InfiniteSource(LIMIT 1, STOP true) \
+              -> EtherVLANEncap(0x0800, 1:1:1:1:1:1, 2:2:2:2:2:2, 1) -> Print -> Discard",
+    straight: true,
+    cost: &[Operation::HeaderWrite.once()],
+    changes: Changes::Frame,
+    replicas: Replicas::Alike,
+    ..Spec::DEFAULT
+});
 
+#[derive(Arguments, Handlers)]
+#[handler(both, field = src, "source address", get = self.src.dashed())]
+#[handler(both, field = dst, "destination address", get = self.dst.dashed())]
+#[handler(both, field = ethertype, "the type of what follows")]
 struct EtherVlanEncap {
-    src: MacAddr,
-    dst: MacAddr,
+    /// the type of what follows: 0x0800 for IP
+    #[arg(required)]
     ethertype: u16,
+    /// source address
+    #[arg(required)]
+    src: MacAddr,
+    /// destination address
+    #[arg(required)]
+    dst: MacAddr,
+    #[part]
     tag: TagChoice,
-}
-
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    Ok(Box::new(EtherVlanEncap {
-        src: args.get("SRC")?,
-        dst: args.get("DST")?,
-        ethertype: args.get("ETHERTYPE")?,
-        tag: TagChoice::from_args(args, true)?,
-    }))
 }
 
 impl EtherVlanEncap {
@@ -93,36 +73,5 @@ impl EtherVlanEncap {
 impl Element for EtherVlanEncap {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         cx.filter(batch, |packet| self.encap(packet));
-    }
-}
-
-impl Handlers for EtherVlanEncap {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        match name {
-            "src" => Ok(self.src.dashed().to_string()),
-            "dst" => Ok(self.dst.dashed().to_string()),
-            "ethertype" => Ok(self.ethertype.to_string()),
-            _ => self.tag.read(name),
-        }
-    }
-
-    fn write_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        value: &str,
-    ) -> Result<(), HandlerError> {
-        match name {
-            "src" => self.src = handler_value(name, value)?,
-            "dst" => self.dst = handler_value(name, value)?,
-            "ethertype" => self.ethertype = handler_value(name, value)?,
-            _ => self.tag.write(name, value)?,
-        }
-        Ok(())
     }
 }

@@ -1,35 +1,28 @@
 //! MarkMACHeader: says where the link-layer header is.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Replicas, Spec, Topic, Ty,
-    Verdict, reasons,
+    Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic, Verdict,
+    reasons,
 };
 use thruway_packet::{Batch, Packet};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "MarkMACHeader",
-        topic: Topic::Ethernet,
-        summary: "marks the link-layer header",
-        docs: "Marks the link-layer header of every packet at byte OFFSET. With a LENGTH that is not \
-               0, the network header is marked LENGTH bytes after. Packets that end before what is \
-               to be marked are dropped.",
-        example: "InfiniteSource(LIMIT 1, STOP true) -> MarkMACHeader(0, 14) -> Discard",
-        straight: true,
-        args: &[
-            Arg::optional("OFFSET", Ty::UInt, "where the header begins").or("0"),
-            Arg::optional("LENGTH", Ty::UInt, "its bytes; 0 for unknown").or("0"),
-        ],
-        drops: Short::DROPS,
-        changes: Changes::Nothing,
-        cost: &[Operation::Annotate.once()],
-        replicas: Replicas::Alike,
-        large_packets: true,
-        ..Spec::DEFAULT
-    },
-    build,
-);
+pub static ENTRY: Entry = Entry::of::<MarkMacHeader>(Spec {
+    name: "MarkMACHeader",
+    topic: Topic::Ethernet,
+    summary: "marks the link-layer header",
+    docs: "Marks the link-layer header of every packet at byte OFFSET. With a LENGTH that is not \
+           0, the network header is marked LENGTH bytes after. Packets that end before what is \
+           to be marked are dropped.",
+    example: "InfiniteSource(LIMIT 1, STOP true) -> MarkMACHeader(0, 14) -> Discard",
+    straight: true,
+    drops: Short::DROPS,
+    changes: Changes::Nothing,
+    cost: &[Operation::Annotate.once()],
+    replicas: Replicas::Alike,
+    large_packets: true,
+    ..Spec::DEFAULT
+});
 
 reasons! {
     /// Why a packet goes no further.
@@ -41,14 +34,14 @@ reasons! {
 /// A network header length beyond any frame: the transport header stays unknown.
 const UNKNOWN_LENGTH: usize = 1 << 16;
 
+#[derive(Arguments, Handlers)]
 struct MarkMacHeader {
+    /// where the header begins
+    #[arg(optional, as = u32, or = "0")]
     offset: usize,
+    /// its bytes; 0 for unknown
+    #[arg(optional, as = u32, or = "0")]
     length: usize,
-}
-
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let (offset, length): (u32, u32) = (args.get("OFFSET")?, args.get("LENGTH")?);
-    Ok(Box::new(MarkMacHeader { offset: offset as usize, length: length as usize }))
 }
 
 impl MarkMacHeader {

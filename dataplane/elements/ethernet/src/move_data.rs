@@ -1,52 +1,42 @@
 //! MoveData: bytes of a packet to another place in it.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Operation, Reason, Replicas, Spec, Topic, Ty, Verdict,
+    Arguments, Cx, Element, Entry, Handlers, Operation, Reason, Replicas, Spec, Topic, Verdict,
 };
 use thruway_packet::{Batch, Packet};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "MoveData",
-        topic: Topic::Ethernet,
-        summary: "copies bytes of a packet to another place in it",
-        docs: "Copies the LENGTH bytes from SRC_OFFSET on over those from DST_OFFSET on. A packet \
-               that ends before the last of the former is left alone; one that ends before the \
-               last of the latter too, unless GROW: then it becomes long enough, if it has \
-               DST_OFFSET bytes. The places may overlap. No checksum is updated.",
-        example: "InfiniteSource(DATA abcdef, LIMIT 1, STOP true) -> MoveData(0, 3, 2) -> Print \
-                  -> Discard",
-        straight: true,
-        args: &[
-            Arg::required("SRC_OFFSET", Ty::UInt, "where the bytes are"),
-            Arg::required("DST_OFFSET", Ty::UInt, "where they go"),
-            Arg::required("LENGTH", Ty::UInt, "how many"),
-            Arg::keyword("GROW", Ty::Bool, "whether packets become long enough").or("false"),
-        ],
-        cost: &[Operation::HeaderRead.once(), Operation::HeaderWrite.once()],
-        replicas: Replicas::Alike,
-        ..Spec::DEFAULT
-    },
-    build,
-);
+pub static ENTRY: Entry = Entry::of::<MoveData>(Spec {
+    name: "MoveData",
+    topic: Topic::Ethernet,
+    summary: "copies bytes of a packet to another place in it",
+    docs: "Copies the LENGTH bytes from SRC_OFFSET on over those from DST_OFFSET on. A packet \
+           that ends before the last of the former is left alone; one that ends before the \
+           last of the latter too, unless GROW: then it becomes long enough, if it has \
+           DST_OFFSET bytes. The places may overlap. No checksum is updated.",
+    example: "InfiniteSource(DATA abcdef, LIMIT 1, STOP true) -> MoveData(0, 3, 2) -> Print \
+              -> Discard",
+    straight: true,
+    cost: &[Operation::HeaderRead.once(), Operation::HeaderWrite.once()],
+    replicas: Replicas::Alike,
+    ..Spec::DEFAULT
+});
 
+/// Sums of two of the numbers cannot overflow.
+#[derive(Arguments, Handlers)]
 struct MoveData {
+    /// where the bytes are
+    #[arg(required, name = "SRC_OFFSET", as = u32)]
     from: usize,
+    /// where they go
+    #[arg(required, name = "DST_OFFSET", as = u32)]
     to: usize,
+    /// how many
+    #[arg(required, as = u32)]
     length: usize,
+    /// whether packets become long enough
+    #[arg(keyword, or = "false")]
     grow: bool,
-}
-
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    // Sums of two of them cannot overflow.
-    let number = |name| args.get::<u32>(name).map(|n| n as usize);
-    Ok(Box::new(MoveData {
-        from: number("SRC_OFFSET")?,
-        to: number("DST_OFFSET")?,
-        length: number("LENGTH")?,
-        grow: args.get("GROW")?,
-    }))
 }
 
 impl MoveData {

@@ -1,51 +1,38 @@
 //! Resize: bytes more or less at either end.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Reason, Replicas, Spec, Topic,
-    Ty, Verdict,
+    Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Reason, Replicas, Spec, Topic,
+    Verdict,
 };
 use thruway_packet::{Batch, Packet};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "Resize",
-        topic: Topic::Ethernet,
-        summary: "adds or removes bytes at the front and at the end of packets",
-        docs: "Adds HEAD bytes in front of each packet and TAIL bytes at its end, or removes as many \
-               where the number is negative; of a packet that has fewer, all. New bytes are zeros, \
-               except those that come back in front after Strip.",
-        example: "InfiniteSource(DATA abcdef, LIMIT 1, STOP true) -> Resize(-2, +1) -> Print -> Discard",
-        straight: true,
-        args: &[
-            Arg::optional("HEAD", Ty::Int, "bytes more in front").or("0"),
-            Arg::optional("TAIL", Ty::Int, "bytes more at the end").or("0"),
-        ],
-        cost: &[Operation::HeaderMove.once()],
-        changes: Changes::Headers,
-        replicas: Replicas::Alike,
-        ..Spec::DEFAULT
-    },
-    build,
-);
+pub static ENTRY: Entry = Entry::of::<Resize>(Spec {
+    name: "Resize",
+    topic: Topic::Ethernet,
+    summary: "adds or removes bytes at the front and at the end of packets",
+    docs: "Adds HEAD bytes in front of each packet and TAIL bytes at its end, or removes as many \
+           where the number is negative; of a packet that has fewer, all. New bytes are zeros, \
+           except those that come back in front after Strip.",
+    example: "InfiniteSource(DATA abcdef, LIMIT 1, STOP true) -> Resize(-2, +1) -> Print -> Discard",
+    straight: true,
+    cost: &[Operation::HeaderMove.once()],
+    changes: Changes::Headers,
+    replicas: Replicas::Alike,
+    ..Spec::DEFAULT
+});
 
 /// Most bytes to add or remove at an end: those of the largest packet.
 const BYTES_MAX: i32 = 65_535;
 
+#[derive(Arguments, Handlers)]
 struct Resize {
+    /// bytes more in front
+    #[arg(optional, or = "0", range = -BYTES_MAX..=BYTES_MAX)]
     head: i32,
+    /// bytes more at the end
+    #[arg(optional, or = "0", range = -BYTES_MAX..=BYTES_MAX)]
     tail: i32,
-}
-
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let (head, tail): (i32, i32) = (args.get("HEAD")?, args.get("TAIL")?);
-    for (name, bytes) in [("HEAD", head), ("TAIL", tail)] {
-        if !(-BYTES_MAX..=BYTES_MAX).contains(&bytes) {
-            let what = format!("must be from {} to {BYTES_MAX}", -BYTES_MAX);
-            return Err(args.error(name, what).into());
-        }
-    }
-    Ok(Box::new(Resize { head, tail }))
 }
 
 /// Adds bytes in front: those of the head room, zeros where it is too small.

@@ -1,56 +1,54 @@
 //! StoreData: fixed bytes into packets.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cost, CostModel, Cx, Element, Entry, HandlerError, Handlers, Load,
-    Operation, Reason, Replicas, Spec, Topic, Ty, Verdict, handler_value,
+    ArgError, Args, Arguments, Cost, CostModel, Cx, Element, Entry, Handlers, Load, Operation,
+    Reason, Replicas, Spec, Topic, Verdict,
 };
 use thruway_packet::{Batch, Packet};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::built::<StoreData>(
-    Spec {
-        name: "StoreData",
-        topic: Topic::Ethernet,
-        summary: "overwrites bytes of packets",
-        docs: "Writes DATA over the bytes from OFFSET on, as far as the packet goes: its length does \
-               not change, unless GROW: then it becomes long enough for DATA, if it has OFFSET \
-               bytes. MASK says which bits are written; DATA behind its end is written whole. No \
-               checksum is updated.",
-        example: "InfiniteSource(LIMIT 1, STOP true) -> StoreData(0, \\<0102>) -> Print -> Discard",
-        straight: true,
-        args: &[
-            Arg::required("OFFSET", Ty::UInt, "where the bytes go"),
-            Arg::required("DATA", Ty::Data, "the bytes"),
-            Arg::keyword("GROW", Ty::Bool, "whether packets become long enough").or("false"),
-            Arg::keyword("MASK", Ty::Data, "the bits to write, all if not given"),
-        ],
-        cost: &[Operation::HeaderWrite.once()],
-        replicas: Replicas::Alike,
-        ..Spec::DEFAULT
-    },
-    build,
-)
+pub static ENTRY: Entry = Entry::of::<StoreData>(Spec {
+    name: "StoreData",
+    topic: Topic::Ethernet,
+    summary: "overwrites bytes of packets",
+    docs: "Writes DATA over the bytes from OFFSET on, as far as the packet goes: its length does \
+           not change, unless GROW: then it becomes long enough for DATA, if it has OFFSET \
+           bytes. MASK says which bits are written; DATA behind its end is written whole. No \
+           checksum is updated.",
+    example: "InfiniteSource(LIMIT 1, STOP true) -> StoreData(0, \\<0102>) -> Print -> Discard",
+    straight: true,
+    cost: &[Operation::HeaderWrite.once()],
+    replicas: Replicas::Alike,
+    ..Spec::DEFAULT
+})
 .with_cost_model::<StoreData>();
 
-#[derive(Handlers)]
-#[handler(both, field = offset, "where the bytes go")]
-#[handler(write, name = "data", "sets the bytes", write = self.write_data(value))]
+#[derive(Arguments, Handlers)]
 struct StoreData {
+    /// where the bytes go
+    #[arg(required)]
+    #[handler(both)]
     offset: u32,
+    /// the bytes
+    #[arg(required)]
+    #[handler(write, "sets the bytes", then = self.mask.truncate(self.data.len()))]
     data: Vec<u8>,
+    /// whether packets become long enough
+    #[arg(keyword, or = "false")]
     grow: bool,
     /// At most as long as the data.
+    #[arg(
+        keyword, name = "MASK", value = Option<Vec<u8>>, "the bits to write, all if not given"
+    )]
+    #[new(no_longer(args, mask.unwrap_or_default(), data.len())?)]
     mask: Vec<u8>,
 }
 
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let data: Vec<u8> = args.get("DATA")?;
-    let mask: Vec<u8> = args.opt("MASK")?.unwrap_or_default();
-    if mask.len() > data.len() {
-        let message = format!("has {} bytes, DATA only {}", mask.len(), data.len());
-        return Err(args.error("MASK", message).into());
+fn no_longer(args: &Args<'_>, mask: Vec<u8>, len: usize) -> Result<Vec<u8>, ArgError> {
+    if mask.len() > len {
+        return Err(args.error("MASK", format!("has {} bytes, DATA only {len}", mask.len())));
     }
-    Ok(Box::new(StoreData { offset: args.get("OFFSET")?, data, grow: args.get("GROW")?, mask }))
+    Ok(mask)
 }
 
 impl StoreData {
@@ -69,14 +67,6 @@ impl StoreData {
         let len = self.data.len().min(place.len());
         place[masked..len].copy_from_slice(&self.data[masked..len]);
         Verdict::Pass
-    }
-}
-
-impl StoreData {
-    fn write_data(&mut self, value: &str) -> Result<(), HandlerError> {
-        self.data = handler_value("data", value)?;
-        self.mask.truncate(self.data.len());
-        Ok(())
     }
 }
 

@@ -1,39 +1,32 @@
 //! StoreEtherAddress: an Ethernet address into the packet.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic,
-    Ty, Verdict, reasons,
+    ArgError, Args, Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec,
+    Topic, Verdict, reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::MacAddr;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::built::<StoreEtherAddress>(
-    Spec {
-        name: "StoreEtherAddress",
-        topic: Topic::Ethernet,
-        summary: "writes an Ethernet address into packets",
-        docs: "Writes ADDR at OFFSET, a number of bytes, or src (6) or dst (0) of a packet that \
-               begins with its Ethernet header. Packets that end before that leave by output 1, or \
-               are dropped where there is none.",
-        example: "InfiniteSource(LIMIT 1, STOP true) -> StoreEtherAddress(2:0:0:0:0:1, dst) \
-                  -> Print -> Discard",
-        ports: "1/1-2",
-        processing: "a/ah",
-        straight: true,
-        args: &[
-            Arg::required("ADDR", Ty::Ether, "the address"),
-            Arg::required("OFFSET", Ty::Str, "where: a number, src or dst"),
-        ],
-        drops: Short::DROPS,
-        changes: Changes::Headers,
-        cost: &[Operation::HeaderWrite.once()],
-        replicas: Replicas::Alike,
-        large_packets: true,
-        ..Spec::DEFAULT
-    },
-    build,
-);
+pub static ENTRY: Entry = Entry::of::<StoreEtherAddress>(Spec {
+    name: "StoreEtherAddress",
+    topic: Topic::Ethernet,
+    summary: "writes an Ethernet address into packets",
+    docs: "Writes ADDR at OFFSET, a number of bytes, or src (6) or dst (0) of a packet that \
+           begins with its Ethernet header. Packets that end before that leave by output 1, or \
+           are dropped where there is none.",
+    example: "InfiniteSource(LIMIT 1, STOP true) -> StoreEtherAddress(2:0:0:0:0:1, dst) \
+              -> Print -> Discard",
+    ports: "1/1-2",
+    processing: "a/ah",
+    straight: true,
+    drops: Short::DROPS,
+    changes: Changes::Headers,
+    cost: &[Operation::HeaderWrite.once()],
+    replicas: Replicas::Alike,
+    large_packets: true,
+    ..Spec::DEFAULT
+});
 
 reasons! {
     /// Why the address has no place.
@@ -42,25 +35,27 @@ reasons! {
     }
 }
 
-#[derive(Handlers)]
-#[handler(both, field = addr, "the address", get = self.addr.dashed())]
+#[derive(Arguments, Handlers)]
 struct StoreEtherAddress {
+    /// the address
+    #[arg(required)]
+    #[handler(both, get = self.addr.dashed())]
     addr: MacAddr,
+    #[arg(required, name = "OFFSET", value = String, "where: a number, src or dst")]
+    #[new(offset_of(args, &offset)?)]
     offset: usize,
 }
 
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let offset: String = args.get("OFFSET")?;
-    let offset = match offset.to_ascii_lowercase().as_str() {
-        "src" => 6,
-        "dst" => 0,
+fn offset_of(args: &Args<'_>, offset: &str) -> Result<usize, ArgError> {
+    match offset.to_ascii_lowercase().as_str() {
+        "src" => Ok(6),
+        "dst" => Ok(0),
         number => {
-            let number = args.parse::<u32>(number);
             let message = |why| format!("{why}; write a number of bytes, src or dst");
-            number.map_err(|why| args.error("OFFSET", message(why)))? as usize
+            let number = args.parse::<u32>(number);
+            Ok(number.map_err(|why| args.error("OFFSET", message(why)))? as usize)
         }
-    };
-    Ok(Box::new(StoreEtherAddress { addr: args.get("ADDR")?, offset }))
+    }
 }
 
 impl StoreEtherAddress {

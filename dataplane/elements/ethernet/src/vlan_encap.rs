@@ -1,50 +1,33 @@
 //! VLANEncap: a VLAN tag into Ethernet frames.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers, Operation,
-    Reason, Replicas, Spec, Topic, Ty, Verdict, reasons,
+    Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Reason, Replicas, Spec, Topic,
+    Verdict, reasons,
 };
 use thruway_packet::{Batch, Packet};
 
 use super::vlan_tag::{TagChoice, put_tag};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "VLANEncap",
-        topic: Topic::Ethernet,
-        summary: "puts a VLAN tag into Ethernet frames",
-        docs: "Expects Ethernet frames and puts a tag of IEEE 802.1Q behind their addresses: type \
-               ETHERTYPE and the control information VLAN_TCI, or that of the annotation where \
-               VLAN_TCI is ANNO. Instead of VLAN_TCI its parts may be given, VLAN_ID and VLAN_PCP. \
-               Frames whose identifier would be NATIVE_VLAN get no tag. A second tag in front of a \
-               first (QinQ, IEEE 802.1ad) has ETHERTYPE 0x88a8. Packets too short for two addresses \
-               are dropped. VLANDecap takes a tag off.",
-        example: "InfiniteSource(LENGTH 60, LIMIT 1, STOP true) -> VLANEncap(VLAN_ID 5) -> Print \
-                  -> VLANDecap -> Discard",
-        straight: true,
-        args: &[
-            Arg::optional("VLAN_TCI", Ty::Any, "control information, or ANNO"),
-            Arg::optional("VLAN_PCP", Ty::UInt, "priority code point, 0 to 7").or("0"),
-            Arg::keyword("VLAN_ID", Ty::UInt, "VLAN identifier, in place of VLAN_TCI"),
-            Arg::keyword("NATIVE_VLAN", Ty::Int, "identifier that has no tag; -1 for none").or("0"),
-            Arg::keyword("ETHERTYPE", Ty::UInt, "type of the tag").or("0x8100"),
-        ],
-        drops: Short::DROPS,
-        handlers: &[
-            Handler::both("vlan_tci", "control information, or ANNO"),
-            Handler::both("vlan_id", "VLAN identifier"),
-            Handler::both("vlan_pcp", "priority code point"),
-            Handler::both("native_vlan", "identifier that has no tag; -1 for none"),
-        ],
-        cost: &[Operation::HeaderWrite.once()],
-        changes: Changes::Frame,
-        replicas: Replicas::Alike,
-        ..Spec::DEFAULT
-    },
-    build,
-)
-.with_handlers::<VlanEncap>();
+pub static ENTRY: Entry = Entry::of::<VlanEncap>(Spec {
+    name: "VLANEncap",
+    topic: Topic::Ethernet,
+    summary: "puts a VLAN tag into Ethernet frames",
+    docs: "Expects Ethernet frames and puts a tag of IEEE 802.1Q behind their addresses: type \
+           ETHERTYPE and the control information VLAN_TCI, or that of the annotation where \
+           VLAN_TCI is ANNO. Instead of VLAN_TCI its parts may be given, VLAN_ID and VLAN_PCP. \
+           Frames whose identifier would be NATIVE_VLAN get no tag. A second tag in front of a \
+           first (QinQ, IEEE 802.1ad) has ETHERTYPE 0x88a8. Packets too short for two addresses \
+           are dropped. VLANDecap takes a tag off.",
+    example: "InfiniteSource(LENGTH 60, LIMIT 1, STOP true) -> VLANEncap(VLAN_ID 5) -> Print \
+              -> VLANDecap -> Discard",
+    straight: true,
+    drops: Short::DROPS,
+    cost: &[Operation::HeaderWrite.once()],
+    changes: Changes::Frame,
+    replicas: Replicas::Alike,
+    ..Spec::DEFAULT
+});
 
 reasons! {
     /// Why a packet goes no further.
@@ -53,14 +36,13 @@ reasons! {
     }
 }
 
+#[derive(Arguments, Handlers)]
 struct VlanEncap {
+    #[part]
     tag: TagChoice,
+    /// type of the tag
+    #[arg(keyword, or = "0x8100")]
     ethertype: u16,
-}
-
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let tag = TagChoice::from_args(args, true)?;
-    Ok(Box::new(VlanEncap { tag, ethertype: args.get("ETHERTYPE")? }))
 }
 
 /// Puts a tag into a frame, if it is one.
@@ -78,26 +60,6 @@ impl Element for VlanEncap {
             Some(tci) => tagged(packet, self.ethertype, tci),
             None => Verdict::Pass,
         });
-    }
-}
-
-impl Handlers for VlanEncap {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        self.tag.read(name)
-    }
-
-    fn write_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        value: &str,
-    ) -> Result<(), HandlerError> {
-        self.tag.write(name, value)
     }
 }
 

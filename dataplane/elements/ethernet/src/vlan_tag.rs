@@ -1,7 +1,9 @@
 //! What the elements that deal with VLAN tags have in common: which tag a packet gets, and putting
 //! it there and taking it off.
 
-use thruway_element::{ArgError, Args, FromArg, HandlerError, handler_value};
+use thruway_element::{
+    ArgError, Args, Arguments, FromArg, HandlerError, Handlers, Ty, handler_value,
+};
 use thruway_packet::{Anno, Packet};
 use thruway_wire::vlan::tci;
 
@@ -46,12 +48,69 @@ pub(super) fn take_tag(packet: &mut Packet, ethertype: u16) -> Option<u16> {
 }
 
 /// A tag by arguments, which handlers may change.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Arguments, Handlers)]
 pub(super) struct TagChoice {
     /// `None`: that of the annotation.
+    #[arg(optional, name = "VLAN_TCI", unread, ty = Ty::Any, "control information, or ANNO")]
+    #[arg(
+        optional, name = "VLAN_PCP", value = u8, via = pcp, or = "0", "priority code point, 0 to 7"
+    )]
+    #[arg(
+        keyword, name = "VLAN_ID", value = Option<u16>, via = id,
+        "VLAN identifier, in place of VLAN_TCI"
+    )]
+    #[new(fixed(args, vlan_pcp, vlan_id, true)?)]
+    #[handler(
+        both, name = "vlan_tci", "control information, or ANNO",
+        get = self.tci_text(), write = self.write_tci(value)
+    )]
+    #[handler(
+        both, name = "vlan_id", "VLAN identifier",
+        get = (self.fixed() & MAX_ID), write = self.write_id(value)
+    )]
+    #[handler(
+        both, name = "vlan_pcp", "priority code point",
+        get = (self.fixed() >> 13), write = self.write_pcp(value)
+    )]
     fixed: Option<u16>,
     /// The identifier whose packets go without a tag.
+    #[arg(
+        keyword, name = "NATIVE_VLAN", via = native, or = "0",
+        "identifier that has no tag; -1 for none"
+    )]
+    #[handler(
+        both, name = "native_vlan", "identifier that has no tag; -1 for none",
+        get = self.native.map_or("-1".to_owned(), |id| id.to_string())
+    )]
     native: Option<u16>,
+}
+
+/// VLAN_PCP, in range.
+pub(super) fn pcp(value: u8) -> Result<u8, String> {
+    at_most(value, MAX_PCP)
+}
+
+/// VLAN_ID, in range.
+pub(super) fn id(value: u16) -> Result<u16, String> {
+    at_most(value, MAX_ID)
+}
+
+/// The tag by VLAN_TCI, VLAN_PCP and VLAN_ID; `None` for that of the annotation, which it may be
+/// `by_anno`.
+pub(super) fn fixed(
+    args: &Args<'_>,
+    pcp: u8,
+    id: Option<u16>,
+    by_anno: bool,
+) -> Result<Option<u16>, ArgError> {
+    if id.is_some() && args.given("VLAN_TCI") {
+        return Err(args.error("VLAN_ID", "cannot be given together with VLAN_TCI"));
+    }
+    Ok(match args.text("VLAN_TCI") {
+        Some("ANNO") if by_anno => None,
+        Some(_) => Some(args.get::<u16>("VLAN_TCI")? | tci(pcp, false, 0)),
+        None => Some(tci(pcp, false, id.unwrap_or(0))),
+    })
 }
 
 fn at_most<T: PartialOrd + std::fmt::Display>(value: T, max: T) -> Result<T, String> {
@@ -68,26 +127,9 @@ pub(super) fn native(value: i32) -> Result<Option<u16>, String> {
 }
 
 impl TagChoice {
-    /// From VLAN_TCI, VLAN_ID and VLAN_PCP; where `with_native`, NATIVE_VLAN too.
-    pub(super) fn from_args(args: &Args<'_>, with_native: bool) -> Result<TagChoice, ArgError> {
-        let checked = |name, why: String| args.error(name, why);
-        let pcp: u8 = args.get("VLAN_PCP")?;
-        at_most(pcp, MAX_PCP).map_err(|why| checked("VLAN_PCP", why))?;
-        let id: Option<u16> = args.opt("VLAN_ID")?;
-        at_most(id.unwrap_or(0), MAX_ID).map_err(|why| checked("VLAN_ID", why))?;
-        let native = match with_native {
-            true => native(args.get("NATIVE_VLAN")?).map_err(|why| checked("NATIVE_VLAN", why))?,
-            false => None,
-        };
-        if id.is_some() && args.given("VLAN_TCI") {
-            return Err(args.error("VLAN_ID", "cannot be given together with VLAN_TCI"));
-        }
-        let fixed = match args.text("VLAN_TCI") {
-            Some("ANNO") if with_native => None,
-            Some(_) => Some(args.get::<u16>("VLAN_TCI")? | tci(pcp, false, 0)),
-            None => Some(tci(pcp, false, id.unwrap_or(0))),
-        };
-        Ok(TagChoice { fixed, native })
+    /// The same tag for all packets, or that of the annotation.
+    pub(super) fn new(fixed: Option<u16>) -> TagChoice {
+        TagChoice { fixed, native: None }
     }
 
     /// The tag's control information for this packet; `None` where it goes without.
@@ -102,44 +144,36 @@ impl TagChoice {
         self.fixed.unwrap_or(0)
     }
 
-    /// Reads handler `vlan_tci`, `vlan_id`, `vlan_pcp` or `native_vlan`.
-    pub(super) fn read(&self, name: &str) -> Result<String, HandlerError> {
-        let tci = self.fixed();
-        match name {
-            "vlan_tci" => Ok(self.fixed.map_or("ANNO".to_owned(), |tci| tci.to_string())),
-            "vlan_id" => Ok((tci & MAX_ID).to_string()),
-            "vlan_pcp" => Ok((tci >> 13).to_string()),
-            "native_vlan" => Ok(self.native.map_or("-1".to_owned(), |id| id.to_string())),
-            _ => Err(HandlerError::no_read(name)),
-        }
+    pub(super) fn tci_text(&self) -> String {
+        self.fixed.map_or("ANNO".to_owned(), |tci| tci.to_string())
     }
 
-    /// Writes one of them.
-    pub(super) fn write(&mut self, name: &str, value: &str) -> Result<(), HandlerError> {
-        let tci = self.fixed();
-        match name {
-            "vlan_tci" if value.trim() == "ANNO" => self.fixed = None,
-            "vlan_tci" => self.fixed = Some(handler_value(name, value)?),
-            "vlan_id" => self.fixed = Some(tci & !MAX_ID | bounded(name, value, MAX_ID)?),
-            "vlan_pcp" => {
-                let pcp = u16::from(bounded(name, value, MAX_PCP)?);
-                self.fixed = Some(tci & 0x1fff | pcp << 13);
-            }
-            "native_vlan" => {
-                let refused = |why| HandlerError::refused(format!("{name}: {why}"));
-                self.native = native(handler_value(name, value)?).map_err(refused)?;
-            }
-            _ => return Err(HandlerError::no_write(name)),
-        }
+    pub(super) fn write_tci(&mut self, value: &str) -> Result<(), HandlerError> {
+        self.fixed = match value.trim() {
+            "ANNO" => None,
+            _ => Some(handler_value("vlan_tci", value)?),
+        };
+        Ok(())
+    }
+
+    pub(super) fn write_id(&mut self, value: &str) -> Result<(), HandlerError> {
+        self.fixed = Some(self.fixed() & !MAX_ID | bounded("vlan_id", value, id)?);
+        Ok(())
+    }
+
+    pub(super) fn write_pcp(&mut self, value: &str) -> Result<(), HandlerError> {
+        let pcp = u16::from(bounded("vlan_pcp", value, pcp)?);
+        self.fixed = Some(self.fixed() & 0x1fff | pcp << 13);
         Ok(())
     }
 }
 
-/// A handler's value of at most `max`.
-fn bounded<T>(name: &str, value: &str, max: T) -> Result<T, HandlerError>
-where
-    T: FromArg + PartialOrd + std::fmt::Display,
-{
+/// A handler's value, if `check` lets it be.
+fn bounded<T: FromArg>(
+    name: &str,
+    value: &str,
+    check: fn(T) -> Result<T, String>,
+) -> Result<T, HandlerError> {
     let refused = |why| HandlerError::refused(format!("{name}: {why}"));
-    at_most(handler_value::<T>(name, value)?, max).map_err(refused)
+    check(handler_value(name, value)?).map_err(refused)
 }

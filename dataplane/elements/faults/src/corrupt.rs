@@ -1,64 +1,51 @@
 //! Corrupt: packets with wrong bits.
 
-use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Handlers, Operation, Replicas,
-    Spec, Topic, Ty,
-};
+use thruway_element::{Arguments, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic};
 use thruway_packet::Batch;
 
 use super::dice::{self, Fault, ranged};
 use thruway_elements_support::random::Random;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "Corrupt",
-        topic: Topic::Faults,
-        summary: "flips bits of packets at random",
-        docs: "With probability P, BITS bits of a packet are flipped, each at a random place from \
-               byte OFFSET on (within LENGTH bytes, if given); two may fall on the same place and \
-               undo each other, except that a single bit always changes the packet. A packet that \
-               has no byte in that range is not changed. Checksums are not repaired. With SEED, \
-               two runs do the same damage (see Loss).",
-        example: "InfiniteSource(LIMIT 100, STOP true) -> Corrupt(10%, BITS 3, SEED 1) -> Discard",
-        args: &[
-            dice::P,
-            Arg::keyword("BITS", Ty::UInt, "bits to flip, 1 to 65535").or("1"),
-            Arg::keyword("OFFSET", Ty::UInt, "first byte that may change").or("0"),
-            Arg::keyword("LENGTH", Ty::UInt, "bytes that may change; else all that follow"),
-            dice::SEED,
-            dice::ACTIVE,
-        ],
-        handlers: &[
-            dice::H_PROBABILITY,
-            dice::H_ACTIVE,
-            dice::H_COUNT,
-            Handler::sum("corrupted", "packets chosen to be changed"),
-            dice::H_SEED,
-            dice::H_RESET,
-        ],
-        cost: &[Operation::Random.once()],
-        replicas: Replicas::Apart("each draws numbers of its own"),
-        ..Spec::DEFAULT
-    },
-    build,
-)
-.with_handlers::<Corrupt>();
+pub static ENTRY: Entry = Entry::of::<Corrupt>(Spec {
+    name: "Corrupt",
+    topic: Topic::Faults,
+    summary: "flips bits of packets at random",
+    docs: "With probability P, BITS bits of a packet are flipped, each at a random place from \
+           byte OFFSET on (within LENGTH bytes, if given); two may fall on the same place and \
+           undo each other, except that a single bit always changes the packet. A packet that \
+           has no byte in that range is not changed. Checksums are not repaired. With SEED, \
+           two runs do the same damage (see Loss).",
+    example: "InfiniteSource(LIMIT 100, STOP true) -> Corrupt(10%, BITS 3, SEED 1) -> Discard",
+    cost: &[Operation::Random.once()],
+    replicas: Replicas::Apart("each draws numbers of its own"),
+    ..Spec::DEFAULT
+});
 
+#[derive(Arguments, Handlers)]
+#[handler(like = dice::H_PROBABILITY)]
+#[handler(like = dice::H_ACTIVE)]
+#[handler(like = dice::H_COUNT)]
+#[handler(sum, name = "corrupted", "packets chosen to be changed", get = self.fault.struck)]
+#[handler(like = dice::H_SEED)]
+#[handler(like = dice::H_RESET)]
 struct Corrupt {
-    fault: Fault,
+    /// bits to flip, 1 to 65535
+    #[arg(like = dice::P, unread)]
+    #[arg(keyword, or = "1")]
+    #[new(ranged(args, "BITS", 1..=u16::MAX)?)]
     bits: u16,
+    /// first byte that may change
+    #[arg(keyword, or = "0")]
     offset: usize,
+    /// bytes that may change; else all that follow
+    #[arg(keyword, else = usize::MAX)]
     length: usize,
-}
-
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    Ok(Box::new(Corrupt {
-        fault: Fault::from_args(args, "corrupted")?,
-        bits: ranged(args, "BITS", 1..=u16::MAX)?,
-        offset: args.get("OFFSET")?,
-        length: args.opt("LENGTH")?.unwrap_or(usize::MAX),
-    }))
+    #[arg(like = dice::SEED, unread)]
+    #[arg(like = dice::ACTIVE, unread)]
+    #[new(Fault::from_args(args)?)]
+    #[part]
+    fault: Fault,
 }
 
 /// Flips `bits` random bits.
@@ -84,26 +71,6 @@ impl Element for Corrupt {
             let length = self.length.min(after.len());
             flip(&mut self.fault.dice.random, &mut after[..length], self.bits);
         }
-    }
-}
-
-impl Handlers for Corrupt {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        self.fault.read(name)
-    }
-
-    fn write_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        value: &str,
-    ) -> Result<(), HandlerError> {
-        self.fault.write(name, value)
     }
 }
 

@@ -5,8 +5,8 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Buffer, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers,
-    HotSwap, Nanos, Operation, Replicas, Spec, Topic, Ty, handler_value, reasons,
+    Arguments, Buffer, Changes, Cx, Element, Entry, Handlers, HotSwap, Nanos, Operation, Replicas,
+    Spec, Topic, reasons,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -14,49 +14,26 @@ use super::dice::{self, Dice, ranged};
 use thruway_elements_support::random::Random;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "Delay",
-        topic: Topic::Faults,
-        summary: "lets packets wait, each for about the same time",
-        docs: "Every packet goes on TIME after it came. With JITTER, the wait of each is drawn evenly \
-               from TIME - JITTER to TIME + JITTER (but never below 0), so that packets overtake \
-               each other, unless KEEP_ORDER is set: then none leaves before one that came earlier. \
-               Without JITTER order is always kept. At most CAPACITY packets wait; those that come \
-               when so many do are dropped. While it is not active, packets pass at once. With SEED, \
-               two runs draw the same waits (see Loss).",
-        example: "RatedSource(RATE 100, LIMIT 10, STOP true) -> Delay(20ms, 5ms, SEED 1) -> Discard",
-        processing: "h/h",
-        args: &[
-            Arg::required("TIME", Ty::Time, "how long packets wait"),
-            Arg::optional("JITTER", Ty::Time, "how much the wait varies, both ways").or("0"),
-            Arg::keyword("KEEP_ORDER", Ty::Bool, "whether order is kept despite JITTER")
-                .or("false"),
-            Arg::keyword("CAPACITY", Ty::UInt, "packets that may wait, 1 to 16777216").or("1000"),
-            dice::SEED,
-            dice::ACTIVE,
-        ],
-        drops: Stuck::DROPS,
-        handlers: &[
-            Handler::both("delay", "how long packets wait"),
-            Handler::both("jitter", "how much the wait varies, both ways"),
-            Handler::sum("length", "packets that wait now"),
-            Handler::sum("overflows", "packets dropped because CAPACITY waited"),
-            dice::H_ACTIVE,
-            dice::H_COUNT,
-            dice::H_SEED,
-            dice::H_RESET,
-        ],
-        changes: Changes::Nothing,
-        cost: &[Operation::Store.once(), Operation::Clock.once()],
-        replicas: Replicas::Apart("each holds the packets of its thread, CAPACITY of them at most"),
-        ..Spec::DEFAULT
-    },
-    build,
-)
+pub static ENTRY: Entry = Entry::of::<Delay>(Spec {
+    name: "Delay",
+    topic: Topic::Faults,
+    summary: "lets packets wait, each for about the same time",
+    docs: "Every packet goes on TIME after it came. With JITTER, the wait of each is drawn evenly \
+           from TIME - JITTER to TIME + JITTER (but never below 0), so that packets overtake \
+           each other, unless KEEP_ORDER is set: then none leaves before one that came earlier. \
+           Without JITTER order is always kept. At most CAPACITY packets wait; those that come \
+           when so many do are dropped. While it is not active, packets pass at once. With SEED, \
+           two runs draw the same waits (see Loss).",
+    example: "RatedSource(RATE 100, LIMIT 10, STOP true) -> Delay(20ms, 5ms, SEED 1) -> Discard",
+    processing: "h/h",
+    drops: Stuck::DROPS,
+    changes: Changes::Nothing,
+    cost: &[Operation::Store.once(), Operation::Clock.once()],
+    replicas: Replicas::Apart("each holds the packets of its thread, CAPACITY of them at most"),
+    ..Spec::DEFAULT
+})
 .with_buffer::<Delay>()
-.with_hot_swap::<Delay>()
-.with_handlers::<Delay>();
+.with_hot_swap::<Delay>();
 
 reasons! {
     /// Why a packet goes no further.
@@ -130,12 +107,42 @@ impl<T> Line<T> {
     }
 }
 
+#[derive(Arguments, Handlers)]
+#[handler(both, field = time, name = "delay", "how long packets wait", get = seconds(self.time))]
+#[handler(
+    both, field = jitter, "how much the wait varies, both ways", get = seconds(self.jitter)
+)]
+#[handler(sum, name = "length", "packets that wait now", get = self.line.heap.len())]
+#[handler(sum, field = overflows, "packets dropped because CAPACITY waited")]
+#[handler(like = dice::H_ACTIVE)]
+#[handler(like = dice::H_COUNT)]
+#[handler(like = dice::H_SEED)]
+#[handler(
+    write, name = "reset_counts", "sets the counts to zero", write = {
+        self.overflows = 0;
+        self.dice.write_handler(cx, name, value)
+    }
+)]
 struct Delay {
+    /// how long packets wait
+    #[arg(required, via = not_negative)]
     time: i64,
+    /// how much the wait varies, both ways
+    #[arg(optional, or = "0", via = not_negative)]
     jitter: i64,
+    /// whether order is kept despite JITTER
+    #[arg(keyword, name = "KEEP_ORDER", or = "false")]
     keep_order: bool,
+    /// packets that may wait, 1 to 16777216
+    #[arg(keyword, or = "1000")]
+    #[new(ranged(args, "CAPACITY", 1..=CAPACITY_MAX)?)]
     capacity: usize,
+    #[arg(like = dice::SEED, unread)]
+    #[arg(like = dice::ACTIVE, unread)]
+    #[new(Dice::from_args(args)?)]
+    #[part]
     dice: Dice,
+    #[new(Line::new(capacity.min(ROOM)))]
     line: Line<Packet>,
     /// When the timer is set for.
     alarm: Option<i64>,
@@ -147,21 +154,6 @@ fn not_negative(time: Nanos) -> Result<i64, String> {
         0.. => Ok(time.0),
         _ => Err("a packet cannot leave before it comes; write 0 or more".into()),
     }
-}
-
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let time = |name| not_negative(args.get(name)?).map_err(|why| args.error(name, why));
-    let capacity = ranged(args, "CAPACITY", 1..=CAPACITY_MAX)?;
-    Ok(Box::new(Delay {
-        time: time("TIME")?,
-        jitter: time("JITTER")?,
-        keep_order: args.get("KEEP_ORDER")?,
-        capacity,
-        dice: Dice::from_args(args)?,
-        line: Line::new(capacity.min(ROOM)),
-        alarm: None,
-        overflows: 0,
-    }))
 }
 
 /// `time` give or take `jitter`, not below 0.
@@ -228,44 +220,6 @@ impl Element for Delay {
     fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         for Reverse(left) in self.line.heap.drain() {
             cx.drop(Stuck::Unsent, left.what);
-        }
-        Ok(())
-    }
-}
-
-impl Handlers for Delay {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        match name {
-            "delay" => Ok(seconds(self.time)),
-            "jitter" => Ok(seconds(self.jitter)),
-            "length" => Ok(self.line.heap.len().to_string()),
-            "overflows" => Ok(self.overflows.to_string()),
-            _ => self.dice.read(name),
-        }
-    }
-
-    fn write_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        value: &str,
-    ) -> Result<(), HandlerError> {
-        let time = || {
-            not_negative(handler_value(name, value)?)
-                .map_err(|why| HandlerError::refused(format!("{name}: {why}")))
-        };
-        match name {
-            "delay" => self.time = time()?,
-            "jitter" => self.jitter = time()?,
-            _ => self.dice.write(name, value)?,
-        }
-        if name == "reset_counts" {
-            self.overflows = 0;
         }
         Ok(())
     }

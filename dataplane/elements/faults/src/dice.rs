@@ -1,6 +1,8 @@
 //! What all faults have in common: a probability, a seed, a switch, a count.
 
-use thruway_element::{Arg, ArgErrors, Args, FromArg, Handler, HandlerError, Ty, handler_value};
+use thruway_element::{
+    Arg, ArgErrors, Args, Cx, FromArg, Handler, HandlerError, Handlers, Ty, handler_value,
+};
 
 use thruway_elements_support::random::{self, Probability, Random, seed_of};
 
@@ -56,9 +58,16 @@ impl Dice {
         }
         self.active
     }
+}
 
-    /// Reads one of the handlers above, but that of the probability.
-    pub fn read(&self, name: &str) -> Result<String, HandlerError> {
+/// The handlers above, but that of the probability.
+impl Handlers for Dice {
+    fn read_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        _param: &str,
+    ) -> Result<String, HandlerError> {
         match name {
             "active" => Ok(self.active.to_string()),
             "count" => Ok(self.count.to_string()),
@@ -67,8 +76,12 @@ impl Dice {
         }
     }
 
-    /// Writes one of the handlers above, but that of the probability.
-    pub fn write(&mut self, name: &str, value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        _cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
         match name {
             "active" => self.active = handler_value(name, value)?,
             "reset_counts" => self.count = 0,
@@ -85,15 +98,13 @@ pub(super) struct Fault {
     probability: Probability,
     /// Packets it struck.
     pub struck: u64,
-    /// Name of the handler that tells `struck`.
-    verb: &'static str,
 }
 
 impl Fault {
-    /// From arguments P, SEED and ACTIVE; `verb` names the handler that counts.
-    pub fn from_args(args: &Args<'_>, verb: &'static str) -> Result<Fault, ArgErrors> {
+    /// From arguments P, SEED and ACTIVE.
+    pub fn from_args(args: &Args<'_>) -> Result<Fault, ArgErrors> {
         let dice = Dice::from_args(args)?;
-        Ok(Fault { dice, probability: args.get("P")?, struck: 0, verb })
+        Ok(Fault { dice, probability: args.get("P")?, struck: 0 })
     }
 
     /// The probability in use.
@@ -108,21 +119,31 @@ impl Fault {
         self.struck += u64::from(hit);
         hit
     }
+}
 
-    /// Reads one of the handlers above.
-    pub fn read(&self, name: &str) -> Result<String, HandlerError> {
+/// All handlers above.
+impl Handlers for Fault {
+    fn read_handler(
+        &mut self,
+        cx: &mut Cx<'_>,
+        name: &str,
+        param: &str,
+    ) -> Result<String, HandlerError> {
         match name {
             "probability" => Ok(self.probability.value().to_string()),
-            _ if name == self.verb => Ok(self.struck.to_string()),
-            _ => self.dice.read(name),
+            _ => self.dice.read_handler(cx, name, param),
         }
     }
 
-    /// Writes one of the handlers above.
-    pub fn write(&mut self, name: &str, value: &str) -> Result<(), HandlerError> {
+    fn write_handler(
+        &mut self,
+        cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
         match name {
             "probability" => self.probability = handler_value(name, value)?,
-            _ => self.dice.write(name, value)?,
+            _ => self.dice.write_handler(cx, name, value)?,
         }
         if name == "reset_counts" {
             self.struck = 0;

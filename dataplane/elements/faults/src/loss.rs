@@ -1,7 +1,7 @@
 //! Loss: packets that get lost.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers, Operation,
+    ArgErrors, Args, Arguments, Changes, Cx, Element, Entry, HandlerError, Handlers, Operation,
     Replicas, Spec, Topic, Ty, Verdict, reasons,
 };
 use thruway_packet::Batch;
@@ -10,47 +10,27 @@ use super::dice::{self, Dice, Fault, ranged};
 use thruway_elements_support::random::Probability;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "Loss",
-        topic: Topic::Faults,
-        summary: "loses packets at random, singly or in bursts",
-        docs: "Loses each packet with probability P; what is lost goes out of output 1, or is \
-               dropped where there is none. With BURST above 1, losses come in runs of BURST packets \
-               on average, and P is still the part that is lost in the long run (Gilbert's model \
-               of two states); between two runs at least one packet gets through, so that P cannot \
-               exceed BURST / (BURST + 1).\n\n\
-               With SEED, two runs lose the same packets. An element's choices depend on SEED, on \
-               the element's name and on the thread, so several elements may have the same SEED.",
-        example: "InfiniteSource(LIMIT 100, STOP true) -> l :: Loss(10%, SEED 1) -> Discard;\n\
-                  l[1] -> Print(lost) -> Discard",
-        ports: "1/1-2",
-        processing: "a/ah",
-        args: &[
-            dice::P,
-            Arg::keyword("BURST", Ty::Float, "packets lost one after the other, on average")
-                .or("1"),
-            dice::SEED,
-            dice::ACTIVE,
-        ],
-        drops: Lost::DROPS,
-        handlers: &[
-            dice::H_PROBABILITY,
-            dice::H_ACTIVE,
-            dice::H_COUNT,
-            Handler::sum("lost", "packets lost"),
-            Handler::read("burst", "packets lost one after the other, on average"),
-            dice::H_SEED,
-            dice::H_RESET,
-        ],
-        changes: Changes::Nothing,
-        cost: &[Operation::Random.once()],
-        replicas: Replicas::Apart("each draws numbers of its own, and has its own bursts"),
-        ..Spec::DEFAULT
-    },
-    build,
-)
-.with_handlers::<Loss>();
+pub static ENTRY: Entry = Entry::of::<Loss>(Spec {
+    name: "Loss",
+    topic: Topic::Faults,
+    summary: "loses packets at random, singly or in bursts",
+    docs: "Loses each packet with probability P; what is lost goes out of output 1, or is \
+           dropped where there is none. With BURST above 1, losses come in runs of BURST packets \
+           on average, and P is still the part that is lost in the long run (Gilbert's model \
+           of two states); between two runs at least one packet gets through, so that P cannot \
+           exceed BURST / (BURST + 1).\n\n\
+           With SEED, two runs lose the same packets. An element's choices depend on SEED, on \
+           the element's name and on the thread, so several elements may have the same SEED.",
+    example: "InfiniteSource(LIMIT 100, STOP true) -> l :: Loss(10%, SEED 1) -> Discard;\n\
+              l[1] -> Print(lost) -> Discard",
+    ports: "1/1-2",
+    processing: "a/ah",
+    drops: Lost::DROPS,
+    changes: Changes::Nothing,
+    cost: &[Operation::Random.once()],
+    replicas: Replicas::Apart("each draws numbers of its own, and has its own bursts"),
+    ..Spec::DEFAULT
+});
 
 reasons! {
     /// Why a packet goes no further.
@@ -89,28 +69,66 @@ impl Chain {
     }
 }
 
+#[derive(Arguments, Handlers)]
+#[handler(
+    both, name = "probability", "probability of the fault",
+    get = self.fault.probability().value(), write = self.write_probability(cx, value)
+)]
+#[handler(like = dice::H_ACTIVE)]
+#[handler(like = dice::H_COUNT)]
+#[handler(sum, name = "lost", "packets lost", get = self.fault.struck)]
+#[handler(
+    read, name = "burst", "packets lost one after the other, on average",
+    get = self.chain.as_ref().map_or(1.0, |chain| chain.burst)
+)]
+#[handler(like = dice::H_SEED)]
+#[handler(like = dice::H_RESET)]
 struct Loss {
+    #[arg(like = dice::P, unread)]
+    #[arg(
+        keyword, name = "BURST", unread, ty = Ty::Float, or = "1",
+        "packets lost one after the other, on average"
+    )]
+    #[arg(like = dice::SEED, unread)]
+    #[arg(like = dice::ACTIVE, unread)]
+    #[new(Fault::from_args(args)?)]
+    #[part]
     fault: Fault,
     /// For runs of more than one packet.
+    #[new(chain_of(args, &fault)?)]
     chain: Option<Chain>,
+}
+
+fn chain_of(args: &Args<'_>, fault: &Fault) -> Result<Option<Chain>, ArgErrors> {
+    let burst = ranged(args, "BURST", 1.0..=BURST_MAX)?;
+    if burst <= 1.0 {
+        return Ok(None);
+    }
+    let possible = Chain::new(fault.probability().value(), burst);
+    Ok(Some(possible.ok_or_else(|| args.error("P", impossible(burst)))?))
 }
 
 fn impossible(burst: f64) -> String {
     format!("with BURST {burst} at most {} can be lost", burst / (burst + 1.0))
 }
 
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let fault = Fault::from_args(args, "lost")?;
-    let burst = ranged(args, "BURST", 1.0..=BURST_MAX)?;
-    let mut chain = None;
-    if burst > 1.0 {
-        let possible = Chain::new(fault.probability().value(), burst);
-        chain = Some(possible.ok_or_else(|| args.error("P", impossible(burst)))?);
-    }
-    Ok(Box::new(Loss { fault, chain }))
-}
-
 impl Loss {
+    fn write_probability(&mut self, cx: &mut Cx<'_>, value: &str) -> Result<(), HandlerError> {
+        let (name, before) = ("probability", self.fault.probability());
+        self.fault.write_handler(cx, name, value)?;
+        let Some(chain) = self.chain.as_mut().filter(|_| self.fault.probability() != before) else {
+            return Ok(());
+        };
+        match Chain::new(self.fault.probability().value(), chain.burst) {
+            Some(new) => *chain = Chain { bad: chain.bad, ..new },
+            None => {
+                self.fault.write_handler(cx, name, &before.value().to_string())?;
+                return Err(HandlerError::refused(format!("{name}: {}", impossible(chain.burst))));
+            }
+        }
+        Ok(())
+    }
+
     #[inline]
     fn loses(&mut self) -> bool {
         let Some(chain) = &mut self.chain else { return self.fault.strikes() };
@@ -129,41 +147,6 @@ impl Element for Loss {
             true => Verdict::reject(1, Lost::Lost),
             false => Verdict::Pass,
         });
-    }
-}
-
-impl Handlers for Loss {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        match name {
-            "burst" => Ok(self.chain.as_ref().map_or(1.0, |chain| chain.burst).to_string()),
-            _ => self.fault.read(name),
-        }
-    }
-
-    fn write_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        value: &str,
-    ) -> Result<(), HandlerError> {
-        let before = self.fault.probability();
-        self.fault.write(name, value)?;
-        let Some(chain) = self.chain.as_mut().filter(|_| self.fault.probability() != before) else {
-            return Ok(());
-        };
-        match Chain::new(self.fault.probability().value(), chain.burst) {
-            Some(new) => *chain = Chain { bad: chain.bad, ..new },
-            None => {
-                self.fault.write(name, &before.value().to_string())?;
-                return Err(HandlerError::refused(format!("{name}: {}", impossible(chain.burst))));
-            }
-        }
-        Ok(())
     }
 }
 

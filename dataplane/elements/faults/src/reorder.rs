@@ -4,56 +4,32 @@ use std::any::Any;
 use std::collections::VecDeque;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Buffer, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers,
-    HotSwap, Nanos, Operation, Replicas, Spec, Topic, Ty, reasons,
+    Arguments, Buffer, Changes, Cx, Element, Entry, Handlers, HotSwap, Nanos, Operation, Replicas,
+    Spec, Topic, reasons,
 };
 use thruway_packet::{Batch, Packet};
 
 use super::dice::{self, Fault, ranged};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "Reorder",
-        topic: Topic::Faults,
-        summary: "lets packets be overtaken at random",
-        docs: "With probability P, a packet is held back until GAP later ones have passed it, or \
-               TIMEOUT has gone by; the others go on at once. While CAPACITY packets are held back, \
-               no more are. With SEED, two runs hold back the same packets (see Loss). To let \
-               packets overtake each other by their timing, see Delay and its JITTER.",
-        example: "InfiniteSource(LIMIT 100, STOP true) -> Reorder(10%, GAP 3, SEED 1) -> Discard",
-        processing: "h/h",
-        args: &[
-            dice::P,
-            Arg::keyword("GAP", Ty::UInt, "packets that overtake it, 1 to 65535").or("1"),
-            Arg::keyword("TIMEOUT", Ty::Time, "longest time it is held back").or("100ms"),
-            Arg::keyword("CAPACITY", Ty::UInt, "packets that may be held back, 1 to 65536")
-                .or("1000"),
-            dice::SEED,
-            dice::ACTIVE,
-        ],
-        drops: Held::DROPS,
-        handlers: &[
-            dice::H_PROBABILITY,
-            dice::H_ACTIVE,
-            dice::H_COUNT,
-            Handler::sum("reordered", "packets held back"),
-            Handler::sum("length", "packets held back now"),
-            dice::H_SEED,
-            dice::H_RESET,
-        ],
-        changes: Changes::Nothing,
-        cost: &[Operation::Random.once()],
-        replicas: Replicas::Apart(
-            "each holds back packets of its thread, CAPACITY of them at most",
-        ),
-        ..Spec::DEFAULT
-    },
-    build,
-)
+pub static ENTRY: Entry = Entry::of::<Reorder>(Spec {
+    name: "Reorder",
+    topic: Topic::Faults,
+    summary: "lets packets be overtaken at random",
+    docs: "With probability P, a packet is held back until GAP later ones have passed it, or \
+           TIMEOUT has gone by; the others go on at once. While CAPACITY packets are held back, \
+           no more are. With SEED, two runs hold back the same packets (see Loss). To let \
+           packets overtake each other by their timing, see Delay and its JITTER.",
+    example: "InfiniteSource(LIMIT 100, STOP true) -> Reorder(10%, GAP 3, SEED 1) -> Discard",
+    processing: "h/h",
+    drops: Held::DROPS,
+    changes: Changes::Nothing,
+    cost: &[Operation::Random.once()],
+    replicas: Replicas::Apart("each holds back packets of its thread, CAPACITY of them at most"),
+    ..Spec::DEFAULT
+})
 .with_buffer::<Reorder>()
-.with_hot_swap::<Reorder>()
-.with_handlers::<Reorder>();
+.with_hot_swap::<Reorder>();
 
 reasons! {
     /// Why a packet goes no further.
@@ -99,30 +75,40 @@ impl<T> Holdback<T> {
     }
 }
 
+#[derive(Arguments, Handlers)]
+#[handler(like = dice::H_PROBABILITY)]
+#[handler(like = dice::H_ACTIVE)]
+#[handler(like = dice::H_COUNT)]
+#[handler(sum, name = "reordered", "packets held back", get = self.fault.struck)]
+#[handler(sum, name = "length", "packets held back now", get = self.back.held.len())]
+#[handler(like = dice::H_SEED)]
+#[handler(like = dice::H_RESET)]
 struct Reorder {
-    fault: Fault,
+    /// packets that overtake it, 1 to 65535
+    #[arg(like = dice::P, unread)]
+    #[arg(keyword, or = "1")]
+    #[new(ranged(args, "GAP", 1..=65_535)?)]
     gap: u64,
+    /// longest time it is held back
+    #[arg(keyword, or = "100ms", via = positive)]
     timeout: i64,
+    /// packets that may be held back, 1 to 65536
+    #[arg(keyword, or = "1000")]
+    #[new(ranged(args, "CAPACITY", 1..=65_536)?)]
     capacity: usize,
+    #[new(Holdback { held: VecDeque::with_capacity(capacity), passed: 0 })]
     back: Holdback<Packet>,
     /// Whether the timer is set: it may come early, when what it was set for has gone.
     alarm: bool,
+    #[arg(like = dice::SEED, unread)]
+    #[arg(like = dice::ACTIVE, unread)]
+    #[new(Fault::from_args(args)?)]
+    #[part]
+    fault: Fault,
 }
 
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let Nanos(timeout) = args.get("TIMEOUT")?;
-    if timeout <= 0 {
-        return Err(args.error("TIMEOUT", "must be more than 0").into());
-    }
-    let capacity = ranged(args, "CAPACITY", 1..=65_536)?;
-    Ok(Box::new(Reorder {
-        fault: Fault::from_args(args, "reordered")?,
-        gap: ranged(args, "GAP", 1..=65_535)?,
-        timeout,
-        capacity,
-        back: Holdback { held: VecDeque::with_capacity(capacity), passed: 0 },
-        alarm: false,
-    }))
+fn positive(Nanos(time): Nanos) -> Result<i64, &'static str> {
+    if time <= 0 { Err("must be more than 0") } else { Ok(time) }
 }
 
 impl Reorder {
@@ -172,29 +158,6 @@ impl Element for Reorder {
             cx.drop(Held::Unsent, late.what);
         }
         Ok(())
-    }
-}
-
-impl Handlers for Reorder {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        match name {
-            "length" => Ok(self.back.held.len().to_string()),
-            _ => self.fault.read(name),
-        }
-    }
-
-    fn write_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        value: &str,
-    ) -> Result<(), HandlerError> {
-        self.fault.write(name, value)
     }
 }
 

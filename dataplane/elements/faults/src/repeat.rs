@@ -1,55 +1,46 @@
 //! Repeat: packets that arrive more than once.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers, Operation,
-    Replicas, Spec, Topic, Ty,
+    Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic,
 };
 use thruway_packet::Batch;
 
 use super::dice::{self, Fault, ranged};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "Repeat",
-        topic: Topic::Faults,
-        summary: "repeats packets at random",
-        docs: "Every packet goes on; with probability P, COPIES copies of it follow right behind. \
-               With SEED, two runs repeat the same packets (see Loss).",
-        example: "InfiniteSource(LIMIT 100, STOP true) -> Repeat(10%, SEED 1) -> Counter \
-                  -> Discard",
-        processing: "h/h",
-        args: &[
-            dice::P,
-            Arg::keyword("COPIES", Ty::UInt, "copies that follow, 1 to 255").or("1"),
-            dice::SEED,
-            dice::ACTIVE,
-        ],
-        handlers: &[
-            dice::H_PROBABILITY,
-            dice::H_ACTIVE,
-            dice::H_COUNT,
-            Handler::sum("repeated", "packets repeated"),
-            dice::H_SEED,
-            dice::H_RESET,
-        ],
-        changes: Changes::Nothing,
-        cost: &[Operation::Random.once()],
-        replicas: Replicas::Apart("each draws numbers of its own"),
-        ..Spec::DEFAULT
-    },
-    build,
-)
-.with_handlers::<Repeat>();
+pub static ENTRY: Entry = Entry::of::<Repeat>(Spec {
+    name: "Repeat",
+    topic: Topic::Faults,
+    summary: "repeats packets at random",
+    docs: "Every packet goes on; with probability P, COPIES copies of it follow right behind. \
+           With SEED, two runs repeat the same packets (see Loss).",
+    example: "InfiniteSource(LIMIT 100, STOP true) -> Repeat(10%, SEED 1) -> Counter \
+              -> Discard",
+    processing: "h/h",
+    changes: Changes::Nothing,
+    cost: &[Operation::Random.once()],
+    replicas: Replicas::Apart("each draws numbers of its own"),
+    ..Spec::DEFAULT
+});
 
+#[derive(Arguments, Handlers)]
+#[handler(like = dice::H_PROBABILITY)]
+#[handler(like = dice::H_ACTIVE)]
+#[handler(like = dice::H_COUNT)]
+#[handler(sum, name = "repeated", "packets repeated", get = self.fault.struck)]
+#[handler(like = dice::H_SEED)]
+#[handler(like = dice::H_RESET)]
 struct Repeat {
-    fault: Fault,
+    /// copies that follow, 1 to 255
+    #[arg(like = dice::P, unread)]
+    #[arg(keyword, or = "1")]
+    #[new(ranged(args, "COPIES", 1..=u8::MAX)?)]
     copies: u8,
-}
-
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let fault = Fault::from_args(args, "repeated")?;
-    Ok(Box::new(Repeat { fault, copies: ranged(args, "COPIES", 1..=u8::MAX)? }))
+    #[arg(like = dice::SEED, unread)]
+    #[arg(like = dice::ACTIVE, unread)]
+    #[new(Fault::from_args(args)?)]
+    #[part]
+    fault: Fault,
 }
 
 impl Element for Repeat {
@@ -68,25 +59,5 @@ impl Element for Repeat {
             }
             cx.emit(0, packet);
         }
-    }
-}
-
-impl Handlers for Repeat {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        self.fault.read(name)
-    }
-
-    fn write_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        value: &str,
-    ) -> Result<(), HandlerError> {
-        self.fault.write(name, value)
     }
 }

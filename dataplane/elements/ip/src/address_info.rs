@@ -4,50 +4,46 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use thruway_element::text::split_words;
 use thruway_element::{
-    Addresses, Arg, ArgError, ArgErrors, Args, Element, Entry, Ip6Prefix, IpPrefix, NOTHING_MORE,
-    Replicas, Spec, Topic, Ty,
+    Addresses, ArgError, ArgErrors, Arguments, Element, Entry, Handlers, Ip6Prefix, IpPrefix,
+    NOTHING_MORE, Replicas, Spec, Topic, Ty,
 };
 use thruway_port::interface;
 use thruway_wire::MacAddr;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "AddressInfo",
-        topic: Topic::Ip,
-        summary: "gives names to addresses",
-        docs: "Each argument is a name and the addresses that it stands for: an IPv4 address or \
-               prefix, an IPv6 address or prefix, an Ethernet address. Other elements' arguments \
-               may then use the name where an address of one of those types is expected, with a \
-               suffix (:ip, :ipnet, :ip6, :eth) if the reader should see which; NAME:bcast is the \
-               broadcast address of its prefix, NAME:gw the first address of that, unless the very \
-               name NAME:gw is given. A prefix with host \
-               bits is an address too. A name given inside of a compound element counts there \
-               only, and may stand for what another name does.\n\
-               An address may also be the name of a network interface of this host, with or \
-               without such a suffix (:ip6net too): it stands for the addresses that the interface \
-               has when the configuration is read, IFACE:gw for the gateway of the default route by \
-               it. A name alone is the interface of that name.",
-        example: "AddressInfo(me 1.0.0.1/24 02:00:00:00:00:01); \
-                  InfiniteSource(LIMIT 1, STOP true) -> ARPResponder(me) -> Discard",
-        ports: "0/0",
-        processing: "/",
-        args: &[Arg::rest("NAME", Ty::Rule("NAME ADDRESS..."), "a name and its addresses")],
-        cost: NOTHING_MORE,
-        replicas: Replicas::Single,
-        ..Spec::DEFAULT
-    },
-    build,
-)
+pub static ENTRY: Entry = Entry::of::<AddressInfo>(Spec {
+    name: "AddressInfo",
+    topic: Topic::Ip,
+    summary: "gives names to addresses",
+    docs: "Each argument is a name and the addresses that it stands for: an IPv4 address or \
+           prefix, an IPv6 address or prefix, an Ethernet address. Other elements' arguments \
+           may then use the name where an address of one of those types is expected, with a \
+           suffix (:ip, :ipnet, :ip6, :eth) if the reader should see which; NAME:bcast is the \
+           broadcast address of its prefix, NAME:gw the first address of that, unless the very \
+           name NAME:gw is given. A prefix with host \
+           bits is an address too. A name given inside of a compound element counts there \
+           only, and may stand for what another name does.\n\
+           An address may also be the name of a network interface of this host, with or \
+           without such a suffix (:ip6net too): it stands for the addresses that the interface \
+           has when the configuration is read, IFACE:gw for the gateway of the default route by \
+           it. A name alone is the interface of that name.",
+    example: "AddressInfo(me 1.0.0.1/24 02:00:00:00:00:01); \
+              InfiniteSource(LIMIT 1, STOP true) -> ARPResponder(me) -> Discard",
+    ports: "0/0",
+    processing: "/",
+    cost: NOTHING_MORE,
+    replicas: Replicas::Single,
+    ..Spec::DEFAULT
+})
 .declaring(declare);
 
+#[derive(Arguments, Handlers)]
+#[arg(
+    rest, name = "NAME", unread, ty = Ty::Rule("NAME ADDRESS..."), "a name and its addresses"
+)]
 struct AddressInfo;
 
 impl Element for AddressInfo {}
-
-fn build(_args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    Ok(Box::new(AddressInfo))
-}
 
 /// What one word stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 
 use thruway_element::text::{split_words, unquote_text};
 use thruway_element::{
-    Arg, ArgError, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, Handler,
-    HandlerError, Handlers, Load, Operation, Replicas, Spec, Topic, Ty, handler_value,
+    ArgError, Args, Arguments, Changes, Cost, CostModel, Cx, Element, Entry, HandlerError,
+    Handlers, Load, Operation, Replicas, Spec, Topic, Ty,
 };
 use thruway_elements_support::named_file;
 use thruway_elements_support::reaching::looking_up;
@@ -16,71 +16,37 @@ use thruway_packet::{Anno, Batch, Packet};
 use file::Format;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "AggregateCounter",
-        topic: Topic::Ip,
-        summary: "counts packets or bytes by aggregate annotation",
-        docs: "Counts the packets (with BYTES, the bytes) of every value of the AGGREGATE \
-               annotation. Handlers write the counts to files. While frozen, values not seen before \
-               get no count; packets at input 1 are always counted so. Packets that were counted \
-               leave by output 0, others by output 1 if that is connected.\n\n\
-               An action can be taken once there would be more than N values (*_AFTER_AGG), or once \
-               the count of all is N (*_AFTER_COUNT): FREEZE, STOP the driver, or CALL a write \
-               handler, after the packet. At most a million values are kept: then it is frozen. \
-               Counts stop at 4,294,967,295.\n\n\
-               Files have the line !IPAggregate 1.0, the banner, a line !num_nonzero with the \
-               number of values, and a line for each value in ascending order: the value and its \
-               count in decimal (write_text_file), the value as IP address (write_ip_file), or, \
-               behind a line !packed_le, both as 32-bit little-endian numbers (write_file). - is \
-               standard output.",
-        example: "InfiniteSource(LIMIT 1, STOP true) -> a :: AggregateCounter -> Discard; \
-                  Script(TYPE DRIVER, wait_stop, write a.write_text_file -)",
-        ports: "1-2/1-2",
-        processing: "a/ah",
-        straight: true,
-        args: &[
-            Arg::keyword("BYTES", Ty::Bool, "whether bytes are counted").or("false"),
-            Arg::keyword("IP_BYTES", Ty::Bool, "whether bytes count from the network header on")
-                .or("false"),
-            Arg::keyword("MULTIPACKET", Ty::Bool, "whether the EXTRA_PACKETS annotation counts")
-                .or("true"),
-            Arg::keyword("EXTRA_LENGTH", Ty::Bool, "whether the EXTRA_LENGTH annotation counts")
-                .or("true"),
-            Arg::keyword("FREEZE_AFTER_AGG", Ty::UInt, "freeze after so many values"),
-            Arg::keyword("STOP_AFTER_AGG", Ty::UInt, "stop the driver after so many values"),
-            Arg::keyword("CALL_AFTER_AGG", Ty::Rule("N HANDLER [VALUE]"), "call after N values"),
-            Arg::keyword("FREEZE_AFTER_COUNT", Ty::UInt, "freeze at this count"),
-            Arg::keyword("STOP_AFTER_COUNT", Ty::UInt, "stop the driver at this count"),
-            Arg::keyword("CALL_AFTER_COUNT", Ty::Rule("N HANDLER [VALUE]"), "call at count N"),
-            Arg::keyword("BANNER", Ty::Str, "text at the head of files"),
-        ],
-        handlers: &[
-            Handler::write("write_text_file", "writes values and counts in decimal to a file"),
-            Handler::write("write_ascii_file", "the same"),
-            Handler::write("write_ip_file", "writes values as IP addresses, and counts"),
-            Handler::write("write_file", "writes values and counts as binary numbers"),
-            Handler::both("freeze", "whether new values get no count"),
-            Handler::both("active", "whether anything is counted"),
-            Handler::both("banner", "text at the head of files"),
-            Handler::sum("count", "sum of all counts"),
-            Handler::sum("nagg", "number of values"),
-            Handler::write("clear", "forgets all counts"),
-            Handler::write("stop", "counts no more and stops the driver"),
-            Handler::write("reaggregate_counts", "makes the counts values, and counts those"),
-        ],
-        cost: &[Operation::HashLookup.once()],
-        changes: Changes::Nothing,
-        replicas: Replicas::Apart(
-            "each counts its aggregates; counts that freeze, stop or call something are for one \
-             thread",
-        ),
-        ..Spec::DEFAULT
-    },
-    build,
-)
-.with_cost_model::<AggregateCounter>()
-.with_handlers::<AggregateCounter>();
+pub static ENTRY: Entry = Entry::of::<AggregateCounter>(Spec {
+    name: "AggregateCounter",
+    topic: Topic::Ip,
+    summary: "counts packets or bytes by aggregate annotation",
+    docs: "Counts the packets (with BYTES, the bytes) of every value of the AGGREGATE \
+           annotation. Handlers write the counts to files. While frozen, values not seen before \
+           get no count; packets at input 1 are always counted so. Packets that were counted \
+           leave by output 0, others by output 1 if that is connected.\n\n\
+           An action can be taken once there would be more than N values (*_AFTER_AGG), or once \
+           the count of all is N (*_AFTER_COUNT): FREEZE, STOP the driver, or CALL a write \
+           handler, after the packet. At most a million values are kept: then it is frozen. \
+           Counts stop at 4,294,967,295.\n\n\
+           Files have the line !IPAggregate 1.0, the banner, a line !num_nonzero with the \
+           number of values, and a line for each value in ascending order: the value and its \
+           count in decimal (write_text_file), the value as IP address (write_ip_file), or, \
+           behind a line !packed_le, both as 32-bit little-endian numbers (write_file). - is \
+           standard output.",
+    example: "InfiniteSource(LIMIT 1, STOP true) -> a :: AggregateCounter -> Discard; \
+              Script(TYPE DRIVER, wait_stop, write a.write_text_file -)",
+    ports: "1-2/1-2",
+    processing: "a/ah",
+    straight: true,
+    cost: &[Operation::HashLookup.once()],
+    changes: Changes::Nothing,
+    replicas: Replicas::Apart(
+        "each counts its aggregates; counts that freeze, stop or call something are for one \
+         thread",
+    ),
+    ..Spec::DEFAULT
+})
+.with_cost_model::<AggregateCounter>();
 
 /// Most values that are kept.
 const MAX_VALUES: usize = 1 << 20;
@@ -94,22 +60,88 @@ enum Action {
 }
 
 /// What is counted of a packet.
+#[derive(Arguments, Handlers)]
 struct Measure {
+    /// whether bytes are counted
+    #[arg(keyword, or = "false")]
     bytes: bool,
+    /// whether bytes count from the network header on
+    #[arg(keyword, name = "IP_BYTES", or = "false")]
     ip_bytes: bool,
+    /// whether the EXTRA_PACKETS annotation counts
+    #[arg(keyword, or = "true")]
     multipacket: bool,
+    /// whether the EXTRA_LENGTH annotation counts
+    #[arg(keyword, name = "EXTRA_LENGTH", or = "true")]
     extra_length: bool,
 }
 
+#[derive(Arguments, Handlers)]
+#[handler(
+    write, name = "write_text_file", "writes values and counts in decimal to a file",
+    run = self.write(cx, (name, value), Format::Text)?
+)]
+#[handler(
+    write, name = "write_ascii_file", "the same",
+    run = self.write(cx, (name, value), Format::Text)?
+)]
+#[handler(
+    write, name = "write_ip_file", "writes values as IP addresses, and counts",
+    run = self.write(cx, (name, value), Format::Ip)?
+)]
+#[handler(
+    write, name = "write_file", "writes values and counts as binary numbers",
+    run = self.write(cx, (name, value), Format::Binary)?
+)]
+#[handler(both, field = frozen, name = "freeze", "whether new values get no count")]
+#[handler(both, field = active, "whether anything is counted")]
+#[handler(
+    both, name = "banner", "text at the head of files", get = self.banner.clone(),
+    run = self.banner = value.to_owned()
+)]
+#[handler(sum, field = total, name = "count", "sum of all counts")]
+#[handler(sum, name = "nagg", "number of values", get = self.counts.len())]
+#[handler(write, name = "clear", "forgets all counts", write = self.write_clear())]
+#[handler(write, name = "stop", "counts no more and stops the driver", write = self.write_stop(cx))]
+#[handler(
+    write, name = "reaggregate_counts", "makes the counts values, and counts those",
+    run = self.reaggregate()
+)]
 struct AggregateCounter {
+    #[part]
     measure: Measure,
+    #[arg(
+        keyword, name = "FREEZE_AFTER_AGG", unread, ty = Ty::UInt, "freeze after so many values"
+    )]
+    #[arg(
+        keyword, name = "STOP_AFTER_AGG", unread, ty = Ty::UInt,
+        "stop the driver after so many values"
+    )]
+    #[arg(
+        keyword, name = "CALL_AFTER_AGG", unread, ty = Ty::Rule("N HANDLER [VALUE]"),
+        "call after N values"
+    )]
+    #[new(action(args, ["FREEZE_AFTER_AGG", "STOP_AFTER_AGG", "CALL_AFTER_AGG"])?)]
+    after_agg: Option<(u64, Action)>,
+    #[arg(keyword, name = "FREEZE_AFTER_COUNT", unread, ty = Ty::UInt, "freeze at this count")]
+    #[arg(
+        keyword, name = "STOP_AFTER_COUNT", unread, ty = Ty::UInt,
+        "stop the driver at this count"
+    )]
+    #[arg(
+        keyword, name = "CALL_AFTER_COUNT", unread, ty = Ty::Rule("N HANDLER [VALUE]"),
+        "call at count N"
+    )]
+    #[new(action(args, ["FREEZE_AFTER_COUNT", "STOP_AFTER_COUNT", "CALL_AFTER_COUNT"])?)]
+    after_count: Option<(u64, Action)>,
+    /// text at the head of files
+    #[arg(keyword, else = String::new())]
+    banner: String,
     counts: HashMap<u32, u32>,
     total: u64,
     frozen: bool,
+    #[new(true)]
     active: bool,
-    banner: String,
-    after_agg: Option<(u64, Action)>,
-    after_count: Option<(u64, Action)>,
     /// Of a batch: whether each packet was counted.
     counted: Vec<bool>,
 }
@@ -139,30 +171,6 @@ fn action(args: &Args<'_>, names: [&str; 3]) -> Result<Option<(u64, Action)>, Ar
     let n = args.parse(n).map_err(|why| args.error(name, why))?;
     let value = unquote_text(&value.join(" "));
     Ok(Some((n, Action::Call { handler: (*handler).to_owned(), value })))
-}
-
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let after_agg = action(args, ["FREEZE_AFTER_AGG", "STOP_AFTER_AGG", "CALL_AFTER_AGG"])?;
-    let after_count = action(args, ["FREEZE_AFTER_COUNT", "STOP_AFTER_COUNT", "CALL_AFTER_COUNT"])?;
-    if after_agg.is_some() || after_count.is_some() {
-        args.for_one_thread("what it does at a count, it does once, when all have come to it")?;
-    }
-    Ok(Box::new(AggregateCounter {
-        measure: Measure {
-            bytes: args.get("BYTES")?,
-            ip_bytes: args.get("IP_BYTES")?,
-            multipacket: args.get("MULTIPACKET")?,
-            extra_length: args.get("EXTRA_LENGTH")?,
-        },
-        counts: HashMap::new(),
-        total: 0,
-        frozen: false,
-        active: true,
-        banner: args.opt("BANNER")?.unwrap_or_default(),
-        after_agg,
-        after_count,
-        counted: Vec::new(),
-    }))
 }
 
 impl Measure {
@@ -256,58 +264,32 @@ impl Element for AggregateCounter {
     }
 }
 
-impl Handlers for AggregateCounter {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        match name {
-            "freeze" => Ok(self.frozen.to_string()),
-            "active" => Ok(self.active.to_string()),
-            "banner" => Ok(self.banner.clone()),
-            "count" => Ok(self.total.to_string()),
-            "nagg" => Ok(self.counts.len().to_string()),
-            _ => Err(HandlerError::no_read(name)),
+impl AggregateCounter {
+    /// Writes the counts into the file that handler `name` was given.
+    fn write(
+        &self,
+        cx: &mut Cx<'_>,
+        (name, path): (&str, &str),
+        format: Format,
+    ) -> Result<(), HandlerError> {
+        let path = path.trim();
+        let refused = |error| HandlerError::refused(format!("{name}: {path}: {error}"));
+        if path == "-" {
+            named_file::standard_output(cx).map_err(refused)?;
         }
+        let open = |path: &str| named_file::create(cx, path);
+        file::write(path, &self.banner, &self.rows(), format, open).map_err(refused)
     }
 
-    fn write_handler(
-        &mut self,
-        cx: &mut Cx<'_>,
-        name: &str,
-        value: &str,
-    ) -> Result<(), HandlerError> {
-        let mut write = |counter: &AggregateCounter, format| {
-            if value.trim() == "-" {
-                let refused = |error| HandlerError::refused(format!("{name}: -: {error}"));
-                named_file::standard_output(cx).map_err(refused)?;
-            }
-            let open = |path: &str| named_file::create(cx, path);
-            let written = file::write(value.trim(), &counter.banner, &counter.rows(), format, open);
-            let refused =
-                |error| HandlerError::refused(format!("{name}: {}: {error}", value.trim()));
-            written.map_err(refused)
-        };
-        match name {
-            "write_text_file" | "write_ascii_file" => return write(self, Format::Text),
-            "write_ip_file" => return write(self, Format::Ip),
-            "write_file" => return write(self, Format::Binary),
-            "freeze" => self.frozen = handler_value(name, value)?,
-            "active" => self.active = handler_value(name, value)?,
-            "banner" => self.banner = value.to_owned(),
-            "clear" => {
-                self.counts.clear();
-                self.total = 0;
-            }
-            "stop" => {
-                self.active = false;
-                cx.stop();
-            }
-            "reaggregate_counts" => self.reaggregate(),
-            _ => return Err(HandlerError::no_write(name)),
-        }
+    fn write_clear(&mut self) -> Result<(), HandlerError> {
+        self.counts.clear();
+        self.total = 0;
+        Ok(())
+    }
+
+    fn write_stop(&mut self, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
+        self.active = false;
+        cx.stop();
         Ok(())
     }
 }

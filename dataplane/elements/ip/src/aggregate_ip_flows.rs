@@ -4,8 +4,8 @@ mod flows;
 mod held;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, HandlerError, Handlers, Nanos, Operation,
-    Replicas, Spec, Topic, Ty, Verdict, reasons,
+    Arguments, Changes, Cx, Element, Entry, HandlerError, Handlers, Operation, Replicas, Spec,
+    Topic, Verdict, reasons,
 };
 use thruway_packet::{Anno, Batch, Packet};
 
@@ -13,54 +13,38 @@ use flows::{Flows, Marks, Timeouts};
 use held::{Fate, Held, Pair};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::built::<AggregateIpFlows>(
-    Spec {
-        name: "AggregateIPFlows",
-        topic: Topic::Ip,
-        summary: "sets the aggregate annotation to the number of the flow",
-        docs: "Expects marked IP headers. TCP and UDP packets get the number of their flow as \
-               AGGREGATE annotation, and their direction as paint: 0 for that of the flow's first \
-               packet, 1 for replies. Numbers count from 1. A flow that was silent for longer than \
-               its timeout, and a completed TCP flow to which a SYN comes, begins anew with a new \
-               number; unlike in Click, FIN and RST count only where their receiver would take them \
-               (RFC 5961), unless the packets have no sequence numbers. With ICMP, errors about a packet of a known flow get its number, and paint 2 \
-               or 3. All other packets leave by output 1, or are dropped where there is none.\n\n\
-               Time is packet time where packets have it. With FRAGMENTS (default where packets are \
-               pushed, impossible where they are pulled), later fragments are known by the first \
-               one, for FRAGMENT_TIMEOUT. Those that come before it wait for it, and so does what \
-               comes behind them between the same hosts; they go on in order as soon as they can, \
-               and are dropped after FRAGMENT_TIMEOUT. 256 packets wait at most; more fragments \
-               leave by output 1. At most a million flows are kept; packets of \
-               new ones then leave by output 1 until old ones end, which is looked for every REAP.",
-        example: "InfiniteSource(LIMIT 1, STOP true) -> UDPIPEncap(1.0.0.1, 1, 2.0.0.2, 2) \
-                  -> AggregateIPFlows -> AggregateCounter -> Discard",
-        ports: "1/1-2",
-        processing: "a/ah",
-        args: &[
-            Arg::keyword("TCP_TIMEOUT", Ty::Time, "silence that ends a TCP flow").or("86400"),
-            Arg::keyword("TCP_DONE_TIMEOUT", Ty::Time, "the same after FINs both ways, or a RST")
-                .or("30"),
-            Arg::keyword("UDP_TIMEOUT", Ty::Time, "silence that ends a UDP flow").or("60"),
-            Arg::keyword("FRAGMENT_TIMEOUT", Ty::Time, "how long a first fragment is remembered")
-                .or("30"),
-            Arg::keyword("REAP", Ty::Time, "time between two looks for flows that ended")
-                .or("1200"),
-            Arg::keyword("ICMP", Ty::Bool, "whether ICMP errors are of the flow they are about")
-                .or("false"),
-            Arg::keyword("FRAGMENTS", Ty::Bool, "whether later fragments are of their flow"),
-        ],
-        drops: Other::DROPS,
-        cost: &[Operation::HashLookup.once()],
-        changes: Changes::Nothing,
-        replicas: Replicas::Apart(
-            "each numbers the flows of its thread, and no two give the same number; a flow whose \
-             directions come in by two threads has two, and a later fragment is known in the thread \
-             of the first one",
-        ),
-        ..Spec::DEFAULT
-    },
-    build,
-);
+pub static ENTRY: Entry = Entry::of::<AggregateIpFlows>(Spec {
+    name: "AggregateIPFlows",
+    topic: Topic::Ip,
+    summary: "sets the aggregate annotation to the number of the flow",
+    docs: "Expects marked IP headers. TCP and UDP packets get the number of their flow as \
+           AGGREGATE annotation, and their direction as paint: 0 for that of the flow's first \
+           packet, 1 for replies. Numbers count from 1. A flow that was silent for longer than \
+           its timeout, and a completed TCP flow to which a SYN comes, begins anew with a new \
+           number; unlike in Click, FIN and RST count only where their receiver would take them \
+           (RFC 5961), unless the packets have no sequence numbers. With ICMP, errors about a packet of a known flow get its number, and paint 2 \
+           or 3. All other packets leave by output 1, or are dropped where there is none.\n\n\
+           Time is packet time where packets have it. With FRAGMENTS (default where packets are \
+           pushed, impossible where they are pulled), later fragments are known by the first \
+           one, for FRAGMENT_TIMEOUT. Those that come before it wait for it, and so does what \
+           comes behind them between the same hosts; they go on in order as soon as they can, \
+           and are dropped after FRAGMENT_TIMEOUT. 256 packets wait at most; more fragments \
+           leave by output 1. At most a million flows are kept; packets of \
+           new ones then leave by output 1 until old ones end, which is looked for every REAP.",
+    example: "InfiniteSource(LIMIT 1, STOP true) -> UDPIPEncap(1.0.0.1, 1, 2.0.0.2, 2) \
+              -> AggregateIPFlows -> AggregateCounter -> Discard",
+    ports: "1/1-2",
+    processing: "a/ah",
+    drops: Other::DROPS,
+    cost: &[Operation::HashLookup.once()],
+    changes: Changes::Nothing,
+    replicas: Replicas::Apart(
+        "each numbers the flows of its thread, and no two give the same number; a flow whose \
+         directions come in by two threads has two, and a later fragment is known in the thread \
+         of the first one",
+    ),
+    ..Spec::DEFAULT
+});
 
 reasons! {
     /// Why a packet has no flow.
@@ -71,35 +55,29 @@ reasons! {
     }
 }
 
-#[derive(Handlers)]
+#[derive(Arguments, Handlers)]
 #[handler(sum, name = "count", "flows known", get = self.flows.len())]
 #[handler(
     write, name = "clear", "forgets all flows, and sends on or drops what waits",
     write = self.write_clear(cx)
 )]
 struct AggregateIpFlows {
-    flows: Flows,
-    held: Held,
+    #[part]
+    timeouts: Timeouts,
+    #[arg(
+        keyword, name = "ICMP", value = bool, or = "false",
+        "whether ICMP errors are of the flow they are about"
+    )]
     /// Whether later fragments are of their flow, if that is said.
+    #[arg(keyword, "whether later fragments are of their flow")]
     fragments: Option<bool>,
-}
-
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let time = |name| match args.get::<Nanos>(name)? {
-        Nanos(time @ 0..) => Ok(time),
-        _ => Err(args.error(name, "must not be negative")),
-    };
-    let timeouts = Timeouts {
-        tcp: time("TCP_TIMEOUT")?,
-        tcp_done: time("TCP_DONE_TIMEOUT")?,
-        udp: time("UDP_TIMEOUT")?,
-        fragment: time("FRAGMENT_TIMEOUT")?,
-        reap: time("REAP")?,
-    };
-    let place = (args.env().rank, args.env().threads);
-    let fragments = args.opt("FRAGMENTS")?;
-    let flows = Flows::new(timeouts, args.get("ICMP")?, fragments.unwrap_or(true), place);
-    Ok(Box::new(AggregateIpFlows { flows, held: Held::with_room(), fragments }))
+    #[new({
+        let place = (args.env().rank, args.env().threads);
+        Flows::new(timeouts, icmp, fragments.unwrap_or(true), place)
+    })]
+    flows: Flows,
+    #[new(Held::with_room())]
+    held: Held,
 }
 
 /// When a packet came.

@@ -2,36 +2,25 @@
 
 use std::net::Ipv4Addr;
 
-use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Operation, Replicas, Spec, Topic, Ty,
-};
+use thruway_element::{Arguments, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic};
 use thruway_wire::arp::{ArpPacket, REPLY};
 use thruway_wire::ethernet::{EthernetHeader, ethertype};
 use thruway_wire::{Header, MacAddr};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "ARPFaker",
-        topic: Topic::Ip,
-        summary: "sends ARP replies now and then, unasked",
-        docs: "Sends an ARP reply in an Ethernet frame to IP1 at ETH1 that says that IP2 is at ETH2: \
-               after a second, and then every ten seconds. ARPResponder answers when it is asked.",
-        example: "ARPFaker(18.26.4.1, 0:e0:2b:b:1a:0, 18.26.4.99, 00:a0:c9:9c:fd:9c) -> Discard",
-        ports: "0/1",
-        processing: "/h",
-        args: &[
-            Arg::required("IP1", Ty::Ip, "address of who is told"),
-            Arg::required("ETH1", Ty::Ether, "Ethernet address of who is told"),
-            Arg::required("IP2", Ty::Ip, "the address it is told of"),
-            Arg::required("ETH2", Ty::Ether, "MAC address advertised for this IP address"),
-        ],
-        cost: &[Operation::HeaderRead.once()],
-        replicas: Replicas::Single,
-        ..Spec::DEFAULT
-    },
-    build,
-);
+pub static ENTRY: Entry = Entry::of::<ArpFaker>(Spec {
+    name: "ARPFaker",
+    topic: Topic::Ip,
+    summary: "sends ARP replies now and then, unasked",
+    docs: "Sends an ARP reply in an Ethernet frame to IP1 at ETH1 that says that IP2 is at ETH2: \
+           after a second, and then every ten seconds. ARPResponder answers when it is asked.",
+    example: "ARPFaker(18.26.4.1, 0:e0:2b:b:1a:0, 18.26.4.99, 00:a0:c9:9c:fd:9c) -> Discard",
+    ports: "0/1",
+    processing: "/h",
+    cost: &[Operation::HeaderRead.once()],
+    replicas: Replicas::Single,
+    ..Spec::DEFAULT
+});
 
 /// Nanoseconds until the first reply.
 const FIRST: i64 = 1_000_000_000;
@@ -40,19 +29,28 @@ const INTERVAL: i64 = 10_000_000_000;
 /// The only timer.
 const SEND: u32 = 0;
 
+#[derive(Arguments, Handlers)]
 struct ArpFaker {
+    #[arg(required, name = "IP1", value = Ipv4Addr, "address of who is told")]
+    #[arg(required, name = "ETH1", value = MacAddr, "Ethernet address of who is told")]
+    #[arg(required, name = "IP2", value = Ipv4Addr, "the address it is told of")]
+    #[arg(
+        required, name = "ETH2", value = MacAddr, "MAC address advertised for this IP address"
+    )]
+    #[new(frame((eth1, ip1), (eth2, ip2)))]
     frame: [u8; EthernetHeader::LEN + ArpPacket::LEN],
 }
 
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let target: (MacAddr, Ipv4Addr) = (args.get("ETH1")?, args.get("IP1")?);
-    let sender: (MacAddr, Ipv4Addr) = (args.get("ETH2")?, args.get("IP2")?);
+fn frame(
+    target: (MacAddr, Ipv4Addr),
+    sender: (MacAddr, Ipv4Addr),
+) -> [u8; EthernetHeader::LEN + ArpPacket::LEN] {
     let mut frame = [0; EthernetHeader::LEN + ArpPacket::LEN];
     // The array has room for both.
     if let Ok(rest) = EthernetHeader::new(target.0, sender.0, ethertype::ARP).emit(&mut frame) {
         let _ = ArpPacket::new(REPLY, sender, target).emit(rest);
     }
-    Ok(Box::new(ArpFaker { frame }))
+    frame
 }
 
 impl Element for ArpFaker {

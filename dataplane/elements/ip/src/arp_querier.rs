@@ -4,8 +4,8 @@ use std::any::Any;
 use std::net::Ipv4Addr;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cost, CostModel, Cx, Element, Entry, Handler, HandlerError, Handlers,
-    HotSwap, IpPrefix, Load, Names, Operation, Replicas, ShortCut, Spec, Topic, Ty, Wants,
+    Arg, ArgErrors, Args, Cost, CostModel, Cx, Element, Entry, HandlerError, Handlers, HotSwap,
+    IpPrefix, Load, Names, Operation, Replicas, ShortCut, Spec, Topic, Ty, Wants,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::arp::{self, ArpPacket};
@@ -16,7 +16,7 @@ use super::resolution::config::{self, EXPIRE_EVERY, limits_and_poll, own_mac};
 use super::resolution::{Lost, Query, Resolver};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<ArpQuerier>(
     Spec {
         name: "ARPQuerier",
         topic: Topic::Ip,
@@ -67,20 +67,6 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("BROADCAST_POLL", Ty::Bool, "whether polls are broadcast").or("false"),
         ],
         drops: Lost::DROPS,
-        handlers: &[
-            Handler::read("table", "a line per address: address, known, Ethernet, age").shared(),
-            Handler::sum("stats", "packets dropped and queries sent, in words"),
-            Handler::sum("queries", "queries sent"),
-            Handler::sum("responses", "ARP packets received"),
-            Handler::sum("drops", "packets dropped"),
-            Handler::read("count", "addresses in the table").shared(),
-            Handler::read("length", "packets that wait").shared(),
-            Handler::both("ipaddr", "this host's address"),
-            Handler::both("broadcast", "packets to it go to all"),
-            Handler::write("insert", "enters IP ETH").shared(),
-            Handler::write("delete", "forgets IP").shared(),
-            Handler::write("clear", "forgets all, drops what waits, sets the counts to zero"),
-        ],
         cost: &[Operation::HashLookup.once()],
         wants: Wants { classes: &["-", "arp reply"], ..Wants::NOTHING },
         replicas: Replicas::Sharing("the table of addresses, with the packets that wait"),
@@ -91,8 +77,7 @@ pub static ENTRY: Entry = Entry::new(
     build,
 )
 .with_cost_model::<ArpQuerier>()
-.with_hot_swap::<ArpQuerier>()
-.with_handlers::<ArpQuerier>();
+.with_hot_swap::<ArpQuerier>();
 
 /// Arguments that belong to the table.
 const OF_TABLE: [&str; 5] =
@@ -103,6 +88,33 @@ pub(super) const QUERY_INTERVAL: i64 = 100_000_000;
 /// The same once they went unanswered.
 pub(super) const QUERY_INTERVAL_LATE: i64 = 2_000_000_000;
 
+#[derive(Handlers)]
+#[handler(
+    read, shared, name = "table", "a line per address: address, known, Ethernet, age",
+    read = self.look(cx, name)
+)]
+#[handler(
+    sum, name = "stats", "packets dropped and queries sent, in words", read = self.read_stats()
+)]
+#[handler(sum, field = queries, "queries sent")]
+#[handler(sum, field = responses, "ARP packets received")]
+#[handler(sum, name = "drops", "packets dropped", read = self.look(cx, name))]
+#[handler(read, shared, name = "count", "addresses in the table", read = self.look(cx, name))]
+#[handler(read, shared, name = "length", "packets that wait", read = self.look(cx, name))]
+#[handler(
+    both, field = ip, name = "ipaddr", "this host's address",
+    run = self.ip = self.names.handler_value(name, value)?
+)]
+#[handler(
+    both, name = "broadcast", "packets to it go to all", get = self.resolver.broadcast(),
+    run = self.resolver.set_broadcast(self.names.handler_value(name, value)?)
+)]
+#[handler(write, shared, name = "insert", "enters IP ETH", run = self.change(cx, name, value)?)]
+#[handler(write, shared, name = "delete", "forgets IP", run = self.change(cx, name, value)?)]
+#[handler(
+    write, name = "clear", "forgets all, drops what waits, sets the counts to zero",
+    write = self.write_clear(cx)
+)]
 struct ArpQuerier {
     resolver: Resolver<Ipv4Addr>,
     /// Name of the ARPTable whose table it uses.
@@ -254,43 +266,26 @@ impl Element for ArpQuerier {
     }
 }
 
-impl Handlers for ArpQuerier {
-    fn read_handler(
-        &mut self,
-        cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        let drops = self.resolver.drops;
-        match name {
-            "stats" => Ok(format!("{drops} packets killed\n{} ARP queries sent\n", self.queries)),
-            "queries" => Ok(self.queries.to_string()),
-            "responses" => Ok(self.responses.to_string()),
-            "ipaddr" => Ok(self.ip.to_string()),
-            "broadcast" => Ok(self.resolver.broadcast().to_string()),
-            _ => config::read(self.resolver.shared(), self.resolver.drops, cx.now(), name)
-                .ok_or_else(|| HandlerError::no_read(name)),
-        }
+impl ArpQuerier {
+    fn look(&self, cx: &Cx<'_>, name: &str) -> Result<String, HandlerError> {
+        config::read(self.resolver.shared(), self.resolver.drops, cx.now(), name)
+            .ok_or_else(|| HandlerError::no_read(name))
     }
 
-    fn write_handler(
-        &mut self,
-        cx: &mut Cx<'_>,
-        name: &str,
-        value: &str,
-    ) -> Result<(), HandlerError> {
-        match name {
-            "ipaddr" => self.ip = self.names.handler_value(name, value)?,
-            "broadcast" => self.resolver.set_broadcast(self.names.handler_value(name, value)?),
-            "clear" => {
-                self.resolver.clear(cx);
-                (self.queries, self.responses, self.resolver.drops) = (0, 0, 0);
-            }
-            _ => {
-                let (address, mac) = config::change(&self.names, name, value)?;
-                self.resolver.learn(cx, address, mac);
-            }
-        }
+    fn change(&mut self, cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+        let (address, mac) = config::change(&self.names, name, value)?;
+        self.resolver.learn(cx, address, mac);
+        Ok(())
+    }
+
+    fn read_stats(&mut self) -> Result<String, HandlerError> {
+        let (drops, queries) = (self.resolver.drops, self.queries);
+        Ok(format!("{drops} packets killed\n{queries} ARP queries sent\n"))
+    }
+
+    fn write_clear(&mut self, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
+        self.resolver.clear(cx);
+        (self.queries, self.responses, self.resolver.drops) = (0, 0, 0);
         Ok(())
     }
 }

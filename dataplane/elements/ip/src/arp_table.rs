@@ -5,8 +5,8 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Handlers, HotSwap,
-    NOTHING_MORE, Names, Replicas, Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Cx, Element, Entry, HandlerError, Handlers, HotSwap, NOTHING_MORE, Names,
+    Replicas, Spec, Topic, Ty,
 };
 use thruway_packet::Batch;
 
@@ -15,7 +15,7 @@ use super::resolution::config::{self, EXPIRE_EVERY, limits};
 use super::resolution::{Limits, Lost, Shared, Table};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<ArpTable>(
     Spec {
         name: "ARPTable",
         topic: Topic::Ip,
@@ -38,25 +38,33 @@ pub static ENTRY: Entry = Entry::new(
                 .or("300s"),
         ],
         drops: Lost::DROPS,
-        handlers: &[
-            Handler::read("table", "a line per address: address, known, Ethernet, age").shared(),
-            Handler::sum("drops", "packets dropped because their address was forgotten"),
-            Handler::sum("stats", "the same in words"),
-            Handler::read("count", "addresses in the table").shared(),
-            Handler::read("length", "packets that wait").shared(),
-            Handler::write("insert", "enters IP ETH").shared(),
-            Handler::write("delete", "forgets IP").shared(),
-            Handler::write("clear", "forgets all, drops what waits").shared(),
-        ],
         cost: NOTHING_MORE,
         replicas: Replicas::Sharing("the table, with the elements that use it"),
         ..Spec::DEFAULT
     },
     build,
 )
-.with_hot_swap::<ArpTable>()
-.with_handlers::<ArpTable>();
+.with_hot_swap::<ArpTable>();
 
+#[derive(Handlers)]
+#[handler(
+    read, shared, name = "table", "a line per address: address, known, Ethernet, age",
+    read = self.look(cx, name)
+)]
+#[handler(
+    sum, name = "drops", "packets dropped because their address was forgotten",
+    read = self.look(cx, name)
+)]
+#[handler(
+    sum, name = "stats", "the same in words", get = format!("{} packets killed\n", self.drops)
+)]
+#[handler(read, shared, name = "count", "addresses in the table", read = self.look(cx, name))]
+#[handler(read, shared, name = "length", "packets that wait", read = self.look(cx, name))]
+#[handler(write, shared, name = "insert", "enters IP ETH", write = self.enter(cx, name, value))]
+#[handler(write, shared, name = "delete", "forgets IP", write = self.enter(cx, name, value))]
+#[handler(
+    write, shared, name = "clear", "forgets all, drops what waits", write = self.write_clear(cx)
+)]
 struct ArpTable {
     shared: Arc<Shared<Ipv4Addr>>,
     limits: Limits,
@@ -101,35 +109,23 @@ impl Element for ArpTable {
     }
 }
 
-impl Handlers for ArpTable {
-    fn read_handler(
-        &mut self,
-        cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        match name {
-            "stats" => Ok(format!("{} packets killed\n", self.drops)),
-            _ => config::read(&self.shared, self.drops, cx.now(), name)
-                .ok_or_else(|| HandlerError::no_read(name)),
-        }
+impl ArpTable {
+    fn look(&self, cx: &Cx<'_>, name: &str) -> Result<String, HandlerError> {
+        config::read(&self.shared, self.drops, cx.now(), name)
+            .ok_or_else(|| HandlerError::no_read(name))
     }
 
-    fn write_handler(
-        &mut self,
-        cx: &mut Cx<'_>,
-        name: &str,
-        value: &str,
-    ) -> Result<(), HandlerError> {
-        if name == "clear" {
-            self.change(cx, |table, lost| table.clear(lost));
-            return Ok(());
-        }
+    fn enter(&mut self, cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
         let (address, mac) = config::change(&self.names, name, value)?;
         let now = cx.now();
         self.change(cx, |table, lost| {
             table.set(address, mac, now, lost);
         });
+        Ok(())
+    }
+
+    fn write_clear(&mut self, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
+        self.change(cx, |table, lost| table.clear(lost));
         Ok(())
     }
 }

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 
 use thruway_element::text::split_words;
 use thruway_element::{
-    Alias, Arg, ArgError, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, Handler,
+    Alias, Arg, ArgError, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry,
     HandlerError, Handlers, IpPrefix, Load, Operation, Reason, Replicas, ShortCut, Spec, Topic, Ty,
     Verdict, reasons,
 };
@@ -13,7 +13,7 @@ use thruway_packet::{Batch, Packet};
 use thruway_wire::checksum;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<CheckIpHeader>(
     Spec {
         name: "CheckIPHeader",
         aliases: &[Alias { name: "CheckIPHeader2", summary: "does not look at the checksum" }],
@@ -46,11 +46,6 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("DETAILS", Ty::Bool, "whether drop_details can be read").or("false"),
         ],
         drops: Bad::DROPS,
-        handlers: &[
-            Handler::sum("count", "good packets"),
-            Handler::sum("drops", "bad packets"),
-            Handler::sum("drop_details", "bad packets by reason, with DETAILS"),
-        ],
         cost: &[Operation::HeaderCheck.once(), Operation::ChecksumIp.once()],
         changes: Changes::Nothing,
         replicas: Replicas::Alike,
@@ -60,8 +55,7 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-.with_cost_model::<CheckIpHeader>()
-.with_handlers::<CheckIpHeader>();
+.with_cost_model::<CheckIpHeader>();
 
 reasons! {
     /// What is wrong with a header.
@@ -117,6 +111,13 @@ struct Check {
     good_dst: Addresses,
 }
 
+#[derive(Handlers)]
+#[handler(sum, field = count, "good packets")]
+#[handler(sum, name = "drops", "bad packets", get = self.bad.iter().sum::<u64>())]
+#[handler(
+    sum, name = "drop_details", "bad packets by reason, with DETAILS",
+    read = self.read_drop_details()
+)]
 pub(super) struct CheckIpHeader {
     check: Check,
     verbose: bool,
@@ -278,28 +279,17 @@ impl Element for CheckIpHeader {
     }
 }
 
-impl Handlers for CheckIpHeader {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        match name {
-            "count" => Ok(self.count.to_string()),
-            "drops" => Ok(self.bad.iter().sum::<u64>().to_string()),
-            "drop_details" if !self.details => {
-                Err(HandlerError::refused("drop_details: write DETAILS true to keep details"))
-            }
-            "drop_details" => {
-                let mut text = String::new();
-                for (count, what) in self.bad.iter().zip(TEXTS) {
-                    let _ = writeln!(text, "{count}\t{what}");
-                }
-                Ok(text)
-            }
-            _ => Err(HandlerError::no_read(name)),
+impl CheckIpHeader {
+    fn read_drop_details(&mut self) -> Result<String, HandlerError> {
+        if !self.details {
+            let why = "drop_details: write DETAILS true to keep details";
+            return Err(HandlerError::refused(why));
         }
+        let mut text = String::new();
+        for (count, what) in self.bad.iter().zip(TEXTS) {
+            let _ = writeln!(text, "{count}\t{what}");
+        }
+        Ok(text)
     }
 }
 

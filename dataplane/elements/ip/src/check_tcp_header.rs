@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, Handler,
-    HandlerError, Handlers, Load, Operation, Replicas, Spec, Topic, Ty, Verdict, reasons,
+    Alias, Arguments, Changes, Cost, CostModel, Cx, Element, Entry, HandlerError, Handlers, Load,
+    Operation, Replicas, Spec, Topic, Verdict, reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::icmp::{IcmpHeader, icmp_type, is_error};
@@ -14,46 +14,34 @@ use thruway_wire::udp::UdpHeader;
 use thruway_wire::{Header, checksum, ip_protocol};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "CheckTCPHeader",
-        aliases: &[
-            Alias { name: "CheckUDPHeader", summary: "checks UDP; no checksum (0) is right" },
-            Alias { name: "CheckICMPHeader", summary: "checks ICMP and the lengths of its types" },
-        ],
-        topic: Topic::Ip,
-        summary: "checks TCP, UDP or ICMP headers",
-        docs: "Expects marked IP headers (CheckIPHeader). Checks that the packet is of the \
-               protocol in the element's name, that the lengths of the header and the packet fit, \
-               and that the checksum is right. Packets for which that does not hold leave by output \
-               1, or are dropped where there is none. The first is told to the user, all with \
-               VERBOSE.\n\n\
-               CheckICMPHeader looks at the length by type, too: errors quote at least 28 bytes, \
-               timestamps are 20 bytes long, information requests 8. A fragment has no whole \
-               message in it, so its length or checksum is wrong: reassemble before.",
-        example: "InfiniteSource(\\<4500001c00000000401177cf0100000102000002 00010002 0008fcd8>, \
-                  LIMIT 1, STOP true) -> CheckIPHeader -> CheckUDPHeader -> Print(ok) -> Discard",
-        ports: "1/1-2",
-        processing: "a/ah",
-        straight: true,
-        args: &[
-            Arg::keyword("VERBOSE", Ty::Bool, "whether every bad packet is told").or("false"),
-            Arg::keyword("DETAILS", Ty::Bool, "whether drop_details counts by cause").or("false"),
-        ],
-        drops: Bad::DROPS,
-        handlers: &[
-            Handler::sum("drops", "bad packets"),
-            Handler::sum("drop_details", "bad packets by cause; with DETAILS"),
-        ],
-        cost: &[Operation::ChecksumLine.once()],
-        changes: Changes::Nothing,
-        replicas: Replicas::Alike,
-        ..Spec::DEFAULT
-    },
-    build,
-)
-.with_cost_model::<CheckTransportHeader>()
-.with_handlers::<CheckTransportHeader>();
+pub static ENTRY: Entry = Entry::of::<CheckTransportHeader>(Spec {
+    name: "CheckTCPHeader",
+    aliases: &[
+        Alias { name: "CheckUDPHeader", summary: "checks UDP; no checksum (0) is right" },
+        Alias { name: "CheckICMPHeader", summary: "checks ICMP and the lengths of its types" },
+    ],
+    topic: Topic::Ip,
+    summary: "checks TCP, UDP or ICMP headers",
+    docs: "Expects marked IP headers (CheckIPHeader). Checks that the packet is of the \
+           protocol in the element's name, that the lengths of the header and the packet fit, \
+           and that the checksum is right. Packets for which that does not hold leave by output \
+           1, or are dropped where there is none. The first is told to the user, all with \
+           VERBOSE.\n\n\
+           CheckICMPHeader looks at the length by type, too: errors quote at least 28 bytes, \
+           timestamps are 20 bytes long, information requests 8. A fragment has no whole \
+           message in it, so its length or checksum is wrong: reassemble before.",
+    example: "InfiniteSource(\\<4500001c00000000401177cf0100000102000002 00010002 0008fcd8>, \
+              LIMIT 1, STOP true) -> CheckIPHeader -> CheckUDPHeader -> Print(ok) -> Discard",
+    ports: "1/1-2",
+    processing: "a/ah",
+    straight: true,
+    drops: Bad::DROPS,
+    cost: &[Operation::ChecksumLine.once()],
+    changes: Changes::Nothing,
+    replicas: Replicas::Alike,
+    ..Spec::DEFAULT
+})
+.with_cost_model::<CheckTransportHeader>();
 
 reasons! {
     /// What is wrong with a packet.
@@ -73,6 +61,14 @@ enum Sort {
 }
 
 impl Sort {
+    fn of(class: &str) -> Sort {
+        match class {
+            "CheckUDPHeader" => Sort::Udp,
+            "CheckICMPHeader" => Sort::Icmp,
+            _ => Sort::Tcp,
+        }
+    }
+
     fn name(self) -> &'static str {
         match self {
             Sort::Tcp => "TCP",
@@ -90,23 +86,23 @@ impl Sort {
     }
 }
 
+#[derive(Arguments, Handlers)]
+#[handler(sum, name = "drops", "bad packets", get = self.bad.iter().sum::<u64>())]
+#[handler(
+    sum, name = "drop_details", "bad packets by cause; with DETAILS",
+    read = self.read_drop_details()
+)]
 struct CheckTransportHeader {
+    #[new(Sort::of(args.class()))]
     sort: Sort,
+    /// whether every bad packet is told
+    #[arg(keyword, or = "false")]
     verbose: bool,
+    /// whether drop_details counts by cause
+    #[arg(keyword, or = "false")]
     details: bool,
     bad: [u64; 3],
     complaints: Vec<Bad>,
-}
-
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let sort = match args.class() {
-        "CheckUDPHeader" => Sort::Udp,
-        "CheckICMPHeader" => Sort::Icmp,
-        _ => Sort::Tcp,
-    };
-    let (verbose, details) = (args.get("VERBOSE")?, args.get("DETAILS")?);
-    let bad = [0; 3];
-    Ok(Box::new(CheckTransportHeader { sort, verbose, details, bad, complaints: Vec::new() }))
 }
 
 /// Checks one packet.
@@ -192,28 +188,18 @@ impl Element for CheckTransportHeader {
     }
 }
 
-impl Handlers for CheckTransportHeader {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        match name {
-            "drops" => Ok(self.bad.iter().sum::<u64>().to_string()),
-            "drop_details" if !self.details => {
-                Err(HandlerError::refused("drop_details: write DETAILS true to keep details"))
-            }
-            "drop_details" => {
-                let mut text = String::new();
-                for bad in [Bad::Protocol, Bad::Length, Bad::Checksum] {
-                    let count = self.bad[bad as usize];
-                    let _ = writeln!(text, "{count}\t{}", self.sort.text(bad));
-                }
-                Ok(text)
-            }
-            _ => Err(HandlerError::no_read(name)),
+impl CheckTransportHeader {
+    fn read_drop_details(&mut self) -> Result<String, HandlerError> {
+        if !self.details {
+            let why = "drop_details: write DETAILS true to keep details";
+            return Err(HandlerError::refused(why));
         }
+        let mut text = String::new();
+        for bad in [Bad::Protocol, Bad::Length, Bad::Checksum] {
+            let count = self.bad[bad as usize];
+            let _ = writeln!(text, "{count}\t{}", self.sort.text(bad));
+        }
+        Ok(text)
     }
 }
 

@@ -6,8 +6,8 @@ use std::any::Any;
 use std::net::Ipv4Addr;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Handlers, HotSwap, Operation,
-    Purpose, Replicas, Spec, Topic, Ty, Wants, reasons,
+    Arguments, Cx, Element, Entry, HandlerError, Handlers, HotSwap, Operation, Purpose, Replicas,
+    Spec, Topic, Ty, Wants, reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::MacAddr;
@@ -18,56 +18,37 @@ use exchange::{ClientState, Event, Exchange};
 use thruway_elements_support::random::Secret;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "DHCPClient",
-        topic: Topic::Ip,
-        summary: "gets an IPv4 address from a network by DHCP",
-        docs: "Asks for an address in Ethernet frames that leave by output 0, for the host with \
-               Ethernet address ETH (RFC 2131). The servers' answers enter in frames likewise; what is \
-               none leaves by output 1, or is dropped where there is none. The lease is renewed \
-               while it runs.\n\
-               CALL names a write handler. When a lease begins, when what it says changes, and \
-               after a hot swap, it is written 'ADDRESS NETWORK ROUTER DNS', such as '192.0.2.50 192.0.2.0/24 \
-               192.0.2.1 192.0.2.1', with 0.0.0.0 for a router or resolver of which the server says \
-               nothing; when the lease is lost, '0.0.0.0 0.0.0.0/0 0.0.0.0 0.0.0.0'. So a passive \
-               Script can set addresses and routes of other elements.\n\
-               The client takes the first offer, asks at once when it starts, and does not look \
-               whether another host has the address (RFC 2131 section 4.4.1 would have it ask by \
-               ARP). A server is renewed with by the Ethernet address that its answer came from. A \
-               refusal, or a lease of less than 10 s, does not make the client ask more than once in 10 s.",
-        example: "dhcp :: DHCPClient(02:00:00:00:00:01, CALL leased.run) -> Print(asks) -> Discard; \
-                  InfiniteSource(DATA \\<ffffffffffff 020000000009 0800>, LIMIT 1, STOP true) -> dhcp; \
-                  dhcp[1] -> Discard; leased :: Script(TYPE PASSIVE, print \"address $1\")",
-        ports: "1/1-2",
-        processing: "h/h",
-        args: &[
-            Arg::required("ETH", Ty::Ether, "Ethernet address of the host"),
-            Arg::keyword("CALL", Ty::Handler, "write handler that is told of the lease"),
-            Arg::keyword("HOSTNAME", Ty::Str, "name that servers are told"),
-        ],
-        drops: Other::DROPS,
-        handlers: &[
-            Handler::read("state", "selecting, requesting, bound, renewing or rebinding"),
-            Handler::read("address", "the address; 0.0.0.0 while there is none"),
-            Handler::read("network", "its network, as ADDRESS/LENGTH"),
-            Handler::read("router", "the network's router"),
-            Handler::read("dns", "the network's resolver"),
-            Handler::read("server", "the server that gave the lease"),
-            Handler::read("left", "seconds until the lease is over"),
-            Handler::write("restart", "gives the lease up and asks anew"),
-        ],
-        wants: Wants { classes: &["12/0800 23/11 36/0044"], ..Wants::NOTHING },
-        cost: &[Operation::HeaderRead.times(3.0)],
-        replicas: Replicas::OneThread("it has one exchange with the servers"),
-        purpose: Purpose::SendUnasked,
-        large_packets: true,
-        ..Spec::DEFAULT
-    },
-    build,
-)
-.with_hot_swap::<DhcpClient>()
-.with_handlers::<DhcpClient>();
+pub static ENTRY: Entry = Entry::of::<DhcpClient>(Spec {
+    name: "DHCPClient",
+    topic: Topic::Ip,
+    summary: "gets an IPv4 address from a network by DHCP",
+    docs: "Asks for an address in Ethernet frames that leave by output 0, for the host with \
+           Ethernet address ETH (RFC 2131). The servers' answers enter in frames likewise; what is \
+           none leaves by output 1, or is dropped where there is none. The lease is renewed \
+           while it runs.\n\
+           CALL names a write handler. When a lease begins, when what it says changes, and \
+           after a hot swap, it is written 'ADDRESS NETWORK ROUTER DNS', such as '192.0.2.50 192.0.2.0/24 \
+           192.0.2.1 192.0.2.1', with 0.0.0.0 for a router or resolver of which the server says \
+           nothing; when the lease is lost, '0.0.0.0 0.0.0.0/0 0.0.0.0 0.0.0.0'. So a passive \
+           Script can set addresses and routes of other elements.\n\
+           The client takes the first offer, asks at once when it starts, and does not look \
+           whether another host has the address (RFC 2131 section 4.4.1 would have it ask by \
+           ARP). A server is renewed with by the Ethernet address that its answer came from. A \
+           refusal, or a lease of less than 10 s, does not make the client ask more than once in 10 s.",
+    example: "dhcp :: DHCPClient(02:00:00:00:00:01, CALL leased.run) -> Print(asks) -> Discard; \
+              InfiniteSource(DATA \\<ffffffffffff 020000000009 0800>, LIMIT 1, STOP true) -> dhcp; \
+              dhcp[1] -> Discard; leased :: Script(TYPE PASSIVE, print \"address $1\")",
+    ports: "1/1-2",
+    processing: "h/h",
+    drops: Other::DROPS,
+    wants: Wants { classes: &["12/0800 23/11 36/0044"], ..Wants::NOTHING },
+    cost: &[Operation::HeaderRead.times(3.0)],
+    replicas: Replicas::OneThread("it has one exchange with the servers"),
+    purpose: Purpose::SendUnasked,
+    large_packets: true,
+    ..Spec::DEFAULT
+})
+.with_hot_swap::<DhcpClient>();
 
 reasons! {
     /// Why a frame tells the client nothing.
@@ -81,20 +62,43 @@ reasons! {
 /// Longest HOSTNAME (a label of a name, RFC 1035 section 2.3.4).
 const HOSTNAME_MAX: usize = 63;
 
+#[derive(Arguments, Handlers)]
+#[handler(
+    read, name = "state", "selecting, requesting, bound, renewing or rebinding",
+    read = self.read_state()
+)]
+#[handler(
+    read, name = "address", "the address; 0.0.0.0 while there is none", get = self.setting(0)
+)]
+#[handler(read, name = "network", "its network, as ADDRESS/LENGTH", get = self.setting(1))]
+#[handler(read, name = "router", "the network's router", get = self.setting(2))]
+#[handler(read, name = "dns", "the network's resolver", get = self.setting(3))]
+#[handler(
+    read, name = "server", "the server that gave the lease",
+    get = self.exchange.lease().map_or(Ipv4Addr::UNSPECIFIED, |lease| lease.server)
+)]
+#[handler(read, name = "left", "seconds until the lease is over", read = self.read_left(cx))]
+#[handler(
+    write, name = "restart", "gives the lease up and asks anew", write = self.write_restart(cx)
+)]
 struct DhcpClient {
-    exchange: Exchange,
+    #[arg(required, name = "ETH", value = MacAddr, "Ethernet address of the host")]
+    /// write handler that is told of the lease
+    #[arg(keyword, ty = Ty::Handler)]
     call: Option<String>,
+    #[arg(
+        keyword, name = "HOSTNAME", value = Vec<u8>, as = String, via = host_name,
+        else = Vec::new(), "name that servers are told"
+    )]
+    #[new(Exchange::new(eth, hostname, Secret::of_element(args, None)))]
+    exchange: Exchange,
 }
 
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let mac: MacAddr = args.get("ETH")?;
-    let name: String = args.opt("HOSTNAME")?.unwrap_or_default();
+fn host_name(name: String) -> Result<Vec<u8>, String> {
     if name.len() > HOSTNAME_MAX || !name.is_ascii() {
-        let why = format!("expected at most {HOSTNAME_MAX} ASCII characters");
-        return Err(args.error("HOSTNAME", why).into());
+        return Err(format!("expected at most {HOSTNAME_MAX} ASCII characters"));
     }
-    let exchange = Exchange::new(mac, name.into_bytes(), Secret::of_element(args, None));
-    Ok(Box::new(DhcpClient { exchange, call: args.opt("CALL")? }))
+    Ok(name.into_bytes())
 }
 
 impl DhcpClient {
@@ -162,46 +166,32 @@ impl Element for DhcpClient {
     }
 }
 
-impl Handlers for DhcpClient {
-    fn read_handler(
-        &mut self,
-        cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        let [address, network, router, dns] = self.settings();
-        let lease = self.exchange.lease();
-        Ok(match name {
-            "state" => match self.exchange.state {
-                ClientState::Selecting => "selecting",
-                ClientState::Requesting(_) => "requesting",
-                ClientState::Bound(_) => "bound",
-                ClientState::Renewing(_) => "renewing",
-                ClientState::Rebinding(_) => "rebinding",
-            }
-            .to_owned(),
-            "address" => address,
-            "network" => network,
-            "router" => router,
-            "dns" => dns,
-            "server" => lease.map_or(Ipv4Addr::UNSPECIFIED, |lease| lease.server).to_string(),
-            "left" => {
-                let left = lease.map_or(0, |lease| lease.end_at.saturating_sub(cx.now()));
-                (left / 1_000_000_000).to_string()
-            }
-            _ => return Err(HandlerError::no_read(name)),
+impl DhcpClient {
+    /// Address, network, router or resolvers.
+    fn setting(&self, which: usize) -> String {
+        self.settings()[which].clone()
+    }
+
+    fn read_state(&mut self) -> Result<String, HandlerError> {
+        Ok(match self.exchange.state {
+            ClientState::Selecting => "selecting",
+            ClientState::Requesting(_) => "requesting",
+            ClientState::Bound(_) => "bound",
+            ClientState::Renewing(_) => "renewing",
+            ClientState::Rebinding(_) => "rebinding",
+        }
+        .to_owned())
+    }
+
+    fn read_left(&mut self, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
+        Ok({
+            let left =
+                self.exchange.lease().map_or(0, |lease| lease.end_at.saturating_sub(cx.now()));
+            (left / 1_000_000_000).to_string()
         })
     }
 
-    fn write_handler(
-        &mut self,
-        cx: &mut Cx<'_>,
-        name: &str,
-        _value: &str,
-    ) -> Result<(), HandlerError> {
-        if name != "restart" {
-            return Err(HandlerError::no_write(name));
-        }
+    fn write_restart(&mut self, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         let event = self.exchange.restart(cx.now());
         self.report(cx, event);
         self.act(cx);

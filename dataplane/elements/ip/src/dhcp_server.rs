@@ -7,8 +7,8 @@ use std::net::Ipv4Addr;
 
 use thruway_element::text::split_words;
 use thruway_element::{
-    Arg, ArgError, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Handlers, HotSwap,
-    IpPrefix, Names, Nanos, Operation, Replicas, Spec, Topic, Ty, Wants, reasons,
+    Arg, ArgError, ArgErrors, Args, Cx, Element, Entry, HandlerError, Handlers, HotSwap, IpPrefix,
+    Names, Nanos, Operation, Replicas, Spec, Topic, Ty, Wants, reasons,
 };
 use thruway_packet::{Anno, Batch, Packet};
 use thruway_wire::dhcp::{
@@ -21,7 +21,7 @@ use super::dhcp::{Frame, Path, Received, receive};
 use leases::{ADDRESSES_MAX, Client, Leases};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<DhcpServer>(
     Spec {
         name: "DHCPServer",
         topic: Topic::Ip,
@@ -59,11 +59,6 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("LEASE", Ty::Time, "how long clients have an address").or("3600s"),
         ],
         drops: Other::DROPS,
-        handlers: &[
-            Handler::read("leases", LEASES),
-            Handler::read("count", "addresses in use"),
-            Handler::both("dns", "the clients' resolvers"),
-        ],
         wants: Wants { classes: &["12/0800 23/11 36/0043"], ..Wants::NOTHING },
         cost: &[
             Operation::HeaderRead.times(3.0),
@@ -77,8 +72,7 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-.with_hot_swap::<DhcpServer>()
-.with_handlers::<DhcpServer>();
+.with_hot_swap::<DhcpServer>();
 
 const LEASES: &str = "addresses in use, a line each: address, Ethernet address, offered, leased or \
                       declined, seconds left";
@@ -114,6 +108,13 @@ struct Announced {
     lease_s: u32,
 }
 
+#[derive(Handlers)]
+#[handler(read, name = "leases", doc = LEASES, get = self.leases.table(cx.now()))]
+#[handler(read, name = "count", "addresses in use", get = self.leases.count(cx.now()))]
+#[handler(
+    both, name = "dns", "the clients' resolvers", read = self.read_dns(),
+    write = self.write_dns(value)
+)]
 struct DhcpServer {
     announced: Announced,
     leases: Leases,
@@ -334,33 +335,13 @@ impl Element for DhcpServer {
     }
 }
 
-impl Handlers for DhcpServer {
-    fn read_handler(
-        &mut self,
-        cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        match name {
-            "leases" => Ok(self.leases.table(cx.now())),
-            "count" => Ok(self.leases.count(cx.now()).to_string()),
-            "dns" => {
-                let dns: Vec<String> = self.announced.dns.iter().map(Ipv4Addr::to_string).collect();
-                Ok(dns.join(" "))
-            }
-            _ => Err(HandlerError::no_read(name)),
-        }
+impl DhcpServer {
+    fn read_dns(&mut self) -> Result<String, HandlerError> {
+        let dns: Vec<String> = self.announced.dns.iter().map(Ipv4Addr::to_string).collect();
+        Ok(dns.join(" "))
     }
 
-    fn write_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        value: &str,
-    ) -> Result<(), HandlerError> {
-        if name != "dns" {
-            return Err(HandlerError::no_write(name));
-        }
+    fn write_dns(&mut self, value: &str) -> Result<(), HandlerError> {
         let dns = resolvers(&self.names, value);
         self.announced.dns = dns.map_err(|why| HandlerError::refused(format!("dns: {why}")))?;
         Ok(())

@@ -1,65 +1,55 @@
 //! GREEncap: a GRE header in front.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Handlers, Operation, Reason,
-    Replicas, Spec, Topic, Ty, Verdict, handler_value,
+    ArgErrors, Args, Arguments, Cx, Element, Entry, HandlerError, Handlers, Operation, Reason,
+    Replicas, Spec, Topic, Verdict, handler_value,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::checksum;
 use thruway_wire::gre::GreFields;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "GREEncap",
-        topic: Topic::Ip,
-        summary: "puts GRE headers in front of packets",
-        docs: "Puts a GRE header (RFC 2784) in front of every packet: PROTOCOL is the EtherType of \
-               what is inside, 0x0800 for IP, 0x6558 for Ethernet frames. With KEY it has that key, \
-               with SEQUENCE a number that counts from 0 (RFC 2890), with CHECKSUM the checksum over \
-               header and packet. The IP header is for IPEncap(gre, ...).",
-        example: "InfiniteSource(\\<4500001400000000401177d70100000102000002>, LIMIT 1, STOP true) \
-                  -> GREEncap(KEY 5) -> IPEncap(gre, 1.1.1.1, 2.2.2.2) -> CheckIPHeader \
-                  -> StripIPHeader -> GREDecap -> CheckIPHeader -> Print(ok) -> Discard",
-        straight: true,
-        args: &[
-            Arg::optional("PROTOCOL", Ty::UInt, "EtherType of what is inside").or("0x0800"),
-            Arg::keyword("KEY", Ty::UInt, "the key; without, there is none"),
-            Arg::keyword("SEQUENCE", Ty::Bool, "whether packets are numbered").or("false"),
-            Arg::keyword("CHECKSUM", Ty::Bool, "whether there is a checksum").or("false"),
-        ],
-        handlers: &[
-            Handler::both("key", "the key; empty where there is none"),
-            Handler::read("sequence", "number of the next packet"),
-        ],
-        cost: &[Operation::HeaderWrite.once()],
-        replicas: Replicas::Apart("they keep nothing; with SEQUENCE it is for one thread"),
-        ..Spec::DEFAULT
-    },
-    build,
-)
-.with_handlers::<GreEncap>();
+pub static ENTRY: Entry = Entry::of::<GreEncap>(Spec {
+    name: "GREEncap",
+    topic: Topic::Ip,
+    summary: "puts GRE headers in front of packets",
+    docs: "Puts a GRE header (RFC 2784) in front of every packet: PROTOCOL is the EtherType of \
+           what is inside, 0x0800 for IP, 0x6558 for Ethernet frames. With KEY it has that key, \
+           with SEQUENCE a number that counts from 0 (RFC 2890), with CHECKSUM the checksum over \
+           header and packet. The IP header is for IPEncap(gre, ...).",
+    example: "InfiniteSource(\\<4500001400000000401177d70100000102000002>, LIMIT 1, STOP true) \
+              -> GREEncap(KEY 5) -> IPEncap(gre, 1.1.1.1, 2.2.2.2) -> CheckIPHeader \
+              -> StripIPHeader -> GREDecap -> CheckIPHeader -> Print(ok) -> Discard",
+    straight: true,
+    cost: &[Operation::HeaderWrite.once()],
+    replicas: Replicas::Apart("they keep nothing; with SEQUENCE it is for one thread"),
+    ..Spec::DEFAULT
+});
 
+#[derive(Arguments, Handlers)]
+#[handler(
+    both, name = "key", "the key; empty where there is none",
+    get = self.key.map_or(String::new(), |key| key.to_string()),
+    write = self.write_key(name, value)
+)]
+#[handler(read, field = sequence, "number of the next packet")]
 struct GreEncap {
+    /// EtherType of what is inside
+    #[arg(optional, or = "0x0800")]
     protocol: u16,
+    /// the key; without, there is none
+    #[arg(keyword)]
     key: Option<u32>,
+    #[arg(
+        keyword, name = "SEQUENCE", value = bool, or = "false", "whether packets are numbered"
+    )]
+    #[new(in_order(args, sequence)?)]
     numbered: bool,
+    /// whether there is a checksum
+    #[arg(keyword, or = "false")]
     checksum: bool,
+    #[new(0)]
     sequence: u32,
-}
-
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let numbered = args.get("SEQUENCE")?;
-    if numbered {
-        args.for_one_thread("SEQUENCE numbers all packets, in the order in which they leave")?;
-    }
-    Ok(Box::new(GreEncap {
-        protocol: args.get("PROTOCOL")?,
-        key: args.opt("KEY")?,
-        numbered,
-        checksum: args.get("CHECKSUM")?,
-        sequence: 0,
-    }))
 }
 
 /// Puts a header with these fields in front of the packet, the checksum computed where there is
@@ -79,6 +69,13 @@ pub(super) fn put_header(packet: &mut Packet, protocol: u16, fields: &GreFields)
         data[4..6].copy_from_slice(&sum.to_be_bytes());
     }
     true
+}
+
+fn in_order(args: &Args<'_>, numbered: bool) -> Result<bool, ArgErrors> {
+    if numbered {
+        args.for_one_thread("SEQUENCE numbers all packets, in the order in which they leave")?;
+    }
+    Ok(numbered)
 }
 
 impl GreEncap {
@@ -103,31 +100,10 @@ impl Element for GreEncap {
     }
 }
 
-impl Handlers for GreEncap {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        match name {
-            "key" => Ok(self.key.map_or(String::new(), |key| key.to_string())),
-            "sequence" => Ok(self.sequence.to_string()),
-            _ => Err(HandlerError::no_read(name)),
-        }
-    }
-
-    fn write_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        value: &str,
-    ) -> Result<(), HandlerError> {
-        match name {
-            "key" if value.trim().is_empty() => self.key = None,
-            "key" => self.key = Some(handler_value(name, value)?),
-            _ => return Err(HandlerError::no_write(name)),
-        }
+impl GreEncap {
+    fn write_key(&mut self, name: &str, value: &str) -> Result<(), HandlerError> {
+        let text = Some(value).filter(|text| !text.trim().is_empty());
+        self.key = text.map(|text| handler_value(name, text)).transpose()?;
         Ok(())
     }
 }

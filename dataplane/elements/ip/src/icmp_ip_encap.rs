@@ -6,7 +6,7 @@ use thruway_wire::icmp_names;
 use super::icmp_ping_encap::{self, IcmpPingEncap, PingMaker};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<IcmpPingEncap>(
     Spec {
         name: "ICMPIPEncap",
         summary: "puts ICMP and IPv4 headers in front of packets",
@@ -28,8 +28,7 @@ pub static ENTRY: Entry = Entry::new(
         ..icmp_ping_encap::ENTRY.spec
     },
     build,
-)
-.with_handlers::<IcmpPingEncap>();
+);
 
 /// The number that argument `name` means, by itself or as one of these names.
 fn number(

@@ -1,8 +1,8 @@
 //! ICMPPingEncap: packets become the data of echo requests.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Handlers, Operation, Reason,
-    Replicas, Spec, Topic, Ty, Verdict,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handlers, Operation, Reason, Replicas, Spec, Topic,
+    Ty, Verdict,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::icmp::{IcmpHeader, icmp_type};
@@ -11,7 +11,7 @@ use thruway_wire::{Header, ip_protocol};
 use super::outer::{Destination, Encap, Outer};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<IcmpPingEncap>(
     Spec {
         name: "ICMPPingEncap",
         topic: Topic::Ip,
@@ -29,17 +29,12 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("IDENTIFIER", Ty::UInt, "ICMP identifier").or("0"),
         ],
         drops: Encap::DROPS,
-        handlers: &[
-            Handler::both("src", "source address"),
-            Handler::both("dst", "destination address"),
-        ],
         cost: &[Operation::HeaderWrite.times(2.0), Operation::ChecksumLine.once()],
         replicas: Replicas::Apart("each has its part of the identifications and sequence numbers"),
         ..Spec::DEFAULT
     },
     build,
-)
-.with_handlers::<IcmpPingEncap>();
+);
 
 /// Makes echo requests of packets, or other ICMP messages.
 pub(super) struct PingMaker {
@@ -76,6 +71,15 @@ impl PingMaker {
     }
 }
 
+#[derive(Handlers)]
+#[handler(
+    both, name = "src", "source address", read = self.maker.outer.read(name),
+    write = self.maker.outer.write(name, value)
+)]
+#[handler(
+    both, name = "dst", "destination address", read = self.maker.outer.read(name),
+    write = self.maker.outer.write(name, value)
+)]
 pub(super) struct IcmpPingEncap {
     pub(super) maker: PingMaker,
 }
@@ -87,26 +91,6 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
 impl Element for IcmpPingEncap {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         cx.filter(batch, |packet| self.maker.encap(packet));
-    }
-}
-
-impl Handlers for IcmpPingEncap {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        self.maker.outer.read(name)
-    }
-
-    fn write_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        value: &str,
-    ) -> Result<(), HandlerError> {
-        self.maker.outer.write(name, value)
     }
 }
 

@@ -1,8 +1,10 @@
 //! ICMPPingSource: pings, and what becomes of them.
 
+use std::convert::Infallible;
+
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Handlers, Nanos, Operation,
-    Replicas, Spec, Topic, Ty, Verdict, handler_value,
+    Arguments, Cx, Element, Entry, HandlerError, Handlers, Nanos, Operation, Replicas, Spec, Topic,
+    Ty, Verdict, handler_value,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::Header;
@@ -14,54 +16,27 @@ use super::icmp_ping_encap::PingMaker;
 use super::outer::Encap;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "ICMPPingSource",
-        topic: Topic::Ip,
-        summary: "sends ICMP echo requests",
-        docs: "Sends an ICMP echo request from SRC to DST every INTERVAL, the first after one \
-               INTERVAL, LIMIT in all; where its output pulls, one on every pull. Time-to-live is \
-               200; IP identification and sequence number, both in network order, count from 1 and \
-               skip 0. Packets begin with the IP header, which is marked.\n\n\
-               Replies that come back into its input are told to the user, as ping does, and \
-               counted; at the end a summary is told. VERBOSE false keeps it silent. All that comes \
-               into the input ends there.",
-        example: "p :: ICMPPingSource(1.0.0.1, 2.0.0.2, INTERVAL 0.01, LIMIT 3) \
-                  -> ICMPPingResponder -> p; Script(wait 0.1, print p.count, stop)",
-        ports: "0-1/1",
-        processing: "h/a",
-        flow: "x/y",
-        args: &[
-            Arg::required("SRC", Ty::Ip, "source address"),
-            Arg::required("DST", Ty::Ip, "destination address"),
-            Arg::keyword("INTERVAL", Ty::Time, "time between two requests").or("1"),
-            Arg::keyword("IDENTIFIER", Ty::UInt, "ICMP identifier").or("0"),
-            Arg::keyword("LIMIT", Ty::Int, "requests in all; negative for no limit").or("-1"),
-            Arg::keyword("DATA", Ty::Data, "what requests carry"),
-            Arg::keyword("ACTIVE", Ty::Bool, "whether it sends").or("true"),
-            Arg::keyword("VERBOSE", Ty::Bool, "whether replies are told to the user").or("true"),
-        ],
-        drops: Encap::DROPS,
-        handlers: &[
-            Handler::both("active", "whether it sends"),
-            Handler::both("src", "source address"),
-            Handler::both("dst", "destination address"),
-            Handler::both("limit", "requests in all; negative for no limit"),
-            Handler::both("interval", "time between two requests"),
-            Handler::sum("count", "requests sent"),
-            Handler::write("reset_counts", "sets all counts to zero"),
-            Handler::read("summary", "what ping says at its end"),
-            Handler::read("rtt_min", "shortest time to a reply, in seconds"),
-            Handler::read("rtt_avg", "average time to a reply, in seconds"),
-            Handler::read("rtt_max", "longest time to a reply, in seconds"),
-        ],
-        cost: &[Operation::Make.once(), Operation::HeaderWrite.times(2.0)],
-        replicas: Replicas::OneThread("it compares replies with the requests that it sent"),
-        ..Spec::DEFAULT
-    },
-    build,
-)
-.with_handlers::<IcmpPingSource>();
+pub static ENTRY: Entry = Entry::of::<IcmpPingSource>(Spec {
+    name: "ICMPPingSource",
+    topic: Topic::Ip,
+    summary: "sends ICMP echo requests",
+    docs: "Sends an ICMP echo request from SRC to DST every INTERVAL, the first after one \
+           INTERVAL, LIMIT in all; where its output pulls, one on every pull. Time-to-live is \
+           200; IP identification and sequence number, both in network order, count from 1 and \
+           skip 0. Packets begin with the IP header, which is marked.\n\n\
+           Replies that come back into its input are told to the user, as ping does, and \
+           counted; at the end a summary is told. VERBOSE false keeps it silent. All that comes \
+           into the input ends there.",
+    example: "p :: ICMPPingSource(1.0.0.1, 2.0.0.2, INTERVAL 0.01, LIMIT 3) \
+              -> ICMPPingResponder -> p; Script(wait 0.1, print p.count, stop)",
+    ports: "0-1/1",
+    processing: "h/a",
+    flow: "x/y",
+    drops: Encap::DROPS,
+    cost: &[Operation::Make.once(), Operation::HeaderWrite.times(2.0)],
+    replicas: Replicas::OneThread("it compares replies with the requests that it sent"),
+    ..Spec::DEFAULT
+});
 
 /// The only timer.
 const SEND: u32 = 0;
@@ -150,34 +125,74 @@ impl Replies {
     }
 }
 
+#[derive(Arguments, Handlers)]
+#[handler(both, field = active, "whether it sends", write = self.write_active(cx, name, value))]
+#[handler(
+    both, name = "src", "source address", read = self.maker.outer.read(name),
+    run = self.maker.outer.write(name, value)?
+)]
+#[handler(
+    both, name = "dst", "destination address", read = self.maker.outer.read(name),
+    run = self.maker.outer.write(name, value)?
+)]
+#[handler(
+    both, field = limit, "requests in all; negative for no limit",
+    write = self.write_limit(cx, name, value)
+)]
+#[handler(
+    both, name = "interval", "time between two requests", get = nanos(self.interval),
+    write = self.write_interval(cx, name, value)
+)]
+#[handler(sum, field = count, "requests sent")]
+#[handler(
+    write, name = "reset_counts", "sets all counts to zero", write = self.write_reset_counts(cx)
+)]
+#[handler(
+    read, name = "summary", "what ping says at its end",
+    get = self.replies(name)?.summary(self.count)
+)]
+#[handler(
+    read, name = "rtt_min", "shortest time to a reply, in seconds",
+    get = nanos(self.replies(name)?.min())
+)]
+#[handler(
+    read, name = "rtt_avg", "average time to a reply, in seconds",
+    get = seconds(self.replies(name)?.average() * 1000)
+)]
+#[handler(
+    read, name = "rtt_max", "longest time to a reply, in seconds",
+    get = nanos(self.replies(name)?.max)
+)]
 struct IcmpPingSource {
-    maker: PingMaker,
-    data: Vec<u8>,
+    #[arg(required, name = "SRC", unread, ty = Ty::Ip, "source address")]
+    #[arg(required, name = "DST", unread, ty = Ty::Ip, "destination address")]
+    /// time between two requests
+    #[arg(keyword, via = not_too_short, or = "1")]
     interval: i64,
+    #[arg(keyword, name = "IDENTIFIER", unread, ty = Ty::UInt, or = "0", "ICMP identifier")]
+    #[new(PingMaker::from_args(args, 200)?)]
+    maker: PingMaker,
+    /// requests in all; negative for no limit
+    #[arg(keyword, or = "-1")]
     limit: i64,
+    /// what requests carry
+    #[arg(keyword, else = Vec::new())]
+    data: Vec<u8>,
+    /// whether it sends
+    #[arg(keyword, or = "true")]
     active: bool,
+    /// whether replies are told to the user
+    #[arg(keyword, or = "true")]
     verbose: bool,
     count: u64,
+    #[new(true)]
     pushes: bool,
+    #[new((args.env().inputs > 0).then(Replies::new))]
     replies: Option<Replies>,
 }
 
-fn interval(Nanos(interval): Nanos) -> i64 {
-    interval.max(MIN_INTERVAL)
-}
-
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    Ok(Box::new(IcmpPingSource {
-        maker: PingMaker::from_args(args, 200)?,
-        data: args.opt("DATA")?.unwrap_or_default(),
-        interval: interval(args.get("INTERVAL")?),
-        limit: args.get("LIMIT")?,
-        active: args.get("ACTIVE")?,
-        verbose: args.get("VERBOSE")?,
-        count: 0,
-        pushes: true,
-        replies: (args.env().inputs > 0).then(Replies::new),
-    }))
+fn not_too_short(Nanos(interval): Nanos) -> Result<i64, Infallible> {
+    Ok(interval.max(MIN_INTERVAL))
 }
 
 impl IcmpPingSource {
@@ -290,59 +305,58 @@ impl Element for IcmpPingSource {
     }
 }
 
-impl Handlers for IcmpPingSource {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        let replies = || {
-            let refused = || HandlerError::refused(format!("{name}: the input is not connected"));
-            self.replies.as_ref().ok_or_else(refused)
-        };
-        let nanos = |time: i64| seconds(u128::from(time.unsigned_abs()));
-        match name {
-            "active" => Ok(self.active.to_string()),
-            "limit" => Ok(self.limit.to_string()),
-            "interval" => Ok(nanos(self.interval)),
-            "count" => Ok(self.count.to_string()),
-            "summary" => Ok(replies()?.summary(self.count)),
-            "rtt_min" => Ok(nanos(replies()?.min())),
-            "rtt_avg" => Ok(seconds(replies()?.average() * 1000)),
-            "rtt_max" => Ok(nanos(replies()?.max)),
-            _ => self.maker.outer.read(name),
-        }
+/// Nanoseconds as seconds.
+fn nanos(time: i64) -> String {
+    seconds(u128::from(time.unsigned_abs()))
+}
+
+impl IcmpPingSource {
+    fn replies(&self, name: &str) -> Result<&Replies, HandlerError> {
+        let refused = || HandlerError::refused(format!("{name}: the input is not connected"));
+        self.replies.as_ref().ok_or_else(refused)
     }
 
-    fn write_handler(
+    fn write_active(
         &mut self,
         cx: &mut Cx<'_>,
         name: &str,
         value: &str,
     ) -> Result<(), HandlerError> {
-        let mut after = self.interval;
-        match name {
-            "active" => {
-                let active = handler_value(name, value)?;
-                if active == self.active {
-                    return Ok(());
-                }
-                self.active = active;
-                after = 0;
-            }
-            "limit" => self.limit = handler_value(name, value)?,
-            "interval" => {
-                self.interval = interval(handler_value(name, value)?);
-                after = self.interval;
-            }
-            "reset_counts" => {
-                self.count = 0;
-                self.replies = self.replies.take().map(|_| Replies::new());
-            }
-            _ => return self.maker.outer.write(name, value),
+        let active = handler_value(name, value)?;
+        if active == self.active {
+            return Ok(());
         }
-        self.schedule(cx, after);
+        self.active = active;
+        self.schedule(cx, 0);
+        Ok(())
+    }
+
+    fn write_limit(
+        &mut self,
+        cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
+        self.limit = handler_value(name, value)?;
+        self.schedule(cx, self.interval);
+        Ok(())
+    }
+
+    fn write_interval(
+        &mut self,
+        cx: &mut Cx<'_>,
+        name: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
+        self.interval = handler_value::<Nanos>(name, value)?.0.max(MIN_INTERVAL);
+        self.schedule(cx, self.interval);
+        Ok(())
+    }
+
+    fn write_reset_counts(&mut self, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
+        self.count = 0;
+        self.replies = self.replies.take().map(|_| Replies::new());
+        self.schedule(cx, self.interval);
         Ok(())
     }
 }

@@ -1,8 +1,8 @@
 //! IPEncap: an IPv4 header in front.
 
 use thruway_element::{
-    Arg, ArgError, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Handlers, Operation,
-    Replicas, Spec, Topic, Ty,
+    Arg, ArgError, ArgErrors, Args, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic,
+    Ty,
 };
 use thruway_packet::Batch;
 use thruway_wire::ip_protocol;
@@ -11,7 +11,7 @@ use thruway_wire::ipv4::DONT_FRAGMENT;
 use super::outer::{Destination, Encap, Outer};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<IpEncap>(
     Spec {
         name: "IPEncap",
         topic: Topic::Ip,
@@ -40,18 +40,22 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("DF", Ty::Bool, "whether it must not be fragmented").or("false"),
         ],
         drops: Encap::DROPS,
-        handlers: &[
-            Handler::both("src", "source address"),
-            Handler::both("dst", "destination address, or DST_ANNO"),
-        ],
         cost: &[Operation::HeaderWrite.once()],
         replicas: Replicas::Apart("each has its part of the identifications"),
         ..Spec::DEFAULT
     },
     build,
-)
-.with_handlers::<IpEncap>();
+);
 
+#[derive(Handlers)]
+#[handler(
+    both, name = "src", "source address", read = self.outer.read(name),
+    write = self.outer.write(name, value)
+)]
+#[handler(
+    both, name = "dst", "destination address, or DST_ANNO", read = self.outer.read(name),
+    write = self.outer.write(name, value)
+)]
 struct IpEncap {
     outer: Outer,
 }
@@ -92,7 +96,7 @@ fn tos(args: &Args<'_>) -> Result<u8, ArgError> {
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let dst = Destination::of(args, "DST")?;
+    let dst = args.get::<Destination>("DST")?;
     let mut outer = Outer::new(args, protocol(args)?, args.get("SRC")?, dst);
     let header = outer.header();
     header.set_ttl(args.get("TTL")?);
@@ -106,26 +110,6 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
 impl Element for IpEncap {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         cx.filter(batch, |packet| self.outer.encap(packet));
-    }
-}
-
-impl Handlers for IpEncap {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        self.outer.read(name)
-    }
-
-    fn write_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        value: &str,
-    ) -> Result<(), HandlerError> {
-        self.outer.write(name, value)
     }
 }
 

@@ -1,8 +1,8 @@
 //! IPFragmenter: packets that fit the next link.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handlers, Operation, Reason, Replicas, ShortCut,
-    Spec, Topic, Ty, reasons,
+    Arguments, Cx, Element, Entry, Handlers, Operation, Reason, Replicas, ShortCut, Spec, Topic,
+    Ty, reasons,
 };
 use thruway_elements_support::links::{PortMtu, sent_len};
 use thruway_packet::{Anno, Batch, Packet};
@@ -11,42 +11,32 @@ use thruway_wire::ipv4::{DONT_FRAGMENT, Ipv4Header, MAX_HEADER_LEN, MORE_FRAGMEN
 use thruway_wire::ipv4_option::Ipv4Options;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::built::<IpFragmenter>(
-    Spec {
-        name: "IPFragmenter",
-        topic: Topic::Ip,
-        summary: "fragments IP packets that are longer than the MTU",
-        docs: "Expects marked IP headers. Packets of at most MTU bytes, counted from the IP \
-               header, pass unchanged, as do those that stand for several (SEGMENTS annotation) \
-               if each of these is short enough. Longer ones are cut into fragments (RFC 791 section 3.2), \
-               which leave by output 0 in order. The first one keeps all options, the others those \
-               whose copied bit is set (RFC 791 section 3.1). A packet that must not be \
-               fragmented, or cannot because its header leaves no room, leaves by output 1, or is \
-               dropped where there is none; usually an ICMPError(..., unreachable, needfrag) is \
-               connected there (RFC 1191). With PORT the MTU is that of the interface where this is less, \
-               now and when it changes; a line says so. With HONOR_DF false the DF bit is cleared and the \
-               packet, whose identification may not be unique, gets a new one.",
-        example: "InfiniteSource(\\<450000dc000000004011770f0100000102000002>, LENGTH 220, \
-                  LIMIT 1, STOP true) -> CheckIPHeader -> IPFragmenter(100) \
-                  -> Print(ok) -> Discard",
-        ports: "1/1-2",
-        processing: "h/h",
-        args: &[
-            Arg::required("MTU", Ty::UInt, "longest packet in bytes, IP header included"),
-            Arg::optional("HONOR_DF", Ty::Bool, "whether the DF bit is respected").or("true"),
-            Arg::optional("VERBOSE", Ty::Bool, "whether every refused packet is told").or("false"),
-            Arg::keyword("PORT", Ty::Str, "an interface whose MTU counts where it is less"),
-            Arg::keyword("HEADROOM", Ty::UInt, "accepted for Click; frames have their own").or("0"),
-        ],
-        drops: Bad::DROPS,
-        cost: &[Operation::HeaderRead.once()],
-        replicas: Replicas::Apart("each has its part of the identifications"),
-        short_cut: ShortCut::Passes,
-        large_packets: true,
-        ..Spec::DEFAULT
-    },
-    build,
-);
+pub static ENTRY: Entry = Entry::of::<IpFragmenter>(Spec {
+    name: "IPFragmenter",
+    topic: Topic::Ip,
+    summary: "fragments IP packets that are longer than the MTU",
+    docs: "Expects marked IP headers. Packets of at most MTU bytes, counted from the IP \
+           header, pass unchanged, as do those that stand for several (SEGMENTS annotation) \
+           if each of these is short enough. Longer ones are cut into fragments (RFC 791 section 3.2), \
+           which leave by output 0 in order. The first one keeps all options, the others those \
+           whose copied bit is set (RFC 791 section 3.1). A packet that must not be \
+           fragmented, or cannot because its header leaves no room, leaves by output 1, or is \
+           dropped where there is none; usually an ICMPError(..., unreachable, needfrag) is \
+           connected there (RFC 1191). With PORT the MTU is that of the interface where this is less, \
+           now and when it changes; a line says so. With HONOR_DF false the DF bit is cleared and the \
+           packet, whose identification may not be unique, gets a new one.",
+    example: "InfiniteSource(\\<450000dc000000004011770f0100000102000002>, LENGTH 220, \
+              LIMIT 1, STOP true) -> CheckIPHeader -> IPFragmenter(100) \
+              -> Print(ok) -> Discard",
+    ports: "1/1-2",
+    processing: "h/h",
+    drops: Bad::DROPS,
+    cost: &[Operation::HeaderRead.once()],
+    replicas: Replicas::Apart("each has its part of the identifications"),
+    short_cut: ShortCut::Passes,
+    large_packets: true,
+    ..Spec::DEFAULT
+});
 
 reasons! {
     /// Why a packet cannot be fragmented.
@@ -60,21 +50,38 @@ reasons! {
 /// Refused packets that are told even if not VERBOSE.
 const REPORTED_MAX: u64 = 5;
 
-#[derive(Handlers)]
+#[derive(Arguments, Handlers)]
 struct IpFragmenter {
+    /// longest packet in bytes, IP header included
+    #[arg(required, range = 8..)]
     mtu: usize,
-    port: PortMtu,
+    /// whether the DF bit is respected
+    #[arg(optional, name = "HONOR_DF", or = "true")]
     honor_df: bool,
+    /// whether every refused packet is told
+    #[arg(optional, or = "false")]
     verbose: bool,
+    #[arg(
+        keyword, name = "PORT", ty = Ty::Str,
+        "an interface whose MTU counts where it is less"
+    )]
+    #[new(PortMtu::of(args)?)]
+    port: PortMtu,
     /// packets that could not be fragmented
+    #[arg(
+        keyword, name = "HEADROOM", unread, ty = Ty::UInt, or = "0",
+        "accepted for Click; frames have their own"
+    )]
     #[handler(sum)]
     drops: u64,
     /// fragments made
     #[handler(sum)]
     fragments: u64,
     /// Identification for packets whose DF bit is cleared.
+    #[new(crate::outer::first_id(args.env()))]
     id: u16,
     /// Fragments but the first.
+    #[new(Batch::new())]
     rest: Batch,
 }
 
@@ -83,23 +90,6 @@ struct IpFragmenter {
 #[inline]
 fn link_len(packet: &Packet) -> usize {
     sent_len(packet, packet.network().len())
-}
-
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let mtu: usize = args.get("MTU")?;
-    if mtu < 8 {
-        return Err(args.error("MTU", "must be at least 8").into());
-    }
-    Ok(Box::new(IpFragmenter {
-        mtu,
-        port: PortMtu::of(args)?,
-        honor_df: args.get("HONOR_DF")?,
-        verbose: args.get("VERBOSE")?,
-        drops: 0,
-        fragments: 0,
-        id: crate::outer::first_id(args.env()),
-        rest: Batch::new(),
-    }))
 }
 
 /// The header of the fragments but the first: fixed part and the options that are copied.

@@ -1,8 +1,8 @@
 //! IPInputCombo: what a router does with frames first, in one element.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers, Operation,
-    Replicas, Spec, Topic, Ty, Verdict,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic,
+    Ty, Verdict,
 };
 use thruway_packet::{Anno, Batch};
 use thruway_wire::Header;
@@ -11,7 +11,7 @@ use thruway_wire::ethernet::EthernetHeader;
 use super::check_ip_header::{Bad, CheckIpHeader};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<IpInputCombo>(
     Spec {
         name: "IPInputCombo",
         topic: Topic::Ip,
@@ -42,12 +42,6 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("DETAILS", Ty::Bool, "whether drop_details can be read").or("false"),
         ],
         drops: Bad::DROPS,
-        handlers: &[
-            Handler::read("color", "the paint"),
-            Handler::sum("count", "good packets"),
-            Handler::sum("drops", "bad packets"),
-            Handler::sum("drop_details", "bad packets by reason, with DETAILS"),
-        ],
         cost: &[
             Operation::Annotate.once(),
             Operation::HeaderMove.once(),
@@ -59,11 +53,14 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-)
-.with_handlers::<IpInputCombo>();
+);
 
+#[derive(Handlers)]
 struct IpInputCombo {
+    /// the paint
+    #[handler(read)]
     color: u8,
+    #[part]
     check: CheckIpHeader,
 }
 
@@ -83,19 +80,5 @@ impl Element for IpInputCombo {
             }
         });
         self.check.process(cx, port, batch);
-    }
-}
-
-impl Handlers for IpInputCombo {
-    fn read_handler(
-        &mut self,
-        cx: &mut Cx<'_>,
-        name: &str,
-        param: &str,
-    ) -> Result<String, HandlerError> {
-        match name {
-            "color" => Ok(self.color.to_string()),
-            _ => self.check.read_handler(cx, name, param),
-        }
     }
 }

@@ -4,8 +4,8 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, Handler,
-    HandlerError, Handlers, Load, Operation, Replicas, ShortCut, Spec, Topic, Ty, Verdict, reasons,
+    Alias, Arg, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, HandlerError,
+    Handlers, Load, Operation, Replicas, ShortCut, Spec, Topic, Ty, Verdict, reasons,
 };
 use thruway_elements_support::reaching::routing;
 use thruway_lpm::{Fib4, Hop};
@@ -15,7 +15,7 @@ use super::dispatch::{Sorter, drop_for};
 use super::route_table::RouteTable;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<IpLookup>(
     Spec {
         name: "DirectIPLookup",
         aliases: &[
@@ -59,16 +59,6 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("FILE", Ty::File, "file with a route on each line"),
         ],
         drops: Lost::DROPS,
-        handlers: &[
-            Handler::read("table", "the routes: prefix, gateway, output").shared(),
-            Handler::read("lookup", "output and gateway for the address given, -1 for none")
-                .shared(),
-            Handler::write("add", "adds a route; fails if the prefix has one").shared(),
-            Handler::write("set", "adds a route or changes it").shared(),
-            Handler::write("remove", "removes the route of ADDR/MASK").shared(),
-            Handler::write("ctrl", "lines of add, set or remove and a route: all or none").shared(),
-            Handler::write("flush", "removes all routes").shared(),
-        ],
         cost: &[Operation::RouteLookup.once()],
         changes: Changes::Nothing,
         replicas: Replicas::Sharing("the table"),
@@ -78,8 +68,7 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-.with_cost_model::<IpLookup>()
-.with_handlers::<IpLookup>();
+.with_cost_model::<IpLookup>();
 
 reasons! {
     /// Why a packet goes no further.
@@ -96,6 +85,31 @@ const COMPLAINTS: u32 = 5;
 
 type Table = Result<RouteTable<Fib4>, ArgErrors>;
 
+#[derive(Handlers)]
+#[handler(
+    read, shared, name = "table", "the routes: prefix, gateway, output",
+    get = table(&self.table)?.dump()
+)]
+#[handler(
+    read, shared, name = "lookup", "output and gateway for the address given, -1 for none",
+    read = table(&self.table)?.look_up(param)
+)]
+#[handler(
+    write, shared, name = "add", "adds a route; fails if the prefix has one",
+    write = self.write(name, value)
+)]
+#[handler(
+    write, shared, name = "set", "adds a route or changes it", write = self.write(name, value)
+)]
+#[handler(
+    write, shared, name = "remove", "removes the route of ADDR/MASK",
+    write = self.write(name, value)
+)]
+#[handler(
+    write, shared, name = "ctrl", "lines of add, set or remove and a route: all or none",
+    write = self.write(name, value)
+)]
+#[handler(write, shared, name = "flush", "removes all routes", write = self.write(name, value))]
 struct IpLookup {
     table: Arc<Table>,
     /// Whether handlers may change routes.
@@ -204,27 +218,8 @@ impl Element for IpLookup {
     }
 }
 
-impl Handlers for IpLookup {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        param: &str,
-    ) -> Result<String, HandlerError> {
-        let table = table(&self.table)?;
-        match name {
-            "table" => Ok(table.dump()),
-            "lookup" => table.look_up(param),
-            _ => Err(HandlerError::no_read(name)),
-        }
-    }
-
-    fn write_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        value: &str,
-    ) -> Result<(), HandlerError> {
+impl IpLookup {
+    fn write(&self, name: &str, value: &str) -> Result<(), HandlerError> {
         if !self.changeable {
             return Err(HandlerError::no_write(name));
         }

@@ -7,60 +7,48 @@ use std::net::Ipv4Addr;
 
 use thruway_element::text::split_words;
 use thruway_element::{
-    Arg, ArgError, ArgErrors, Args, Changes, Cx, Element, Entry, HandlerError, Handlers, Operation,
+    ArgError, Args, Arguments, Changes, Cx, Element, Entry, HandlerError, Handlers, Operation,
     Replicas, Spec, Topic, Ty, handler_value,
 };
 use thruway_packet::{Anno, Batch, Packet};
 
-use thruway_elements_support::random::{self, Probability, Random, seed_of};
+use thruway_elements_support::random::{self, Probability, Random, SEED, seed_of};
 use tree::{LEVELS, Tree};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::built::<IpRateMonitor>(
-    Spec {
-        name: "IPRateMonitor",
-        topic: Topic::Ip,
-        summary: "measures rates by address, finer where they are high",
-        docs: "Measures how many packets (or bytes of IP packets) a second come from and go to \
-               addresses: at input 0 by source address, the forward rate, at input 1 by destination \
-               address, the reverse rate. First there is a rate for each value of the first byte; \
-               where the forward or the reverse rate of a prefix exceeds THRESH, addresses that \
-               share it get rates by their next byte too, until it has fallen again. Rates are \
-               averages over about two and a half seconds. Packets are never dropped; those \
-               without a marked IPv4 header are not counted.\n\n\
-               With ANNO, the FWD_RATE annotation, which Block reads, is set to the forward rate of \
-               the longest prefix of the address that has one. There is no annotation for the \
-               reverse rate. With RATIO, a part of the packets is counted, and rates are estimates \
-               of what all would give. Where MEMORY is used up, no more prefixes are divided. With \
-               several threads, each measures what it sees.",
-        example: "InfiniteSource(DATA a, LIMIT 5, STOP true) -> UDPIPEncap(18.26.4.9, 1, 2.0.0.2, 2)\n\
-                  -> m :: IPRateMonitor(PACKETS, 0.5, 256, 600) -> Discard",
-        ports: "1-2/=",
-        flow: "#/#",
-        args: &[
-            Arg::required("TYPE", Ty::Choice(&["PACKETS", "BYTES"]), "what is counted"),
-            Arg::required("RATIO", Ty::Float, "probability that a packet is counted: 0 to 1"),
-            Arg::required("THRESH", Ty::UInt, "rate above which a prefix is divided, per second"),
-            Arg::optional("MEMORY", Ty::UInt, "kilobytes for rates, at least 100; 0: 16,384")
-                .or("0"),
-            Arg::optional("ANNO", Ty::Bool, "whether FWD_RATE is set").or("true"),
-            Arg::keyword("SEED", Ty::UInt, "start of the random numbers; else each run differs"),
-        ],
-        changes: Changes::Nothing,
-        cost: &[
-            Operation::HeaderRead.once(),
-            Operation::ArrayLookup.times(2.0),
-            Operation::Count.times(2.0),
-            Operation::Annotate.once(),
-        ],
-        replicas: Replicas::Apart(
-            "each measures what its thread sees, and sets FWD_RATE by it: a rate over all threads \
-             is told by none; look shows each",
-        ),
-        ..Spec::DEFAULT
-    },
-    build,
-);
+pub static ENTRY: Entry = Entry::of::<IpRateMonitor>(Spec {
+    name: "IPRateMonitor",
+    topic: Topic::Ip,
+    summary: "measures rates by address, finer where they are high",
+    docs: "Measures how many packets (or bytes of IP packets) a second come from and go to \
+           addresses: at input 0 by source address, the forward rate, at input 1 by destination \
+           address, the reverse rate. First there is a rate for each value of the first byte; \
+           where the forward or the reverse rate of a prefix exceeds THRESH, addresses that \
+           share it get rates by their next byte too, until it has fallen again. Rates are \
+           averages over about two and a half seconds. Packets are never dropped; those \
+           without a marked IPv4 header are not counted.\n\n\
+           With ANNO, the FWD_RATE annotation, which Block reads, is set to the forward rate of \
+           the longest prefix of the address that has one. There is no annotation for the \
+           reverse rate. With RATIO, a part of the packets is counted, and rates are estimates \
+           of what all would give. Where MEMORY is used up, no more prefixes are divided. With \
+           several threads, each measures what it sees.",
+    example: "InfiniteSource(DATA a, LIMIT 5, STOP true) -> UDPIPEncap(18.26.4.9, 1, 2.0.0.2, 2)\n\
+              -> m :: IPRateMonitor(PACKETS, 0.5, 256, 600) -> Discard",
+    ports: "1-2/=",
+    flow: "#/#",
+    changes: Changes::Nothing,
+    cost: &[
+        Operation::HeaderRead.once(),
+        Operation::ArrayLookup.times(2.0),
+        Operation::Count.times(2.0),
+        Operation::Annotate.once(),
+    ],
+    replicas: Replicas::Apart(
+        "each measures what its thread sees, and sets FWD_RATE by it: a rate over all threads \
+         is told by none; look shows each",
+    ),
+    ..Spec::DEFAULT
+});
 
 /// Kilobytes where none are given.
 const MEMORY: u32 = 16_384;
@@ -71,7 +59,7 @@ const MEMORY_MAX: u32 = 4 << 20;
 /// Most lines of rates in `look`.
 const LINES: usize = 10_000;
 
-#[derive(Handlers)]
+#[derive(Arguments, Handlers)]
 #[handler(
     read, concat, name = "look",
     "hundredths of a second since the last reset; then, a line each, prefixes with \
@@ -89,13 +77,31 @@ const LINES: usize = 10_000;
     write = self.hold(name, value)
 )]
 struct IpRateMonitor {
-    tree: Tree,
+    #[arg(
+        required, name = "TYPE", unread, ty = Ty::Choice(&["PACKETS", "BYTES"]), "what is counted"
+    )]
+    #[new(counts_bytes(args)?)]
     bytes: bool,
+    /// probability that a packet is counted: 0 to 1
+    #[arg(required)]
     ratio: Probability,
-    all: bool,
-    random: Random,
+    /// rate above which a prefix is divided, per second
+    #[arg(required)]
     thresh: u32,
+    #[arg(
+        optional, name = "MEMORY", value = u32, or = "0",
+        "kilobytes for rates, at least 100; 0: 16,384"
+    )]
+    #[new(tree(args, memory, thresh, ratio)?)]
+    tree: Tree,
+    /// whether FWD_RATE is set
+    #[arg(optional, or = "true")]
     anno: bool,
+    #[arg(like = SEED)]
+    #[new(random::of_element(args, seed_of(args)?))]
+    random: Random,
+    #[new(ratio.value() >= 1.0)]
+    all: bool,
 }
 
 /// Whether bytes are to be counted; case makes no difference.
@@ -108,28 +114,17 @@ fn counts_bytes(args: &Args<'_>) -> Result<bool, ArgError> {
     }
 }
 
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let (ratio, thresh): (Probability, u32) = (args.get("RATIO")?, args.get("THRESH")?);
-    let memory = match args.get("MEMORY")? {
+fn tree(args: &Args<'_>, memory: u32, thresh: u32, ratio: Probability) -> Result<Tree, ArgError> {
+    let memory = match memory {
         0 => MEMORY,
         given if given > MEMORY_MAX => {
             let message = format!("{given} is too much; at most {MEMORY_MAX} kilobytes");
-            return Err(args.error("MEMORY", message).into());
+            return Err(args.error("MEMORY", message));
         }
         given => given.max(MEMORY_MIN),
     };
-    let Some(tree) = Tree::new(memory as usize * 1024, thresh, ratio.value()) else {
-        return Err(args.error("MEMORY", format!("there are no {memory} kilobytes")).into());
-    };
-    Ok(Box::new(IpRateMonitor {
-        tree,
-        bytes: counts_bytes(args)?,
-        ratio,
-        all: ratio.value() >= 1.0,
-        random: random::of_element(args, seed_of(args)?),
-        thresh,
-        anno: args.get("ANNO")?,
-    }))
+    Tree::new(memory as usize * 1024, thresh, ratio.value())
+        .ok_or_else(|| args.error("MEMORY", format!("there are no {memory} kilobytes")))
 }
 
 /// Length of the IPv4 packet and one of its addresses, the source's or the destination's.

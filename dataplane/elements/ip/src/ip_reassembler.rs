@@ -7,8 +7,8 @@ mod tests;
 use std::collections::HashMap;
 
 use thruway_element::{
-    AnnoArg, Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Handlers, Operation,
-    Reason, Replicas, ShortCut, Spec, Threading, Topic, Ty, Verdict, reasons,
+    AnnoArg, Arg, ArgErrors, Args, Cx, Element, Entry, Handlers, Operation, Reason, Replicas,
+    ShortCut, Spec, Threading, Topic, Ty, Verdict, reasons,
 };
 use thruway_packet::{Anno, Batch, Packet};
 use thruway_wire::Header;
@@ -17,7 +17,7 @@ use thruway_wire::ipv4::Ipv4Header;
 use partial::{Fragment, Partial};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<IpReassembler>(
     Spec {
         name: "IPReassembler",
         topic: Topic::Ip,
@@ -47,11 +47,6 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("MAX_MTU_ANNO", Ty::Anno, "annotation for the longest fragment's length"),
         ],
         drops: Bad::DROPS,
-        handlers: &[
-            Handler::sum("held", "packets of which there are some fragments"),
-            Handler::sum("memory", "bytes held"),
-            Handler::sum("handed", "fragments handed over to another thread"),
-        ],
         threading: Threading::Handoff,
         cost: &[Operation::HeaderRead.once()],
         replicas: Replicas::Apart(
@@ -62,8 +57,7 @@ pub static ENTRY: Entry = Entry::new(
         ..Spec::DEFAULT
     },
     build,
-)
-.with_handlers::<IpReassembler>();
+);
 
 reasons! {
     /// Why a packet is not whole in the end.
@@ -87,6 +81,10 @@ const MIN_HIMEM: usize = 65_536;
 /// Which packet a fragment is of (RFC 791 section 3.2).
 type Key = (u32, u32, u16, u8);
 
+#[derive(Handlers)]
+#[handler(sum, name = "held", "packets of which there are some fragments", get = self.held.len())]
+#[handler(sum, field = memory, "bytes held")]
+#[handler(sum, field = handed, "fragments handed over to another thread")]
 struct IpReassembler {
     held: HashMap<Key, Partial>,
     memory: usize,
@@ -309,21 +307,5 @@ impl Element for IpReassembler {
         self.memory = 0;
         cx.count_drops(Bad::Unfinished, unfinished);
         Ok(())
-    }
-}
-
-impl Handlers for IpReassembler {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        match name {
-            "held" => Ok(self.held.len().to_string()),
-            "memory" => Ok(self.memory.to_string()),
-            "handed" => Ok(self.handed.to_string()),
-            _ => Err(HandlerError::no_read(name)),
-        }
     }
 }

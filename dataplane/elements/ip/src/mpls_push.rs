@@ -1,8 +1,8 @@
 //! MPLSPush, MPLSPop, MPLSSwap: the top of a label stack.
 
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Handlers, Operation,
-    Reason, Replicas, Spec, Topic, Ty, Verdict, handler_value, reasons,
+    Alias, ArgErrors, Args, Arguments, Cx, Element, Entry, HandlerError, Handlers, Operation,
+    Reason, Replicas, Spec, Topic, Verdict, handler_value, reasons,
 };
 use thruway_packet::{Anno, Batch, Packet};
 use thruway_wire::Header;
@@ -10,54 +10,41 @@ use thruway_wire::ethernet::{EthernetHeader, ethertype};
 use thruway_wire::mpls::MplsLabel;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "MPLSPush",
-        aliases: &[
-            Alias { name: "MPLSPop", summary: "takes the top entry off; takes no LABEL" },
-            Alias {
-                name: "MPLSSwap",
-                summary: "gives the top entry another label and decrements its time-to-live",
-            },
-        ],
-        topic: Topic::Ip,
-        summary: "puts MPLS labels on packets, swaps them, takes them off",
-        docs: "Works on the label stack (RFC 3032) that packets begin with; with ETHER, on that \
-               behind the Ethernet header that they begin with, whose type then says whether there \
-               is a stack.\n\n\
-               MPLSPush puts an entry with LABEL, TC and TTL on top. It is the bottom of the stack \
-               where BOTTOM is true; by default it is, unless ETHER finds a stack there. MPLSSwap \
-               gives the top entry LABEL and, where it is given, TC; a time-to-live of 1 or 0 would \
-               expire. MPLSPop takes the top entry off and sets the AGGREGATE annotation to its \
-               label. With ETHER the type becomes that of IP or IPv6 by the packet's first bits (RFC \
-               4928) when it was the bottom entry; without, packets with more entries leave by \
-               output 1 if that is connected.\n\n\
-               Packets without a stack, expired ones, and what a popped bottom entry leaves that is \
-               neither IP nor IPv6 behind an Ethernet header, leave by output 1, or are dropped where \
-               there is none.",
-        example: "InfiniteSource(\\<4500001400000000401177d70100000102000002>, LIMIT 1, STOP true) \
-                  -> MPLSPush(100) -> MPLSSwap(200) -> MPLSPop -> CheckIPHeader -> Print(ok) \
-                  -> Discard",
-        ports: "1/1-2",
-        processing: "a/ah",
-        straight: true,
-        args: &[
-            Arg::optional("LABEL", Ty::UInt, "the label, 0 to 1048575"),
-            Arg::keyword("TC", Ty::UInt, "traffic class, 0 to 7"),
-            Arg::keyword("TTL", Ty::UInt, "time-to-live of new entries").or("64"),
-            Arg::keyword("BOTTOM", Ty::Bool, "whether new entries are the bottom of the stack"),
-            Arg::keyword("ETHER", Ty::Bool, "whether packets begin with an Ethernet header")
-                .or("false"),
-        ],
-        drops: Bad::DROPS,
-        handlers: &[Handler::both("label", "the label; 0 for MPLSPop")],
-        cost: &[Operation::HeaderWrite.once()],
-        replicas: Replicas::Alike,
-        ..Spec::DEFAULT
-    },
-    build,
-)
-.with_handlers::<MplsPush>();
+pub static ENTRY: Entry = Entry::of::<MplsPush>(Spec {
+    name: "MPLSPush",
+    aliases: &[
+        Alias { name: "MPLSPop", summary: "takes the top entry off; takes no LABEL" },
+        Alias {
+            name: "MPLSSwap",
+            summary: "gives the top entry another label and decrements its time-to-live",
+        },
+    ],
+    topic: Topic::Ip,
+    summary: "puts MPLS labels on packets, swaps them, takes them off",
+    docs: "Works on the label stack (RFC 3032) that packets begin with; with ETHER, on that \
+           behind the Ethernet header that they begin with, whose type then says whether there \
+           is a stack.\n\n\
+           MPLSPush puts an entry with LABEL, TC and TTL on top. It is the bottom of the stack \
+           where BOTTOM is true; by default it is, unless ETHER finds a stack there. MPLSSwap \
+           gives the top entry LABEL and, where it is given, TC; a time-to-live of 1 or 0 would \
+           expire. MPLSPop takes the top entry off and sets the AGGREGATE annotation to its \
+           label. With ETHER the type becomes that of IP or IPv6 by the packet's first bits (RFC \
+           4928) when it was the bottom entry; without, packets with more entries leave by \
+           output 1 if that is connected.\n\n\
+           Packets without a stack, expired ones, and what a popped bottom entry leaves that is \
+           neither IP nor IPv6 behind an Ethernet header, leave by output 1, or are dropped where \
+           there is none.",
+    example: "InfiniteSource(\\<4500001400000000401177d70100000102000002>, LIMIT 1, STOP true) \
+              -> MPLSPush(100) -> MPLSSwap(200) -> MPLSPop -> CheckIPHeader -> Print(ok) \
+              -> Discard",
+    ports: "1/1-2",
+    processing: "a/ah",
+    straight: true,
+    drops: Bad::DROPS,
+    cost: &[Operation::HeaderWrite.once()],
+    replicas: Replicas::Alike,
+    ..Spec::DEFAULT
+});
 
 reasons! {
     /// Why a packet keeps the stack it has.
@@ -78,13 +65,25 @@ enum Action {
 /// Largest label.
 pub(super) const MAX_LABEL: u32 = 0xf_ffff;
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Arguments, Handlers)]
+#[handler(both, field = label, "the label; 0 for MPLSPop", write = self.write_label(name, value))]
 struct MplsPush {
+    #[new(operation(args)?)]
     operation: Action,
+    /// the label, 0 to 1048575
+    #[arg(optional, via = checked_label, else = 0)]
     label: u32,
+    /// traffic class, 0 to 7
+    #[arg(keyword, name = "TC", via = checked_class)]
     class: Option<u8>,
+    /// time-to-live of new entries
+    #[arg(keyword, or = "64")]
     ttl: u8,
+    /// whether new entries are the bottom of the stack
+    #[arg(keyword)]
     bottom: Option<bool>,
+    /// whether packets begin with an Ethernet header
+    #[arg(keyword, or = "false")]
     ether: bool,
 }
 
@@ -112,26 +111,18 @@ fn check_given(args: &Args<'_>, operation: Action) -> Result<(), ArgErrors> {
     }
 }
 
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+fn checked_class(class: u8) -> Result<u8, &'static str> {
+    if class > 7 { Err("out of range; it must be from 0 to 7") } else { Ok(class) }
+}
+
+fn operation(args: &Args<'_>) -> Result<Action, ArgErrors> {
     let operation = match args.class() {
         "MPLSPop" => Action::Pop,
         "MPLSSwap" => Action::Swap,
         _ => Action::Push,
     };
     check_given(args, operation)?;
-    let class: Option<u8> = args.opt("TC")?;
-    if class.is_some_and(|class| class > 7) {
-        return Err(args.error("TC", "out of range; it must be from 0 to 7").into());
-    }
-    let label = checked_label(args.opt("LABEL")?.unwrap_or(0));
-    Ok(Box::new(MplsPush {
-        operation,
-        label: label.map_err(|why| args.error("LABEL", why))?,
-        class,
-        ttl: args.get("TTL")?,
-        bottom: args.opt("BOTTOM")?,
-        ether: args.get("ETHER")?,
-    }))
+    Ok(operation)
 }
 
 /// Moves the Ethernet addresses at the packet's front by four bytes and gives the header a type.
@@ -235,36 +226,14 @@ impl Element for MplsPush {
     }
 }
 
-impl Handlers for MplsPush {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        match name {
-            "label" => Ok(self.label.to_string()),
-            _ => Err(HandlerError::no_read(name)),
+impl MplsPush {
+    fn write_label(&mut self, name: &str, value: &str) -> Result<(), HandlerError> {
+        if self.operation == Action::Pop {
+            return Err(HandlerError::refused("label: MPLSPop has none"));
         }
-    }
-
-    fn write_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        value: &str,
-    ) -> Result<(), HandlerError> {
-        match name {
-            "label" if self.operation == Action::Pop => {
-                Err(HandlerError::refused("label: MPLSPop has none"))
-            }
-            "label" => {
-                let refused = |why| HandlerError::refused(format!("label: {why}"));
-                self.label = checked_label(handler_value(name, value)?).map_err(refused)?;
-                Ok(())
-            }
-            _ => Err(HandlerError::no_write(name)),
-        }
+        let refused = |why| HandlerError::refused(format!("label: {why}"));
+        self.label = checked_label(handler_value(name, value)?).map_err(refused)?;
+        Ok(())
     }
 }
 

@@ -5,8 +5,8 @@ mod labels;
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cost, CostModel, Cx, Element, Entry, Handler, HandlerError, Handlers,
-    Load, Names, Operation, Reason, Replicas, Spec, Topic, Ty, handler_value, reasons,
+    ArgError, ArgErrors, Args, Arguments, Cost, CostModel, Cx, Element, Entry, HandlerError,
+    Handlers, Load, Names, Operation, Reason, Replicas, Spec, Topic, Ty, handler_value, reasons,
 };
 use thruway_elements_support::reaching::looking_up;
 use thruway_packet::{Batch, Packet};
@@ -21,72 +21,49 @@ use super::dispatch::{outcome, punt};
 use super::mpls_push::is_stack;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "MPLSSwitch",
-        topic: Topic::Ip,
-        summary: "switches MPLS packets by a table of labels",
-        docs: "Expects Ethernet frames with a label stack (RFC 3032) and does with each what the table \
-               says of its top label:\n\n\
-               LABEL swap OUT PORT ETHER gives it label OUT and sends it out of output PORT to the \
-               next hop ETHER, from MAC. LABEL swap OUT push L... PORT ETHER puts further labels on \
-               it, the last one on top; LABEL push L... PORT ETHER does so without changing LABEL. \
-               LABEL pop PORT ETHER takes the label off and sends what is below it to the next hop, \
-               as the last router but one of a path does. LABEL pop PORT is for the end of a path: \
-               the packet leaves by PORT with the Ethernet addresses that it had, for what routes it \
-               on. LABEL pop alone takes the label off and looks up the one below it. At most four \
-               labels are put on. Where the last label is taken off, the type becomes that of IP or \
-               IPv6 by the packet's first bits (RFC 4928). Traffic classes are kept, and copied to \
-               new labels.\n\n\
-               The time-to-live of the top label becomes one less; 1 and 0 expire. MODEL (RFC 3443) \
-               says whether the hops of a tunnel are seen in what it carries: uniform copies the \
-               time-to-live to labels that are put on, and back, if that does not raise it, to what \
-               is below a label that is taken off; pipe gives new labels a time-to-live of TTL and \
-               leaves what is below a label as it was. At the end of a path (pop without ETHER) \
-               nothing is decremented: the one who goes on with the packet does that.\n\n\
-               Frames that cannot be switched leave by output PUNT unchanged, or are dropped where \
-               that is not given. Put HostEtherFilter in front where frames for other hosts may \
-               arrive.\n\n\
-               The table is shared by all threads and changed while they look up, without a lock. It \
-               has room for CAPACITY labels.",
-        example: "InfiniteSource(\\<020000000009 020000000001 8847 00064140 45>, LIMIT 1, STOP true) \
-                  -> s :: MPLSSwitch(MAC 02:00:00:00:00:09, 100 swap 200 1 02:00:00:00:00:02, \
-                  101 pop 0) -> Discard; s[1] -> Print(swapped) -> Discard",
-        ports: "1/1-",
-        processing: "h/h",
-        args: &[
-            Arg::required_keyword("MAC", Ty::Ether, "source address of frames to next hops"),
-            Arg::keyword("MODEL", Ty::Choice(&["uniform", "pipe"]), "what tunnels do to hops")
-                .or("uniform"),
-            Arg::keyword("TTL", Ty::UInt, "time-to-live of new labels, where MODEL is pipe")
-                .or("255"),
-            Arg::keyword("CAPACITY", Ty::UInt, "labels that the table has room for").or("65536"),
-            Arg::keyword("PUNT", Ty::UInt, "output of frames that cannot be switched"),
-            Arg::rest("ENTRY", Ty::Rule("LABEL swap|push|pop ..."), "what is done with a label"),
-        ],
-        drops: Bad::DROPS,
-        handlers: &[
-            Handler::read("table", "a line per label: label, what is done, output, next hop")
-                .shared(),
-            Handler::read("lookup", "what is done with a label; empty for nothing").shared(),
-            Handler::write("add", "adds an entry; fails if the label has one").shared(),
-            Handler::write("set", "adds an entry or changes it").shared(),
-            Handler::write("remove", "removes the entry of a label").shared(),
-            Handler::write("flush", "removes all entries").shared(),
-        ],
-        cost: &[
-            Operation::HeaderRead.once(),
-            Operation::ArrayLookup.once(),
-            Operation::TtlDecrement.once(),
-            Operation::HeaderWrite.times(2.0),
-        ],
-        replicas: Replicas::Sharing("the table"),
-        ..Spec::DEFAULT
-    },
-    build,
-)
-.with_cost_model::<MplsSwitch>()
-.with_handlers::<MplsSwitch>();
+pub static ENTRY: Entry = Entry::of::<MplsSwitch>(Spec {
+    name: "MPLSSwitch",
+    topic: Topic::Ip,
+    summary: "switches MPLS packets by a table of labels",
+    docs: "Expects Ethernet frames with a label stack (RFC 3032) and does with each what the table \
+           says of its top label:\n\n\
+           LABEL swap OUT PORT ETHER gives it label OUT and sends it out of output PORT to the \
+           next hop ETHER, from MAC. LABEL swap OUT push L... PORT ETHER puts further labels on \
+           it, the last one on top; LABEL push L... PORT ETHER does so without changing LABEL. \
+           LABEL pop PORT ETHER takes the label off and sends what is below it to the next hop, \
+           as the last router but one of a path does. LABEL pop PORT is for the end of a path: \
+           the packet leaves by PORT with the Ethernet addresses that it had, for what routes it \
+           on. LABEL pop alone takes the label off and looks up the one below it. At most four \
+           labels are put on. Where the last label is taken off, the type becomes that of IP or \
+           IPv6 by the packet's first bits (RFC 4928). Traffic classes are kept, and copied to \
+           new labels.\n\n\
+           The time-to-live of the top label becomes one less; 1 and 0 expire. MODEL (RFC 3443) \
+           says whether the hops of a tunnel are seen in what it carries: uniform copies the \
+           time-to-live to labels that are put on, and back, if that does not raise it, to what \
+           is below a label that is taken off; pipe gives new labels a time-to-live of TTL and \
+           leaves what is below a label as it was. At the end of a path (pop without ETHER) \
+           nothing is decremented: the one who goes on with the packet does that.\n\n\
+           Frames that cannot be switched leave by output PUNT unchanged, or are dropped where \
+           that is not given. Put HostEtherFilter in front where frames for other hosts may \
+           arrive.\n\n\
+           The table is shared by all threads and changed while they look up, without a lock. It \
+           has room for CAPACITY labels.",
+    example: "InfiniteSource(\\<020000000009 020000000001 8847 00064140 45>, LIMIT 1, STOP true) \
+              -> s :: MPLSSwitch(MAC 02:00:00:00:00:09, 100 swap 200 1 02:00:00:00:00:02, \
+              101 pop 0) -> Discard; s[1] -> Print(swapped) -> Discard",
+    ports: "1/1-",
+    processing: "h/h",
+    drops: Bad::DROPS,
+    cost: &[
+        Operation::HeaderRead.once(),
+        Operation::ArrayLookup.once(),
+        Operation::TtlDecrement.once(),
+        Operation::HeaderWrite.times(2.0),
+    ],
+    replicas: Replicas::Sharing("the table"),
+    ..Spec::DEFAULT
+})
+.with_cost_model::<MplsSwitch>();
 
 reasons! {
     /// Why a packet is not switched.
@@ -105,13 +82,65 @@ const MAX_CAPACITY: usize = 1 << 20;
 
 type Table = Result<Labels, String>;
 
+#[derive(Arguments, Handlers)]
+#[handler(
+    read, shared, name = "table", "a line per label: label, what is done, output, next hop",
+    get = table(&self.labels)?.show()
+)]
+#[handler(
+    read, shared, name = "lookup", "what is done with a label; empty for nothing",
+    read = self.read_lookup(name, param)
+)]
+#[handler(
+    write, shared, name = "add", "adds an entry; fails if the label has one",
+    write = table(&self.labels)?.write(&self.reading(), name, value)
+)]
+#[handler(
+    write, shared, name = "set", "adds an entry or changes it",
+    write = table(&self.labels)?.write(&self.reading(), name, value)
+)]
+#[handler(
+    write, shared, name = "remove", "removes the entry of a label",
+    write = table(&self.labels)?.write(&self.reading(), name, value)
+)]
+#[handler(
+    write, shared, name = "flush", "removes all entries",
+    write = table(&self.labels)?.write(&self.reading(), name, value)
+)]
 struct MplsSwitch {
-    labels: Arc<Table>,
+    /// source address of frames to next hops
+    #[arg(required_keyword)]
     mac: MacAddr,
+    #[arg(
+        keyword, name = "MODEL", value = String, ty = Ty::Choice(&["uniform", "pipe"]),
+        or = "uniform", "what tunnels do to hops"
+    )]
+    #[arg(
+        keyword, name = "TTL", value = u8, or = "255",
+        "time-to-live of new labels, where MODEL is pipe"
+    )]
     /// Time-to-live of new labels; `None`: that of the packet, and back (the uniform model).
+    #[new(ttl_of(args, &model, ttl)?)]
     ttl: Option<u8>,
+    #[arg(
+        keyword, name = "CAPACITY", value = usize, range = 1..=MAX_CAPACITY, or = "65536",
+        "labels that the table has room for"
+    )]
+    #[arg(
+        keyword, name = "PUNT", unread, ty = Ty::UInt,
+        "output of frames that cannot be switched"
+    )]
+    #[new(punt(args)?)]
     punt: Option<usize>,
+    #[arg(
+        rest, name = "ENTRY", ty = Ty::Rule("LABEL swap|push|pop ..."),
+        "what is done with a label"
+    )]
+    #[new(labels(args, capacity)?)]
+    labels: Arc<Table>,
+    #[new(args.env().outputs)]
     outputs: usize,
+    #[new(args.names())]
     names: Names,
 }
 
@@ -133,34 +162,24 @@ fn entries(args: &Args<'_>) -> Result<Vec<(u32, Hop)>, ArgErrors> {
     if errors.is_empty() { Ok(entries) } else { Err(ArgErrors(errors)) }
 }
 
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let outputs = args.env().outputs;
-    let ttl: u8 = args.get("TTL")?;
-    let ttl = match args.get::<String>("MODEL")?.as_str() {
+fn ttl_of(args: &Args<'_>, model: &str, ttl: u8) -> Result<Option<u8>, ArgError> {
+    match model {
         "uniform" if args.given("TTL") => {
-            return Err(args
-                .error("TTL", "labels have that of the packet; write MODEL pipe")
-                .into());
+            Err(args.error("TTL", "labels have that of the packet; write MODEL pipe"))
         }
-        "uniform" => None,
-        "pipe" => Some(ttl),
-        other => {
-            let message = format!("'{other}' is none; write uniform or pipe");
-            return Err(args.error("MODEL", message).into());
-        }
-    };
-    let capacity = args.get("CAPACITY")?;
-    if !(1..=MAX_CAPACITY).contains(&capacity) {
-        return Err(args.error("CAPACITY", format!("must be from 1 to {MAX_CAPACITY}")).into());
+        "uniform" => Ok(None),
+        "pipe" => Ok(Some(ttl)),
+        other => Err(args.error("MODEL", format!("'{other}' is none; write uniform or pipe"))),
     }
-    let punt = punt(args)?;
+}
+
+fn labels(args: &Args<'_>, capacity: usize) -> Result<Arc<Table>, ArgErrors> {
     let entries = entries(args)?;
     let labels: Arc<Table> = args.shared("labels", || Labels::new(capacity, &entries));
-    if let Err(message) = &*labels {
-        return Err(ArgErrors::whole(message.clone()));
+    match &*labels {
+        Ok(_) => Ok(labels),
+        Err(message) => Err(ArgErrors::whole(message.clone())),
     }
-    let (mac, names) = (args.get("MAC")?, args.names());
-    Ok(Box::new(MplsSwitch { labels, mac, ttl, punt, outputs, names }))
 }
 
 /// What a walk through the labels that end here came to.
@@ -294,31 +313,10 @@ impl Element for MplsSwitch {
     }
 }
 
-impl Handlers for MplsSwitch {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        param: &str,
-    ) -> Result<String, HandlerError> {
-        let labels = table(&self.labels)?;
-        match name {
-            "table" => Ok(labels.show()),
-            "lookup" => {
-                let label: u32 = handler_value(name, param)?;
-                Ok(labels.get(label).map_or(String::new(), |hop| hop.to_string()))
-            }
-            _ => Err(HandlerError::no_read(name)),
-        }
-    }
-
-    fn write_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        value: &str,
-    ) -> Result<(), HandlerError> {
-        table(&self.labels)?.write(&self.reading(), name, value)
+impl MplsSwitch {
+    fn read_lookup(&mut self, name: &str, param: &str) -> Result<String, HandlerError> {
+        let label: u32 = handler_value(name, param)?;
+        Ok(table(&self.labels)?.get(label).map_or(String::new(), |hop| hop.to_string()))
     }
 }
 

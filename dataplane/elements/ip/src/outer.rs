@@ -2,7 +2,8 @@
 
 use std::net::Ipv4Addr;
 
-use thruway_element::{ArgError, Args, Env, HandlerError, Names, Reason, Verdict, reasons};
+use thruway_element::text::unquote_text;
+use thruway_element::{Args, Env, FromArg, HandlerError, Names, Reason, Ty, Verdict, reasons};
 use thruway_packet::Packet;
 use thruway_wire::Header;
 use thruway_wire::ipv4::Ipv4Header;
@@ -33,11 +34,13 @@ impl Destination {
             )),
         }
     }
+}
 
-    /// The argument `name`.
-    pub(crate) fn of(args: &Args<'_>, name: &str) -> Result<Destination, ArgError> {
-        let text: String = args.get(name)?;
-        Destination::parse(&text, |text| args.parse(text)).map_err(|why| args.error(name, why))
+impl FromArg for Destination {
+    const TY: Ty = Ty::Any;
+
+    fn from_arg(text: &str, env: &Env<'_>) -> Result<Destination, String> {
+        Destination::parse(&unquote_text(text), |text| Ipv4Addr::from_arg(text, env))
     }
 }
 

@@ -2,45 +2,38 @@
 
 use thruway_element::text::split_words;
 use thruway_element::{
-    Addresses, Arg, ArgError, ArgErrors, Args, Element, Entry, NOTHING_MORE, Replicas, Spec, Topic,
-    Ty,
+    Addresses, ArgError, ArgErrors, Arguments, Element, Entry, Handlers, NOTHING_MORE, Replicas,
+    Spec, Topic, Ty,
 };
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "PortInfo",
-        topic: Topic::Ip,
-        summary: "gives names to TCP and UDP ports",
-        docs: "Each argument is a name and the port that it stands for: NAME PORT, for both TCP and \
-               UDP, or NAME PORT/tcp, NAME PORT/udp; more names may follow, and a comment behind \
-               a #, so that lines of /etc/services are such arguments. Rules of IPClassifier and IPFilter and the \
-               ports of UDPIPEncap may then use the name. A name begins with a letter; one that is \
-               given inside of a compound element counts there only.",
-        example: "PortInfo(dns 53/udp); InfiniteSource(LIMIT 1, STOP true) \
-                  -> UDPIPEncap(1.0.0.1, 1024, 2.0.0.2, dns) -> Discard",
-        ports: "0/0",
-        processing: "/",
-        args: &[Arg::rest(
-            "NAME",
-            Ty::Rule("NAME PORT[/PROTOCOL] [NAME...]"),
-            "a name, its port, other names",
-        )],
-        cost: NOTHING_MORE,
-        replicas: Replicas::Single,
-        ..Spec::DEFAULT
-    },
-    build,
-)
+pub static ENTRY: Entry = Entry::of::<PortInfo>(Spec {
+    name: "PortInfo",
+    topic: Topic::Ip,
+    summary: "gives names to TCP and UDP ports",
+    docs: "Each argument is a name and the port that it stands for: NAME PORT, for both TCP and \
+           UDP, or NAME PORT/tcp, NAME PORT/udp; more names may follow, and a comment behind \
+           a #, so that lines of /etc/services are such arguments. Rules of IPClassifier and IPFilter and the \
+           ports of UDPIPEncap may then use the name. A name begins with a letter; one that is \
+           given inside of a compound element counts there only.",
+    example: "PortInfo(dns 53/udp); InfiniteSource(LIMIT 1, STOP true) \
+              -> UDPIPEncap(1.0.0.1, 1024, 2.0.0.2, dns) -> Discard",
+    ports: "0/0",
+    processing: "/",
+    cost: NOTHING_MORE,
+    replicas: Replicas::Single,
+    ..Spec::DEFAULT
+})
 .declaring(declare);
 
+#[derive(Arguments, Handlers)]
+#[arg(
+    rest, name = "NAME", unread, ty = Ty::Rule("NAME PORT[/PROTOCOL] [NAME...]"),
+    "a name, its port, other names"
+)]
 struct PortInfo;
 
 impl Element for PortInfo {}
-
-fn build(_args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    Ok(Box::new(PortInfo))
-}
 
 /// Names, port, and whether it is one of TCP and of UDP.
 fn parse(text: &str) -> Result<(Vec<&str>, u16, bool, bool), String> {

@@ -3,50 +3,44 @@
 use std::net::Ipv4Addr;
 
 use thruway_element::{
-    AnnoArg, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, HandlerError, Handlers, Names,
-    Operation, Replicas, Spec, Topic, Ty,
+    AnnoArg, Arguments, Changes, Cx, Element, Entry, HandlerError, Handlers, Names, Operation,
+    Replicas, Spec, Topic,
 };
 use thruway_packet::{Anno, Batch};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::built::<SetIpAddress>(
-    Spec {
-        name: "SetIPAddress",
-        topic: Topic::Ip,
-        summary: "sets an address annotation",
-        docs: "Sets the four bytes of ANNO, by default the destination annotation that route tables \
-               and ARPQuerier look at, to IPADDR. With it a packet goes to a gateway whatever its \
-               destination.",
-        example: "InfiniteSource(LIMIT 1, STOP true) -> SetIPAddress(1.2.3.4) \
-                  -> StoreIPAddress(0) -> Print(ok) -> Discard",
-        straight: true,
-        args: &[
-            Arg::required("IPADDR", Ty::Ip, "the address"),
-            Arg::keyword("ANNO", Ty::Anno, "where to put it").or("DST_IP"),
-        ],
-        changes: Changes::Nothing,
-        cost: &[Operation::Annotate.once()],
-        replicas: Replicas::Alike,
-        large_packets: true,
-        ..Spec::DEFAULT
-    },
-    build,
-);
+pub static ENTRY: Entry = Entry::of::<SetIpAddress>(Spec {
+    name: "SetIPAddress",
+    topic: Topic::Ip,
+    summary: "sets an address annotation",
+    docs: "Sets the four bytes of ANNO, by default the destination annotation that route tables \
+           and ARPQuerier look at, to IPADDR. With it a packet goes to a gateway whatever its \
+           destination.",
+    example: "InfiniteSource(LIMIT 1, STOP true) -> SetIPAddress(1.2.3.4) \
+              -> StoreIPAddress(0) -> Print(ok) -> Discard",
+    straight: true,
+    changes: Changes::Nothing,
+    cost: &[Operation::Annotate.once()],
+    replicas: Replicas::Alike,
+    large_packets: true,
+    ..Spec::DEFAULT
+});
 
-#[derive(Handlers)]
+#[derive(Arguments, Handlers)]
 struct SetIpAddress {
     /// the address
+    #[arg(required, name = "IPADDR")]
     #[handler(both, write = self.write_addr(value))]
     addr: Ipv4Addr,
+    /// where to put it
+    #[arg(keyword, via = with_room, or = "DST_IP")]
     anno: Anno,
+    #[new(args.names())]
     names: Names,
 }
 
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let AnnoArg(anno) = args.get("ANNO")?;
-    let anno = Anno::at(anno.offset.into(), 4)
-        .ok_or_else(|| args.error("ANNO", "there are fewer than 4 bytes from there on"))?;
-    Ok(Box::new(SetIpAddress { addr: args.get("IPADDR")?, anno, names: args.names() }))
+fn with_room(AnnoArg(anno): AnnoArg) -> Result<Anno, &'static str> {
+    Anno::at(anno.offset.into(), 4).ok_or("there are fewer than 4 bytes from there on")
 }
 
 impl SetIpAddress {

@@ -1,8 +1,8 @@
 //! SetTCPChecksum, SetUDPChecksum: the right checksum into transport headers.
 
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, Load, Operation,
-    Replicas, Spec, Topic, Ty, Verdict, reasons,
+    Alias, ArgError, Args, Arguments, Changes, Cost, CostModel, Cx, Element, Entry, Handlers, Load,
+    Operation, Replicas, Spec, Topic, Verdict, reasons,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::Header;
@@ -11,33 +11,24 @@ use thruway_wire::tcp::TcpHeader;
 use thruway_wire::udp::UdpHeader;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "SetTCPChecksum",
-        aliases: &[Alias { name: "SetUDPChecksum", summary: "sets that of UDP; has no FIXOFF" }],
-        topic: Topic::Ip,
-        summary: "sets the TCP or UDP checksum",
-        docs: "Expects TCP packets (SetUDPChecksum: UDP packets) whose IP header is marked, and \
-               computes and sets their checksum. The protocol field is not looked at. With FIXOFF, a \
-               TCP header length that cannot be is first set to the whole segment. Packets whose \
-               lengths do not fit, such as fragments, are dropped; the first is told to the user.",
-        example: "InfiniteSource(\\<4500001c00000000401177cf0100000102000002 0001000200080000>, \
-                  LIMIT 1, STOP true) -> MarkIPHeader -> SetUDPChecksum -> Print(ok) -> Discard",
-        straight: true,
-        args: &[Arg::optional(
-            "FIXOFF",
-            Ty::Bool,
-            "whether impossible header lengths are set right",
-        )
-        .or("false")],
-        drops: Bad::DROPS,
-        cost: &[Operation::ChecksumLine.once()],
-        changes: Changes::Headers,
-        replicas: Replicas::Alike,
-        ..Spec::DEFAULT
-    },
-    build,
-)
+pub static ENTRY: Entry = Entry::of::<SetTransportChecksum>(Spec {
+    name: "SetTCPChecksum",
+    aliases: &[Alias { name: "SetUDPChecksum", summary: "sets that of UDP; has no FIXOFF" }],
+    topic: Topic::Ip,
+    summary: "sets the TCP or UDP checksum",
+    docs: "Expects TCP packets (SetUDPChecksum: UDP packets) whose IP header is marked, and \
+           computes and sets their checksum. The protocol field is not looked at. With FIXOFF, a \
+           TCP header length that cannot be is first set to the whole segment. Packets whose \
+           lengths do not fit, such as fragments, are dropped; the first is told to the user.",
+    example: "InfiniteSource(\\<4500001c00000000401177cf0100000102000002 0001000200080000>, \
+              LIMIT 1, STOP true) -> MarkIPHeader -> SetUDPChecksum -> Print(ok) -> Discard",
+    straight: true,
+    drops: Bad::DROPS,
+    cost: &[Operation::ChecksumLine.once()],
+    changes: Changes::Headers,
+    replicas: Replicas::Alike,
+    ..Spec::DEFAULT
+})
 .with_cost_model::<SetTransportChecksum>();
 
 reasons! {
@@ -48,18 +39,17 @@ reasons! {
     }
 }
 
+#[derive(Arguments, Handlers)]
 struct SetTransportChecksum {
+    #[new(args.class() == "SetUDPChecksum")]
     udp: bool,
+    #[arg(
+        optional, name = "FIXOFF", value = bool, or = "false",
+        "whether impossible header lengths are set right"
+    )]
+    #[new(for_tcp(args, udp, fixoff)?)]
     fix_offset: bool,
     reported: bool,
-}
-
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let udp = args.class() == "SetUDPChecksum";
-    if udp && args.given("FIXOFF") {
-        return Err(args.error("FIXOFF", "SetUDPChecksum takes no arguments").into());
-    }
-    Ok(Box::new(SetTransportChecksum { udp, fix_offset: args.get("FIXOFF")?, reported: false }))
 }
 
 /// Gives a header length that cannot be the length of the segment.
@@ -95,6 +85,13 @@ fn set(packet: &mut Packet, udp: bool, fix_offset: bool) -> Result<(), Bad> {
 #[inline]
 fn pseudo(ip: &Ipv4Header, protocol: u8, len: usize) -> thruway_wire::checksum::Sum {
     thruway_wire::checksum::Sum::pseudo_v4(ip.src(), ip.dst(), protocol, len)
+}
+
+fn for_tcp(args: &Args<'_>, udp: bool, fixoff: bool) -> Result<bool, ArgError> {
+    if udp && args.given("FIXOFF") {
+        return Err(args.error("FIXOFF", "SetUDPChecksum takes no arguments"));
+    }
+    Ok(fixoff)
 }
 
 impl Element for SetTransportChecksum {

@@ -1,8 +1,10 @@
 //! UDPIPEncap: UDP and IPv4 headers in front.
 
+use std::net::Ipv4Addr;
+
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handler, HandlerError, Handlers, Names, Operation,
-    Reason, Replicas, Spec, Topic, Ty, UdpPort, Verdict,
+    Args, Arguments, Cx, Element, Entry, HandlerError, Handlers, Names, Operation, Reason,
+    Replicas, Spec, Topic, UdpPort, Verdict,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::checksum::Sum;
@@ -12,60 +14,62 @@ use thruway_wire::{Header, ip_protocol};
 use super::outer::{Destination, Encap, Outer};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "UDPIPEncap",
-        topic: Topic::Ip,
-        summary: "puts UDP and IPv4 headers in front of packets",
-        docs: "Puts a UDP header and an IPv4 header with time-to-live 250 in front of every packet, \
-               marks the latter and sets the destination annotation to its destination. DST may be \
-               DST_ANNO, which takes the address from the destination annotation. Without CHECKSUM \
-               the UDP checksum is 0, which is \"none\". Packets that would grow beyond 65,535 bytes \
-               are dropped. CheckIPHeader and Strip(28) are the other end.",
-        example: "InfiniteSource(DATA abc, LIMIT 1, STOP true) \
-                  -> UDPIPEncap(1.0.0.1, 1234, 2.0.0.2, 1234) -> CheckIPHeader -> CheckUDPHeader \
-                  -> Print(ok) -> Discard",
-        straight: true,
-        args: &[
-            Arg::required("SRC", Ty::Ip, "source address"),
-            Arg::required("SPORT", Ty::Port, "source port"),
-            Arg::required("DST", Ty::Any, "destination address, or DST_ANNO"),
-            Arg::required("DPORT", Ty::Port, "destination port"),
-            Arg::optional("CHECKSUM", Ty::Bool, "whether the UDP checksum is set").or("true"),
-        ],
-        drops: Encap::DROPS,
-        handlers: &[
-            Handler::both("src", "source address"),
-            Handler::both("sport", "source port"),
-            Handler::both("dst", "destination address, or DST_ANNO"),
-            Handler::both("dport", "destination port"),
-        ],
-        cost: &[Operation::HeaderWrite.times(2.0), Operation::ChecksumLine.once()],
-        replicas: Replicas::Apart("each has its part of the identifications"),
-        ..Spec::DEFAULT
-    },
-    build,
-)
-.with_handlers::<UdpIpEncap>();
+pub static ENTRY: Entry = Entry::of::<UdpIpEncap>(Spec {
+    name: "UDPIPEncap",
+    topic: Topic::Ip,
+    summary: "puts UDP and IPv4 headers in front of packets",
+    docs: "Puts a UDP header and an IPv4 header with time-to-live 250 in front of every packet, \
+           marks the latter and sets the destination annotation to its destination. DST may be \
+           DST_ANNO, which takes the address from the destination annotation. Without CHECKSUM \
+           the UDP checksum is 0, which is \"none\". Packets that would grow beyond 65,535 bytes \
+           are dropped. CheckIPHeader and Strip(28) are the other end.",
+    example: "InfiniteSource(DATA abc, LIMIT 1, STOP true) \
+              -> UDPIPEncap(1.0.0.1, 1234, 2.0.0.2, 1234) -> CheckIPHeader -> CheckUDPHeader \
+              -> Print(ok) -> Discard",
+    straight: true,
+    drops: Encap::DROPS,
+    cost: &[Operation::HeaderWrite.times(2.0), Operation::ChecksumLine.once()],
+    replicas: Replicas::Apart("each has its part of the identifications"),
+    ..Spec::DEFAULT
+});
 
+#[derive(Arguments, Handlers)]
+#[handler(
+    both, name = "src", "source address", read = self.outer.read(name),
+    run = self.outer.write(name, value)?
+)]
+#[handler(
+    both, name = "sport", "source port", get = self.ports.0,
+    run = self.ports.0 = self.port(name, value)?
+)]
+#[handler(
+    both, name = "dst", "destination address, or DST_ANNO", read = self.outer.read(name),
+    run = self.outer.write(name, value)?
+)]
+#[handler(
+    both, name = "dport", "destination port", get = self.ports.1,
+    run = self.ports.1 = self.port(name, value)?
+)]
 struct UdpIpEncap {
+    #[arg(required, name = "SRC", value = Ipv4Addr, "source address")]
+    #[arg(required, name = "SPORT", value = UdpPort, "source port")]
+    #[arg(required, name = "DST", value = Destination, "destination address, or DST_ANNO")]
+    #[new(outer(args, src, dst))]
     outer: Outer,
+    #[arg(required, name = "DPORT", value = UdpPort, "destination port")]
+    #[new((sport.0, dport.0))]
     ports: (u16, u16),
+    #[new(args.names())]
     names: Names,
+    /// whether the UDP checksum is set
+    #[arg(optional, or = "true")]
     checksum: bool,
 }
 
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let dst = Destination::of(args, "DST")?;
-    let mut outer = Outer::new(args, ip_protocol::UDP, args.get("SRC")?, dst);
+fn outer(args: &Args<'_>, src: Ipv4Addr, dst: Destination) -> Outer {
+    let mut outer = Outer::new(args, ip_protocol::UDP, src, dst);
     outer.header().set_ttl(250);
-    let (UdpPort(from), UdpPort(to)) = (args.get("SPORT")?, args.get("DPORT")?);
-    Ok(Box::new(UdpIpEncap {
-        outer,
-        ports: (from, to),
-        names: args.names(),
-        checksum: args.get("CHECKSUM")?,
-    }))
+    outer
 }
 
 impl UdpIpEncap {
@@ -95,33 +99,9 @@ impl Element for UdpIpEncap {
     }
 }
 
-impl Handlers for UdpIpEncap {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        match name {
-            "sport" => Ok(self.ports.0.to_string()),
-            "dport" => Ok(self.ports.1.to_string()),
-            _ => self.outer.read(name),
-        }
-    }
-
-    fn write_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        value: &str,
-    ) -> Result<(), HandlerError> {
-        let port = || self.names.handler_value::<UdpPort>(name, value).map(|UdpPort(port)| port);
-        match name {
-            "sport" => self.ports.0 = port()?,
-            "dport" => self.ports.1 = port()?,
-            _ => self.outer.write(name, value)?,
-        }
-        Ok(())
+impl UdpIpEncap {
+    fn port(&self, name: &str, value: &str) -> Result<u16, HandlerError> {
+        Ok(self.names.handler_value::<UdpPort>(name, value)?.0)
     }
 }
 

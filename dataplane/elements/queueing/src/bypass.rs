@@ -1,49 +1,38 @@
 //! Bypass: a detour that can be switched on.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handlers, NOTHING_MORE, Replicas, Spec,
-    Topic, Ty,
+    Arguments, Changes, Cx, Element, Entry, Handlers, NOTHING_MORE, Replicas, Spec, Topic,
 };
 use thruway_packet::Batch;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::built::<Bypass>(
-    Spec {
-        name: "Bypass",
-        topic: Topic::Queueing,
-        summary: "sends packets by a detour while it is active",
-        docs: "While it is not active, packets go from input 0 to output 0. While it is, pushed \
-               packets leave by output 1, and pulled ones come from input 1, where there is one: \
-               that is the detour. Its end may be connected to the other port 1, which leads back \
-               to the usual way: from input 1 to output 0 where packets are pushed, from input 0 \
-               to output 1 where they are pulled. Packets pass through Bypass either way, so \
-               INLINE changes nothing here.",
-        example: "InfiniteSource(LIMIT 3, STOP true) -> b :: Bypass -> Discard;\n\
-                  b[1] -> Print(debug) -> [1] b",
-        ports: "1-2/1-2",
-        flow: "xy/[xy]x",
-        args: &[
-            Arg::optional("ACTIVE", Ty::Bool, "whether packets take the detour").or("false"),
-            Arg::keyword("INLINE", Ty::Bool, "accepted for Click's sake").or("false"),
-        ],
-        changes: Changes::Nothing,
-        cost: NOTHING_MORE,
-        replicas: Replicas::Alike,
-        ..Spec::DEFAULT
-    },
-    build,
-);
+pub static ENTRY: Entry = Entry::of::<Bypass>(Spec {
+    name: "Bypass",
+    topic: Topic::Queueing,
+    summary: "sends packets by a detour while it is active",
+    docs: "While it is not active, packets go from input 0 to output 0. While it is, pushed \
+           packets leave by output 1, and pulled ones come from input 1, where there is one: \
+           that is the detour. Its end may be connected to the other port 1, which leads back \
+           to the usual way: from input 1 to output 0 where packets are pushed, from input 0 \
+           to output 1 where they are pulled. Packets pass through Bypass either way, so \
+           INLINE changes nothing here.",
+    example: "InfiniteSource(LIMIT 3, STOP true) -> b :: Bypass -> Discard;\n\
+              b[1] -> Print(debug) -> [1] b",
+    ports: "1-2/1-2",
+    flow: "xy/[xy]x",
+    changes: Changes::Nothing,
+    cost: NOTHING_MORE,
+    replicas: Replicas::Alike,
+    ..Spec::DEFAULT
+});
 
-#[derive(Handlers)]
+#[derive(Arguments, Handlers)]
 struct Bypass {
     /// whether packets take the detour
+    #[arg(optional, or = "false")]
+    #[arg(keyword, name = "INLINE", checked = bool, or = "false", "accepted for Click's sake")]
     #[handler(both)]
     active: bool,
-}
-
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    args.get::<bool>("INLINE")?;
-    Ok(Box::new(Bypass { active: args.get("ACTIVE")? }))
 }
 
 impl Element for Bypass {

@@ -1,33 +1,29 @@
 //! DRRSched: inputs share by bytes.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Buffer, Changes, Cx, Element, Entry, Operation, Replicas, Spec, Topic, Ty,
+    Arguments, Buffer, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic,
 };
 use thruway_packet::{Batch, Packet};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "DRRSched",
-        topic: Topic::Queueing,
-        summary: "pulls equally many bytes from each of its inputs",
-        docs: "Deficit round robin (Shreedhar and Varghese, \"Efficient Fair Queuing Using Deficit \
-               Round Robin\", 1995): in turn, each input that has packets may give QUANTUM bytes \
-               more, and what it could not use, since its next packet is longer, it may use the \
-               next time. So inputs get equal parts of the bytes however long their packets are. \
-               Inputs usually come from Queues.",
-        example: "InfiniteSource(LENGTH 1000) -> Queue -> s :: DRRSched -> Unqueue -> Discard;\n\
-                  InfiniteSource(LENGTH 100) -> Queue -> [1] s",
-        ports: "-/1",
-        processing: "l/l",
-        args: &[Arg::optional("QUANTUM", Ty::UInt, "bytes an input may give in a round").or("500")],
-        changes: Changes::Nothing,
-        cost: &[Operation::Visit.once()],
-        replicas: Replicas::Apart("each pulls for its thread, by deficits of its own"),
-        ..Spec::DEFAULT
-    },
-    build,
-)
+pub static ENTRY: Entry = Entry::of::<DrrSched>(Spec {
+    name: "DRRSched",
+    topic: Topic::Queueing,
+    summary: "pulls equally many bytes from each of its inputs",
+    docs: "Deficit round robin (Shreedhar and Varghese, \"Efficient Fair Queuing Using Deficit \
+           Round Robin\", 1995): in turn, each input that has packets may give QUANTUM bytes \
+           more, and what it could not use, since its next packet is longer, it may use the \
+           next time. So inputs get equal parts of the bytes however long their packets are. \
+           Inputs usually come from Queues.",
+    example: "InfiniteSource(LENGTH 1000) -> Queue -> s :: DRRSched -> Unqueue -> Discard;\n\
+              InfiniteSource(LENGTH 100) -> Queue -> [1] s",
+    ports: "-/1",
+    processing: "l/l",
+    changes: Changes::Nothing,
+    cost: &[Operation::Visit.once()],
+    replicas: Replicas::Apart("each pulls for its thread, by deficits of its own"),
+    ..Spec::DEFAULT
+})
 .with_buffer::<DrrSched>();
 
 /// One input.
@@ -83,18 +79,16 @@ impl<P> Rounds<P> {
     }
 }
 
+#[derive(Arguments, Handlers)]
 struct DrrSched {
+    #[arg(
+        optional, name = "QUANTUM", value = u32, or = "500", range = 1..,
+        "bytes an input may give in a round"
+    )]
+    #[new(Rounds::new(args.env().inputs, quantum.into()))]
     rounds: Rounds<Packet>,
+    #[new(Batch::with_room())]
     one: Batch,
-}
-
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let quantum: u32 = args.get("QUANTUM")?;
-    if quantum == 0 {
-        return Err(args.error("QUANTUM", "must be at least 1").into());
-    }
-    let rounds = Rounds::new(args.env().inputs, quantum.into());
-    Ok(Box::new(DrrSched { rounds, one: Batch::with_room() }))
 }
 
 impl Element for DrrSched {

@@ -1,48 +1,37 @@
 //! HashSwitch: sorts packets by a hash of some of their bytes.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Replicas, Spec, Topic, Ty,
-    Verdict,
+    Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic, Verdict,
 };
 use thruway_packet::Batch;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "HashSwitch",
-        topic: Topic::Queueing,
-        summary: "sends packets to outputs by a hash of some of their bytes",
-        docs: "The output is chosen by the sum of the LENGTH bytes at OFFSET, so that packets which \
-               have these bytes in common stay together. Packets that end before leave by output \
-               0.",
-        example: "InfiniteSource(LIMIT 3, STOP true) -> s :: HashSwitch(16, 4);\n\
-                  s[0] -> Discard; s[1] -> Discard",
-        ports: "1/1-",
-        processing: "h/h",
-        straight: true,
-        args: &[
-            Arg::required("OFFSET", Ty::UInt, "first byte to look at"),
-            Arg::required("LENGTH", Ty::UInt, "bytes to look at"),
-        ],
-        changes: Changes::Nothing,
-        cost: &[Operation::HeaderRead.once(), Operation::Sort.once()],
-        replicas: Replicas::Alike,
-        ..Spec::DEFAULT
-    },
-    build,
-);
+pub static ENTRY: Entry = Entry::of::<HashSwitch>(Spec {
+    name: "HashSwitch",
+    topic: Topic::Queueing,
+    summary: "sends packets to outputs by a hash of some of their bytes",
+    docs: "The output is chosen by the sum of the LENGTH bytes at OFFSET, so that packets which \
+           have these bytes in common stay together. Packets that end before leave by output \
+           0.",
+    example: "InfiniteSource(LIMIT 3, STOP true) -> s :: HashSwitch(16, 4);\n\
+              s[0] -> Discard; s[1] -> Discard",
+    ports: "1/1-",
+    processing: "h/h",
+    straight: true,
+    changes: Changes::Nothing,
+    cost: &[Operation::HeaderRead.once(), Operation::Sort.once()],
+    replicas: Replicas::Alike,
+    ..Spec::DEFAULT
+});
 
+#[derive(Arguments, Handlers)]
 struct HashSwitch {
+    /// first byte to look at
+    #[arg(required, as = u32)]
     offset: usize,
+    /// bytes to look at
+    #[arg(required, as = u32, range = 1..)]
     length: usize,
-}
-
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let (offset, length) = (args.get::<u32>("OFFSET")?, args.get::<u32>("LENGTH")?);
-    if length == 0 {
-        return Err(args.error("LENGTH", "must be at least 1").into());
-    }
-    Ok(Box::new(HashSwitch { offset: offset as usize, length: length as usize }))
 }
 
 /// The output for a packet, of `outputs`: Click's function, so that configurations keep their

@@ -9,16 +9,12 @@ use thruway_elements_support::text::interval;
 #[derive(Arguments, Handlers)]
 pub(super) struct Held {
     /// time between a packet's timestamp and its leaving
-    #[arg(required, via = not_negative)]
+    #[arg(required, via = Nanos::not_negative)]
     #[handler(both, "the delay", get = interval(self.delay))]
     delay: i64,
     packet: Option<Packet>,
     #[new(Batch::with_room())]
     one: Batch,
-}
-
-fn not_negative(Nanos(ns): Nanos) -> Result<i64, &'static str> {
-    if ns < 0 { Err("must not be negative") } else { Ok(ns) }
 }
 
 impl Held {

@@ -17,13 +17,27 @@ use thruway_elements_support::rate::{TokenBucket, bandwidth_text};
 /// Argument BURST_DURATION, of all.
 pub(super) const BURST_DURATION: Arg =
     Arg::keyword("BURST_DURATION", Ty::Time, "what the bucket holds, in time").or("20ms");
-/// Argument BURST_SIZE, where packets are counted.
-pub(super) const BURST_SIZE: Arg =
-    Arg::keyword("BURST_SIZE", Ty::UInt, "what the bucket holds, in packets");
-/// Argument BURST_BYTES, where bytes are counted.
-pub(super) const BURST_BYTES: Arg =
-    Arg::keyword("BURST_BYTES", Ty::UInt, "what the bucket holds, in bytes");
 
+/// Argument RATE, in bytes or packets.
+pub(super) const fn rate(bytes: bool) -> Arg {
+    match bytes {
+        true => Arg::required("RATE", Ty::Bandwidth, "bytes a second"),
+        false => Arg::required("RATE", Ty::UInt, "packets a second"),
+    }
+}
+
+/// What handler `rate` shows.
+pub(super) const fn about_rate(bytes: bool) -> &'static str {
+    if bytes { "bytes a second, with unit" } else { "packets a second" }
+}
+
+/// Argument BURST_BYTES or BURST_SIZE.
+pub(super) const fn burst(bytes: bool) -> Arg {
+    match bytes {
+        true => Arg::keyword("BURST_BYTES", Ty::UInt, "what the bucket holds, in bytes"),
+        false => Arg::keyword("BURST_SIZE", Ty::UInt, "what the bucket holds, in packets"),
+    }
+}
 /// What is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unit {

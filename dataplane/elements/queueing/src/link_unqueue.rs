@@ -3,48 +3,33 @@
 use std::collections::VecDeque;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Bandwidth, Buffer, Changes, Cx, Element, Entry, Handler, HandlerError,
-    Handlers, Nanos, Operation, Replicas, Run, Spec, Storage, Threading, Topic, Ty, handler_value,
-    reasons,
+    Arguments, Bandwidth, Buffer, Changes, Cx, Element, Entry, HandlerError, Handlers, Nanos,
+    Operation, Replicas, Run, Spec, Storage, Threading, Topic, handler_value, reasons,
 };
 use thruway_packet::{Anno, Batch, MAX_BATCH, Packet};
 
 use thruway_elements_support::text::interval;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "LinkUnqueue",
-        topic: Topic::Queueing,
-        summary: "pulls packets and pushes them on as a link would",
-        docs: "Behaves as a serial link: a packet takes the time that its bytes (those that a \
-               capture left out included) need at BANDWIDTH, after the packets before it, and \
-               LATENCY besides. Packets are pulled only as fast as the link takes them; so a Queue \
-               in front of it is the link's queue. Packets leave with the time at which they were \
-               due as their timestamp. With BANDWIDTH 0 only LATENCY counts.",
-        example: "InfiniteSource(LIMIT 9) -> Queue -> LinkUnqueue(5ms, 1Mbps) -> Discard",
-        processing: "l/h",
-        args: &[
-            Arg::required("LATENCY", Ty::Time, "time from end to end of the link"),
-            Arg::required("BANDWIDTH", Ty::Bandwidth, "bytes a second; 0 for no limit"),
-        ],
-        drops: Cut::DROPS,
-        handlers: &[
-            Handler::both("latency", "time from end to end; writing it empties the link"),
-            Handler::both("bandwidth", "bytes a second; writing it empties the link"),
-            Handler::sum("size", "packets on the link"),
-            Handler::write("reset", "drops all packets on the link"),
-        ],
-        threading: Threading::Task,
-        changes: Changes::Nothing,
-        cost: &[Operation::Store.once(), Operation::Clock.once()],
-        replicas: Replicas::Single,
-        ..Spec::DEFAULT
-    },
-    build,
-)
-.with_buffer::<LinkUnqueue>()
-.with_handlers::<LinkUnqueue>();
+pub static ENTRY: Entry = Entry::of::<LinkUnqueue>(Spec {
+    name: "LinkUnqueue",
+    topic: Topic::Queueing,
+    summary: "pulls packets and pushes them on as a link would",
+    docs: "Behaves as a serial link: a packet takes the time that its bytes (those that a \
+           capture left out included) need at BANDWIDTH, after the packets before it, and \
+           LATENCY besides. Packets are pulled only as fast as the link takes them; so a Queue \
+           in front of it is the link's queue. Packets leave with the time at which they were \
+           due as their timestamp. With BANDWIDTH 0 only LATENCY counts.",
+    example: "InfiniteSource(LIMIT 9) -> Queue -> LinkUnqueue(5ms, 1Mbps) -> Discard",
+    processing: "l/h",
+    drops: Cut::DROPS,
+    threading: Threading::Task,
+    changes: Changes::Nothing,
+    cost: &[Operation::Store.once(), Operation::Clock.once()],
+    replicas: Replicas::Single,
+    ..Spec::DEFAULT
+})
+.with_buffer::<LinkUnqueue>();
 
 reasons! {
     /// Why a packet does not arrive.
@@ -59,10 +44,13 @@ const ROOM: usize = 256;
 const SECOND: u128 = 1_000_000_000;
 
 /// When things happen on a link.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Arguments, Handlers)]
 struct Link {
+    /// time from end to end of the link
+    #[arg(required, via = Nanos::not_negative)]
     latency: i64,
-    /// Bytes a second, 0 for no limit.
+    /// bytes a second; 0 for no limit
+    #[arg(required, as = Bandwidth)]
     bandwidth: u64,
 }
 
@@ -74,34 +62,51 @@ impl Link {
     }
 }
 
+#[derive(Arguments, Handlers)]
+#[handler(
+    both, name = "latency", "time from end to end; writing it empties the link",
+    get = interval(self.link.latency), write = self.write_latency(cx, value)
+)]
+#[handler(
+    both, name = "bandwidth", "bytes a second; writing it empties the link",
+    get = self.link.bandwidth, run = {
+        self.link.bandwidth = handler_value::<Bandwidth>(name, value)?.0;
+        self.empty(cx);
+    }
+)]
+#[handler(sum, name = "size", "packets on the link", get = self.line.len())]
+#[handler(write, name = "reset", "drops all packets on the link", run = self.empty(cx))]
 struct LinkUnqueue {
+    #[part]
     link: Link,
     /// Packets on the link; their timestamps say when they arrive.
+    #[new(VecDeque::with_capacity(ROOM))]
     line: VecDeque<Packet>,
     /// Whether packets have come one after the other without a pause.
     busy: bool,
     /// When the timer is set for.
     alarm: Option<i64>,
+    #[new(Batch::with_room())]
     one: Batch,
 }
 
-fn latency(Nanos(ns): Nanos) -> Result<i64, &'static str> {
-    if ns < 0 { Err("must not be negative") } else { Ok(ns) }
-}
-
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let latency = latency(args.get("LATENCY")?).map_err(|why| args.error("LATENCY", why))?;
-    let Bandwidth(bandwidth) = args.get("BANDWIDTH")?;
-    Ok(Box::new(LinkUnqueue {
-        link: Link { latency, bandwidth },
-        line: VecDeque::with_capacity(ROOM),
-        busy: false,
-        alarm: None,
-        one: Batch::with_room(),
-    }))
-}
-
 impl LinkUnqueue {
+    fn write_latency(&mut self, cx: &mut Cx<'_>, value: &str) -> Result<(), HandlerError> {
+        let latency = handler_value::<Nanos>("latency", value)?.not_negative();
+        let refused = |why| HandlerError::refused(format!("latency: {why}"));
+        self.link.latency = latency.map_err(refused)?;
+        self.empty(cx);
+        Ok(())
+    }
+
+    fn empty(&mut self, cx: &mut Cx<'_>) {
+        for packet in self.line.drain(..) {
+            cx.drop(Cut::Reset, packet);
+        }
+        self.busy = false;
+        self.set_alarm(cx);
+    }
+
     /// Takes packets while the beginning of the link is free. Says whether there were any.
     fn fill(&mut self, cx: &mut Cx<'_>) -> bool {
         let end = cx.now().saturating_add(self.link.latency);
@@ -163,45 +168,6 @@ impl Element for LinkUnqueue {
 
     fn timer(&mut self, _cx: &mut Cx<'_>, _token: u32) {
         self.alarm = None;
-    }
-}
-
-impl Handlers for LinkUnqueue {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        match name {
-            "latency" => Ok(interval(self.link.latency)),
-            "bandwidth" => Ok(self.link.bandwidth.to_string()),
-            "size" => Ok(self.line.len().to_string()),
-            _ => Err(HandlerError::no_read(name)),
-        }
-    }
-
-    fn write_handler(
-        &mut self,
-        cx: &mut Cx<'_>,
-        name: &str,
-        value: &str,
-    ) -> Result<(), HandlerError> {
-        let refused = |why| HandlerError::refused(format!("{name}: {why}"));
-        match name {
-            "latency" => {
-                self.link.latency = latency(handler_value(name, value)?).map_err(refused)?;
-            }
-            "bandwidth" => self.link.bandwidth = handler_value::<Bandwidth>(name, value)?.0,
-            "reset" => {}
-            _ => return Err(HandlerError::no_write(name)),
-        }
-        for packet in self.line.drain(..) {
-            cx.drop(Cut::Reset, packet);
-        }
-        self.busy = false;
-        self.set_alarm(cx);
-        Ok(())
     }
 }
 

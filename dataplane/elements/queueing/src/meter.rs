@@ -1,66 +1,49 @@
 //! Meter: sends the stream where its rate says.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Bandwidth, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers,
-    Operation, Replicas, Spec, Topic, Ty,
+    ArgErrors, Args, Arguments, Changes, Cx, Element, Entry, FromArg, Handlers, Operation,
+    Replicas, Spec, Topic,
 };
 use thruway_packet::Batch;
 use thruway_sync::{PerThread, ThreadSlot};
 
 use thruway_elements_support::ewma::Rate;
+use thruway_elements_support::rate::RateArg;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "Meter",
-        topic: Topic::Queueing,
-        summary: "sends packets to outputs by the rate at which they come",
-        docs: "Measures the rate of packets, an exponentially weighted moving average as Counter's, \
-               and sends all packets to one output: to output 0 while the rate is below the first \
-               RATE, to output 1 while it is below the second, and so on; to the last output while \
-               it has reached the last RATE. RATEs must grow, and there is one output more than \
-               RATEs. Where several threads bring packets the rate is that of all of them; each \
-               looks at what the others counted when a millisecond has gone by.",
-        example: "InfiniteSource(LIMIT 3, STOP true) -> m :: Meter(10000) -> Discard;\n\
-                  m[1] -> Print(fast) -> Discard",
-        ports: "1/2-",
-        processing: "h/h",
-        straight: true,
-        args: &[Arg::rest("RATE", Ty::UInt, "packets a second, one argument for each bound")],
-        handlers: &[
-            Handler::read("rate", "packets a second, lately"),
-            Handler::read("meters", "the bounds, a line each"),
-        ],
-        changes: Changes::Nothing,
-        cost: &[Operation::Count.once(), Operation::Sort.once()],
-        replicas: Replicas::Sharing("what they count: the rate is that of all threads"),
-        ..Spec::DEFAULT
-    },
-    build,
-)
-.with_handlers::<Meter>();
+pub static ENTRY: Entry = Entry::of::<Meter<false>>(Spec {
+    name: "Meter",
+    topic: Topic::Queueing,
+    summary: "sends packets to outputs by the rate at which they come",
+    docs: "Measures the rate of packets, an exponentially weighted moving average as Counter's, \
+           and sends all packets to one output: to output 0 while the rate is below the first \
+           RATE, to output 1 while it is below the second, and so on; to the last output while \
+           it has reached the last RATE. RATEs must grow, and there is one output more than \
+           RATEs. Where several threads bring packets the rate is that of all of them; each \
+           looks at what the others counted when a millisecond has gone by.",
+    example: "InfiniteSource(LIMIT 3, STOP true) -> m :: Meter(10000) -> Discard;\n\
+              m[1] -> Print(fast) -> Discard",
+    ports: "1/2-",
+    processing: "h/h",
+    straight: true,
+    changes: Changes::Nothing,
+    cost: &[Operation::Count.once(), Operation::Sort.once()],
+    replicas: Replicas::Sharing("what they count: the rate is that of all threads"),
+    ..Spec::DEFAULT
+});
 
 /// See the spec.
-pub static BANDWIDTH: Entry = Entry::new(
-    Spec {
-        name: "BandwidthMeter",
-        summary: "sends packets to outputs by the rate at which their bytes come",
-        docs: "A Meter that measures bytes a second: packets go to output 0 while the rate is below \
-               the first RATE, to output 1 while it is below the second, and so on. RATEs must \
-               grow, and there is one output more than RATEs.",
-        example: "InfiniteSource(LIMIT 3, STOP true) -> m :: BandwidthMeter(20kBps) -> Discard;\n\
-                  m[1] -> Print(fast) -> Discard",
-        straight: true,
-        args: &[Arg::rest("RATE", Ty::Bandwidth, "bytes a second, one argument for each bound")],
-        handlers: &[
-            Handler::read("rate", "bytes a second, lately"),
-            Handler::read("meters", "the bounds, a line each"),
-        ],
-        ..ENTRY.spec
-    },
-    build,
-)
-.with_handlers::<Meter>();
+pub static BANDWIDTH: Entry = Entry::of::<Meter<true>>(Spec {
+    name: "BandwidthMeter",
+    summary: "sends packets to outputs by the rate at which their bytes come",
+    docs: "A Meter that measures bytes a second: packets go to output 0 while the rate is below \
+           the first RATE, to output 1 while it is below the second, and so on. RATEs must \
+           grow, and there is one output more than RATEs.",
+    example: "InfiniteSource(LIMIT 3, STOP true) -> m :: BandwidthMeter(20kBps) -> Discard;\n\
+              m[1] -> Print(fast) -> Discard",
+    straight: true,
+    ..ENTRY.spec
+});
 
 /// Bits of fraction of the rate.
 const SCALE: u32 = 10;
@@ -108,14 +91,31 @@ impl Measured {
     }
 }
 
-struct Meter {
+#[derive(Arguments, Handlers)]
+struct Meter<const BYTES: bool> {
+    #[new(Measured::build(args)?)]
+    #[handler(
+        read, doc = if BYTES { "bytes a second, lately" } else { "packets a second, lately" },
+        get = self.rate.update(cx.now(), 0).text()
+    )]
     rate: Measured,
+    #[arg(
+        rest, name = "RATE", ty = RateArg::<BYTES>::TY,
+        doc = if BYTES {
+            "bytes a second, one argument for each bound"
+        } else {
+            "packets a second, one argument for each bound"
+        }
+    )]
+    #[new(bounds::<BYTES>(args)?)]
+    #[handler(
+        read, name = "meters", "the bounds, a line each",
+        get = self.bounds.iter().map(|bound| format!("{bound}\n")).collect::<String>()
+    )]
     bounds: Vec<u64>,
-    bytes: bool,
 }
 
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let bytes = args.class() == "BandwidthMeter";
+fn bounds<const BYTES: bool>(args: &Args<'_>) -> Result<Vec<u64>, ArgErrors> {
     let (rates, outputs) = (args.rest().len(), args.env().outputs);
     if rates == 0 {
         return Err(ArgErrors::whole("missing argument RATE: give a rate for each bound"));
@@ -127,12 +127,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     let mut bounds: Vec<u64> = Vec::with_capacity(rates);
     for (index, text) in args.rest() {
         let wrong = |why: String| args.rest_error(index, format!("RATE: {why}"));
-        let parsed = if bytes {
-            args.parse::<Bandwidth>(text).map(|Bandwidth(rate)| rate)
-        } else {
-            args.parse::<u32>(text).map(u64::from)
-        };
-        let rate = parsed.map_err(wrong)?;
+        let RateArg::<BYTES>(rate) = args.parse(text).map_err(wrong)?;
         if rate > RATE_MAX {
             return Err(wrong(format!("{text} is too large; at most {RATE_MAX} a second")).into());
         }
@@ -141,10 +136,10 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         }
         bounds.push(rate);
     }
-    Ok(Box::new(Meter { rate: Measured::build(args)?, bounds, bytes }))
+    Ok(bounds)
 }
 
-impl Element for Meter {
+impl<const BYTES: bool> Element for Meter<BYTES> {
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         if let Measured::Common { .. } = self.rate {
             // A thread whose first packet comes late is to know what the others counted.
@@ -154,27 +149,12 @@ impl Element for Meter {
     }
 
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
-        let events = if self.bytes { batch.bytes() } else { batch.len() as u64 };
+        let events = if BYTES { batch.bytes() } else { batch.len() as u64 };
         let rate = self.rate.update(cx.now(), events);
         // The average moves between milliseconds only: it is the same for the whole batch.
         let output = self.bounds.iter().filter(|bound| rate.reaches(**bound)).count();
         if output > 0 {
             cx.emit_all(output, batch);
-        }
-    }
-}
-
-impl Handlers for Meter {
-    fn read_handler(
-        &mut self,
-        cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        match name {
-            "rate" => Ok(self.rate.update(cx.now(), 0).text()),
-            "meters" => Ok(self.bounds.iter().map(|bound| format!("{bound}\n")).collect()),
-            _ => Err(HandlerError::no_read(name)),
         }
     }
 }

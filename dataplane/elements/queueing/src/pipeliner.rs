@@ -1,56 +1,38 @@
 //! Pipeliner: packets go on in another thread.
 
+use std::convert::Infallible;
 use std::time::{Duration, Instant};
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handlers, Handoff, HandoffQueue, Operation,
-    Reason, Replicas, Spec, Threading, Topic, Ty,
+    Arguments, Changes, Cx, Element, Entry, Handlers, Handoff, HandoffQueue, Operation, Reason,
+    Replicas, Spec, Threading, Topic, Ty,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::built::<Pipeliner>(
-    Spec {
-        name: "Pipeliner",
-        topic: Topic::Queueing,
-        summary: "hands packets to its own thread, which pushes them on",
-        docs: "Each thread that pushes packets into it has a ring of CAPACITY packets; the thread \
-               that the element is placed on (StaticThreadSched) empties all rings, up to BURST \
-               packets of each at a time, and what is behind runs in that thread only. What that \
-               thread pushes itself goes straight through, unless DIRECT_TRAVERSAL is false. A \
-               packet that comes to a full ring is dropped or, with BLOCKING true, its thread \
-               waits, for a second at most. The thread that empties a ring is woken if it \
-               sleeps, so ALWAYS_UP makes no difference.",
-        example: "InfiniteSource(LIMIT 3, STOP true) -> p :: Pipeliner -> Discard;\n\
-                  StaticThreadSched(p 1)",
-        ports: "1/1",
-        processing: "h/h",
-        args: &[
-            Arg::optional("CAPACITY", Ty::UInt, "packets in a ring").or("1024"),
-            Arg::optional("BURST", Ty::Int, "packets of a ring at a time; 0 for all there are")
-                .or("32"),
-            Arg::optional("BLOCKING", Ty::Bool, "whether threads wait for room").or("false"),
-            Arg::keyword("ACTIVE", Ty::Bool, "whether rings are emptied").or("true"),
-            Arg::keyword("DIRECT_TRAVERSAL", Ty::Bool, "whether its own thread uses no ring")
-                .or("true"),
-            Arg::keyword("ALWAYS_UP", Ty::Bool, "makes no difference: packets wake the thread"),
-            Arg::keyword(
-                "NOUSELESS",
-                Ty::Bool,
-                "makes no difference: nothing is told of a useless Pipeliner",
-            ),
-            Arg::keyword("VERBOSE", Ty::Bool, "makes no difference: drops are counted, not told"),
-        ],
-        threading: Threading::Pipeline,
-        changes: Changes::Nothing,
-        cost: &[Operation::Store.once()],
-        replicas: Replicas::Sharing(
-            "the rings, one from each thread to the thread that packets are handed to",
-        ),
-        ..Spec::DEFAULT
-    },
-    build,
-)
+pub static ENTRY: Entry = Entry::of::<Pipeliner>(Spec {
+    name: "Pipeliner",
+    topic: Topic::Queueing,
+    summary: "hands packets to its own thread, which pushes them on",
+    docs: "Each thread that pushes packets into it has a ring of CAPACITY packets; the thread \
+           that the element is placed on (StaticThreadSched) empties all rings, up to BURST \
+           packets of each at a time, and what is behind runs in that thread only. What that \
+           thread pushes itself goes straight through, unless DIRECT_TRAVERSAL is false. A \
+           packet that comes to a full ring is dropped or, with BLOCKING true, its thread \
+           waits, for a second at most. The thread that empties a ring is woken if it \
+           sleeps, so ALWAYS_UP makes no difference.",
+    example: "InfiniteSource(LIMIT 3, STOP true) -> p :: Pipeliner -> Discard;\n\
+              StaticThreadSched(p 1)",
+    ports: "1/1",
+    processing: "h/h",
+    threading: Threading::Pipeline,
+    changes: Changes::Nothing,
+    cost: &[Operation::Store.once()],
+    replicas: Replicas::Sharing(
+        "the rings, one from each thread to the thread that packets are handed to",
+    ),
+    ..Spec::DEFAULT
+})
 .with_handoff_queue::<Pipeliner>();
 
 /// Longest wait for room: a thread that stops must not wait for one that has.
@@ -58,41 +40,56 @@ const WAIT_MAX: Duration = Duration::from_secs(1);
 /// Smallest ring, and largest.
 const CAPACITIES: std::ops::RangeInclusive<usize> = 4..=1 << 24;
 
-#[derive(Handlers)]
+#[derive(Arguments, Handlers)]
 #[handler(sum, field = count, "packets that went into a ring")]
 #[handler(sum, field = dropped, "packets for which there was no room")]
 #[handler(both, field = active, "whether rings are emptied")]
 struct Pipeliner {
     /// The thread of this replica, and the one that empties the rings.
+    #[new(args.env().thread)]
     thread: usize,
     home: usize,
+    /// packets in a ring
+    #[arg(optional, or = "1024", via = in_range)]
     capacity: usize,
+    /// packets of a ring at a time; 0 for all there are
+    #[arg(optional, or = "32", as = i32, via = burst_of)]
     burst: usize,
+    /// whether threads wait for room
+    #[arg(optional, or = "false")]
     blocking: bool,
+    /// whether rings are emptied
+    #[arg(keyword, or = "true")]
     active: bool,
+    /// whether its own thread uses no ring
+    #[arg(keyword, name = "DIRECT_TRAVERSAL", or = "true")]
     direct: bool,
+    #[arg(
+        keyword, name = "ALWAYS_UP", unread, ty = Ty::Bool,
+        "makes no difference: packets wake the thread"
+    )]
+    #[arg(
+        keyword, name = "NOUSELESS", unread, ty = Ty::Bool,
+        "makes no difference: nothing is told of a useless Pipeliner"
+    )]
+    #[arg(
+        keyword, name = "VERBOSE", unread, ty = Ty::Bool,
+        "makes no difference: drops are counted, not told"
+    )]
     count: u64,
     dropped: u64,
 }
 
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let capacity: usize = args.get("CAPACITY")?;
-    if !CAPACITIES.contains(&capacity) {
-        let (least, most) = CAPACITIES.into_inner();
-        return Err(args.error("CAPACITY", format!("must be between {least} and {most}")).into());
+fn in_range(capacity: usize) -> Result<usize, String> {
+    let (least, most) = CAPACITIES.into_inner();
+    match CAPACITIES.contains(&capacity) {
+        true => Ok(capacity),
+        false => Err(format!("must be between {least} and {most}")),
     }
-    let burst: i32 = args.get("BURST")?;
-    Ok(Box::new(Pipeliner {
-        thread: args.env().thread,
-        home: 0,
-        capacity,
-        burst: usize::try_from(burst).ok().filter(|burst| *burst > 0).unwrap_or(MAX_BATCH),
-        blocking: args.get("BLOCKING")?,
-        active: args.get("ACTIVE")?,
-        direct: args.get("DIRECT_TRAVERSAL")?,
-        count: 0,
-        dropped: 0,
-    }))
+}
+
+fn burst_of(burst: i32) -> Result<usize, Infallible> {
+    Ok(usize::try_from(burst).ok().filter(|burst| *burst > 0).unwrap_or(MAX_BATCH))
 }
 
 impl Pipeliner {

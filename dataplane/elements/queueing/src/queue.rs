@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use crossbeam_queue::ArrayQueue;
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Buffer, Changes, Cx, Element, Entry, HandlerError, Handlers,
-    HotSwap, Operation, Replicas, ShortCut, Spec, Storage, Topic, Ty, handler_value, reasons,
+    Alias, Args, Arguments, Buffer, Changes, Cx, Element, Entry, HandlerError, Handlers, HotSwap,
+    Operation, Replicas, ShortCut, Spec, Storage, Topic, handler_value, reasons,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -16,7 +16,6 @@ const SPEC: Spec = Spec {
     example: "InfiniteSource(LIMIT 3) -> Queue(10) -> Unqueue -> Discard",
     ports: "1/1-2",
     processing: "h/lh",
-    args: &[Arg::optional("CAPACITY", Ty::UInt, "packets it holds").or("1000")],
     drops: Full::DROPS,
     changes: Changes::Nothing,
     cost: &[Operation::Store.once()],
@@ -25,80 +24,71 @@ const SPEC: Spec = Spec {
 };
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::built::<Queue>(
-    Spec {
-        name: "Queue",
-        aliases: &[
-            Alias { name: "FullNoteQueue", summary: "the same" },
-            Alias { name: "MSQueue", summary: "the same" },
-            Alias {
-                name: "NotifierQueue",
-                summary: "the same, but sources do not rest while it is full",
-            },
-            Alias { name: "QuickNoteQueue", summary: "the same" },
-            Alias {
-                name: "SimpleQueue",
-                summary: "the same, but sources do not rest while it is full",
-            },
-            Alias {
-                name: "ThreadSafeQueue",
-                summary: "the same: a Queue that several threads reach is safe by itself",
-            },
-        ],
-        summary: "stores packets in a first-in-first-out queue",
-        docs: "Keeps up to CAPACITY packets until they are pulled; packets pushed into a full queue \
-               leave by output 1, or are dropped where there is none; sources that need not go on \
-               (InfiniteSource) rest while it is full. When one thread pushes and \
-               another pulls, the queue is a lock-free ring that both share, and its capacity \
-               cannot change while it runs. Making the capacity smaller drops the newest packets \
-               that no longer fit.",
-        replicas: Replicas::Sharing(
-            "the packets; which of them drops one that finds no room is told by its count",
-        ),
-        short_cut: ShortCut::Stores,
-        ..SPEC
-    },
-    build,
-)
+pub static ENTRY: Entry = Entry::of::<Queue>(Spec {
+    name: "Queue",
+    aliases: &[
+        Alias { name: "FullNoteQueue", summary: "the same" },
+        Alias { name: "MSQueue", summary: "the same" },
+        Alias {
+            name: "NotifierQueue",
+            summary: "the same, but sources do not rest while it is full",
+        },
+        Alias { name: "QuickNoteQueue", summary: "the same" },
+        Alias {
+            name: "SimpleQueue",
+            summary: "the same, but sources do not rest while it is full",
+        },
+        Alias {
+            name: "ThreadSafeQueue",
+            summary: "the same: a Queue that several threads reach is safe by itself",
+        },
+    ],
+    summary: "stores packets in a first-in-first-out queue",
+    docs: "Keeps up to CAPACITY packets until they are pulled; packets pushed into a full queue \
+           leave by output 1, or are dropped where there is none; sources that need not go on \
+           (InfiniteSource) rest while it is full. When one thread pushes and \
+           another pulls, the queue is a lock-free ring that both share, and its capacity \
+           cannot change while it runs. Making the capacity smaller drops the newest packets \
+           that no longer fit.",
+    replicas: Replicas::Sharing(
+        "the packets; which of them drops one that finds no room is told by its count",
+    ),
+    short_cut: ShortCut::Stores,
+    ..SPEC
+})
 .with_buffer::<Queue>()
 .with_hot_swap::<Queue>();
 
 /// See the spec.
-pub static FRONT_DROP: Entry = Entry::built::<Queue>(
-    Spec {
-        name: "FrontDropQueue",
-        summary: "stores packets in a queue that drops the oldest when it is full",
-        docs: "A Queue that, when it is full, makes room for a new packet: the one at its front, \
-               which has waited longest, leaves by output 1, or is dropped where there is none. \
-               Making the capacity smaller drops the oldest packets too. Sources never rest on \
-               its account.",
-        example: "InfiniteSource(LIMIT 3) -> FrontDropQueue(10) -> Unqueue -> Discard",
-        replicas: Replicas::Sharing("the packets"),
-        ..SPEC
-    },
-    build,
-)
+pub static FRONT_DROP: Entry = Entry::of::<Queue>(Spec {
+    name: "FrontDropQueue",
+    summary: "stores packets in a queue that drops the oldest when it is full",
+    docs: "A Queue that, when it is full, makes room for a new packet: the one at its front, \
+           which has waited longest, leaves by output 1, or is dropped where there is none. \
+           Making the capacity smaller drops the oldest packets too. Sources never rest on \
+           its account.",
+    example: "InfiniteSource(LIMIT 3) -> FrontDropQueue(10) -> Unqueue -> Discard",
+    replicas: Replicas::Sharing("the packets"),
+    ..SPEC
+})
 .with_buffer::<Queue>()
 .with_hot_swap::<Queue>();
 
 /// See the spec.
-pub static MIXED: Entry = Entry::built::<Queue>(
-    Spec {
-        name: "MixedQueue",
-        summary: "stores packets in a queue with a second input that goes first",
-        docs: "A Queue whose input 0 is first-in-first-out, and whose input 1 is last-in-first-out: \
-               a packet from there is the next to be pulled. A packet that comes to input 0 of a \
-               full queue leaves by output 1, or is dropped where there is none; one that comes \
-               to input 1 takes the place of the packet at the end of the queue. All that push \
-               into it and pull from it must run in one thread.",
-        example: "InfiniteSource(LIMIT 3) -> q :: MixedQueue(10) -> Unqueue -> Discard;\n\
-                  InfiniteSource(LIMIT 1) -> [1] q",
-        ports: "2/1-2",
-        replicas: Replicas::OneThread("packets enter at both of its ends"),
-        ..SPEC
-    },
-    build,
-)
+pub static MIXED: Entry = Entry::of::<Queue>(Spec {
+    name: "MixedQueue",
+    summary: "stores packets in a queue with a second input that goes first",
+    docs: "A Queue whose input 0 is first-in-first-out, and whose input 1 is last-in-first-out: \
+           a packet from there is the next to be pulled. A packet that comes to input 0 of a \
+           full queue leaves by output 1, or is dropped where there is none; one that comes \
+           to input 1 takes the place of the packet at the end of the queue. All that push \
+           into it and pull from it must run in one thread.",
+    example: "InfiniteSource(LIMIT 3) -> q :: MixedQueue(10) -> Unqueue -> Discard;\n\
+              InfiniteSource(LIMIT 1) -> [1] q",
+    ports: "2/1-2",
+    replicas: Replicas::OneThread("packets enter at both of its ends"),
+    ..SPEC
+})
 .with_buffer::<Queue>()
 .with_hot_swap::<Queue>();
 
@@ -135,6 +125,14 @@ enum Store {
 }
 
 impl Store {
+    fn for_threads(args: &Args<'_>, capacity: usize) -> Store {
+        if args.env().threads > 1 {
+            // A ring of capacity 0 does not exist; it would drop all, as one packet nearly does.
+            return Store::Shared(args.shared("ring", || ArrayQueue::new(capacity.max(1))));
+        }
+        Store::Local(VecDeque::with_capacity(capacity.min(ROOM)))
+    }
+
     fn push(&mut self, capacity: usize, packet: Packet) -> Result<(), Packet> {
         match self {
             Store::Local(queue) if queue.len() >= capacity => Err(packet),
@@ -168,7 +166,7 @@ impl Store {
                 let over = if queue.len() > capacity { queue.pop_back() } else { None };
                 over.map_or(Ok(()), Err)
             }
-            // `build` makes no such queue; an end where packets are lost is better than a panic.
+            // No such queue is made; an end where packets are lost is better than a panic.
             Store::Shared(_) => Err(packet),
         }
     }
@@ -188,7 +186,7 @@ impl Store {
     }
 }
 
-#[derive(Handlers)]
+#[derive(Arguments, Handlers)]
 #[handler(read, shared, name = "length", "packets in it now", get = self.store.len())]
 #[handler(read, field = highwater, name = "highwater_length", "most packets it held")]
 #[handler(both, field = capacity, "packets it holds", write = self.set_capacity(cx, value))]
@@ -200,43 +198,27 @@ impl Store {
 )]
 #[handler(write, name = "reset", "drops all packets in it", write = self.write_reset(cx))]
 struct Queue {
-    store: Store,
+    /// packets it holds
+    #[arg(optional, or = "1000", via = at_most)]
     capacity: usize,
+    #[new(Store::for_threads(args, capacity))]
+    store: Store,
     highwater: usize,
     drops: u64,
+    #[new(args.text("CAPACITY").unwrap_or_default().to_owned())]
     config: String,
+    #[new(if args.class() == "FrontDropQueue" { Victim::Oldest } else { Victim::Newest })]
     victim: Victim,
     /// Whether sources rest while it is full.
+    #[new(!SILENT.contains(&args.class()))]
     notifies_sources: bool,
 }
 
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let capacity: usize = args.get("CAPACITY")?;
-    if capacity > CAPACITY_MAX {
-        return Err(args.error("CAPACITY", format!("at most {CAPACITY_MAX}")).into());
-    }
-    let store = if args.env().threads > 1 {
-        // A ring of capacity 0 does not exist; it would drop all, as one packet nearly does.
-        Store::Shared(args.shared("ring", || ArrayQueue::new(capacity.max(1))))
-    } else {
-        Store::Local(VecDeque::with_capacity(capacity.min(ROOM)))
-    };
-    let config = args.text("CAPACITY").unwrap_or_default().to_owned();
-    let victim = match args.class() {
-        "FrontDropQueue" => Victim::Oldest,
-        _ => Victim::Newest,
-    };
-    let notifies_sources =
-        !matches!(args.class(), "NotifierQueue" | "SimpleQueue" | "MixedQueue" | "FrontDropQueue");
-    Ok(Box::new(Queue {
-        store,
-        capacity,
-        highwater: 0,
-        drops: 0,
-        config,
-        victim,
-        notifies_sources,
-    }))
+/// Classes that sources do not rest for.
+const SILENT: [&str; 4] = ["NotifierQueue", "SimpleQueue", "MixedQueue", "FrontDropQueue"];
+
+fn at_most(capacity: usize) -> Result<usize, String> {
+    if capacity > CAPACITY_MAX { Err(format!("at most {CAPACITY_MAX}")) } else { Ok(capacity) }
 }
 
 impl Queue {
@@ -247,9 +229,7 @@ impl Queue {
                 "capacity: a queue between threads cannot change its capacity while running",
             ));
         };
-        if capacity > CAPACITY_MAX {
-            return Err(HandlerError::refused(format!("capacity: at most {CAPACITY_MAX}")));
-        }
+        at_most(capacity).map_err(|why| HandlerError::refused(format!("capacity: {why}")))?;
         let victim = self.victim;
         let excess = |queue: &mut VecDeque<Packet>| match victim {
             Victim::Newest => queue.pop_back(),
@@ -276,9 +256,7 @@ impl Queue {
         };
         cx.set_full(full);
     }
-}
 
-impl Queue {
     fn write_reset(&mut self, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         while let Some(packet) = self.store.pop() {
             cx.reject(1, Full::Reset, packet);

@@ -1,51 +1,39 @@
 //! RandomSwitch: sends packets to outputs by chance.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic,
-    Ty, Verdict,
+    Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic, Verdict,
 };
 use thruway_packet::Batch;
 
-use thruway_elements_support::random::{self, Random, seed_of};
+use thruway_elements_support::random::{self, Random, SEED, seed_of};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::built::<RandomSwitch>(
-    Spec {
-        name: "RandomSwitch",
-        topic: Topic::Queueing,
-        summary: "sends each packet to an output chosen by chance",
-        docs: "Each packet leaves by an output that is chosen at random, all with the same \
-               probability. With SEED (not in Click), two runs choose the same.",
-        example: "InfiniteSource(LIMIT 3, STOP true) -> s :: RandomSwitch;\n\
-                  s[0] -> Print(heads) -> Discard; s[1] -> Print(tails) -> Discard",
-        ports: "1/1-",
-        processing: "h/h",
-        straight: true,
-        args: &[Arg::keyword(
-            "SEED",
-            Ty::UInt,
-            "start of the random numbers; else each run differs",
-        )],
-        changes: Changes::Nothing,
-        // With two outputs; more of them are worse.
-        cost: &[Operation::Random.once(), Operation::Sort.once(), Operation::Surprise.times(0.5)],
-        replicas: Replicas::Apart("each draws numbers of its own"),
-        ..Spec::DEFAULT
-    },
-    build,
-);
+pub static ENTRY: Entry = Entry::of::<RandomSwitch>(Spec {
+    name: "RandomSwitch",
+    topic: Topic::Queueing,
+    summary: "sends each packet to an output chosen by chance",
+    docs: "Each packet leaves by an output that is chosen at random, all with the same \
+           probability. With SEED (not in Click), two runs choose the same.",
+    example: "InfiniteSource(LIMIT 3, STOP true) -> s :: RandomSwitch;\n\
+              s[0] -> Print(heads) -> Discard; s[1] -> Print(tails) -> Discard",
+    ports: "1/1-",
+    processing: "h/h",
+    straight: true,
+    changes: Changes::Nothing,
+    // With two outputs; more of them are worse.
+    cost: &[Operation::Random.once(), Operation::Sort.once(), Operation::Surprise.times(0.5)],
+    replicas: Replicas::Apart("each draws numbers of its own"),
+    ..Spec::DEFAULT
+});
 
-#[derive(Handlers)]
+#[derive(Arguments, Handlers)]
 struct RandomSwitch {
-    /// start of the random numbers: give it as SEED to repeat this run
-    #[handler(read)]
+    #[arg(like = SEED)]
+    #[new(seed_of(args)?)]
+    #[handler(read, "start of the random numbers: give it as SEED to repeat this run")]
     seed: u64,
+    #[new(random::of_element(args, seed))]
     random: Random,
-}
-
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let seed = seed_of(args)?;
-    Ok(Box::new(RandomSwitch { seed, random: random::of_element(args, seed) }))
 }
 
 impl Element for RandomSwitch {

@@ -3,69 +3,49 @@
 use std::any::Any;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers, HotSwap,
-    Operation, Replicas, Spec, Topic, Ty, Verdict, reasons,
+    Arguments, Changes, Cx, Element, Entry, Handlers, HotSwap, Operation, Replicas, Spec, Topic,
+    Verdict, reasons,
 };
 use thruway_packet::Batch;
 
 use super::limit::{self, Limit};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "RatedSplitter",
-        topic: Topic::Queueing,
-        summary: "splits off the packets that exceed a rate",
-        docs: "Up to RATE packets a second leave by output 0, and what comes beyond that by output 1 \
-               (or is dropped where there is none), so that output 0 has its RATE even if more \
-               comes. The rate is kept by a token bucket, full at the start, which holds what comes \
-               in BURST_DURATION or else BURST_SIZE packets (at least one). Where several threads \
-               bring packets they share the bucket: RATE is that of all of them. A configuration that \
-               takes over goes on with what is in it.",
-        example: "InfiniteSource(LIMIT 9, STOP true) -> s :: RatedSplitter(100) -> Discard;\n\
-                  s[1] -> Print(more) -> Discard",
-        ports: "1/1-2",
-        processing: "h/h",
-        args: &[
-            Arg::required("RATE", Ty::UInt, "packets a second"),
-            limit::BURST_DURATION,
-            limit::BURST_SIZE,
-        ],
-        drops: Excess::DROPS,
-        handlers: &[Handler::both("rate", "packets a second").shared()],
-        changes: Changes::Nothing,
-        cost: &[Operation::Sort.once()],
-        replicas: Replicas::Sharing("the tokens: the rate is that of all threads"),
-        ..Spec::DEFAULT
-    },
-    build,
-)
-.with_hot_swap::<RatedSplitter>()
-.with_handlers::<RatedSplitter>();
+pub static ENTRY: Entry = Entry::of::<RatedSplitter<false>>(Spec {
+    name: "RatedSplitter",
+    topic: Topic::Queueing,
+    summary: "splits off the packets that exceed a rate",
+    docs: "Up to RATE packets a second leave by output 0, and what comes beyond that by output 1 \
+           (or is dropped where there is none), so that output 0 has its RATE even if more \
+           comes. The rate is kept by a token bucket, full at the start, which holds what comes \
+           in BURST_DURATION or else BURST_SIZE packets (at least one). Where several threads \
+           bring packets they share the bucket: RATE is that of all of them. A configuration that \
+           takes over goes on with what is in it.",
+    example: "InfiniteSource(LIMIT 9, STOP true) -> s :: RatedSplitter(100) -> Discard;\n\
+              s[1] -> Print(more) -> Discard",
+    ports: "1/1-2",
+    processing: "h/h",
+    drops: Excess::DROPS,
+    changes: Changes::Nothing,
+    cost: &[Operation::Sort.once()],
+    replicas: Replicas::Sharing("the tokens: the rate is that of all threads"),
+    ..Spec::DEFAULT
+})
+.with_hot_swap::<RatedSplitter<false>>();
 
 /// See the spec.
-pub static BANDWIDTH: Entry = Entry::new(
-    Spec {
-        name: "BandwidthRatedSplitter",
-        summary: "splits off the packets that exceed a rate in bytes",
-        docs: "A RatedSplitter whose RATE is in bytes a second: packets leave by output 0 while the \
-               token bucket owes nothing, and it owes what a packet has more than it held. It is full \
-               at the start and holds what comes in BURST_DURATION or else BURST_BYTES.",
-        example: "InfiniteSource(LIMIT 9, STOP true) -> s :: BandwidthRatedSplitter(1Mbps) \
-                  -> Discard;\n\
-                  s[1] -> Print(more) -> Discard",
-        args: &[
-            Arg::required("RATE", Ty::Bandwidth, "bytes a second"),
-            limit::BURST_DURATION,
-            limit::BURST_BYTES,
-        ],
-        handlers: &[Handler::both("rate", "bytes a second, with unit").shared()],
-        ..ENTRY.spec
-    },
-    build,
-)
-.with_hot_swap::<RatedSplitter>()
-.with_handlers::<RatedSplitter>();
+pub static BANDWIDTH: Entry = Entry::of::<RatedSplitter<true>>(Spec {
+    name: "BandwidthRatedSplitter",
+    summary: "splits off the packets that exceed a rate in bytes",
+    docs: "A RatedSplitter whose RATE is in bytes a second: packets leave by output 0 while the \
+           token bucket owes nothing, and it owes what a packet has more than it held. It is full \
+           at the start and holds what comes in BURST_DURATION or else BURST_BYTES.",
+    example: "InfiniteSource(LIMIT 9, STOP true) -> s :: BandwidthRatedSplitter(1Mbps) \
+              -> Discard;\n\
+              s[1] -> Print(more) -> Discard",
+    ..ENTRY.spec
+})
+.with_hot_swap::<RatedSplitter<true>>();
 
 reasons! {
     /// Why a packet leaves by output 1.
@@ -74,15 +54,20 @@ reasons! {
     }
 }
 
-struct RatedSplitter {
+#[derive(Arguments, Handlers)]
+struct RatedSplitter<const BYTES: bool> {
+    #[arg(like = limit::rate(BYTES), unread)]
+    #[arg(like = limit::BURST_DURATION, unread)]
+    #[arg(like = limit::burst(BYTES), unread)]
+    #[new(Limit::from_args(args)?)]
+    #[handler(
+        both, shared, name = "rate", doc = limit::about_rate(BYTES), get = self.limit.rate_text(),
+        write = self.limit.write_rate(name, value, cx.now())
+    )]
     limit: Limit,
 }
 
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    Ok(Box::new(RatedSplitter { limit: Limit::from_args(args)? }))
-}
-
-impl Element for RatedSplitter {
+impl<const BYTES: bool> Element for RatedSplitter<BYTES> {
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.limit.begin(cx);
         Ok(())
@@ -103,33 +88,7 @@ impl Element for RatedSplitter {
     }
 }
 
-impl Handlers for RatedSplitter {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        match name {
-            "rate" => Ok(self.limit.rate_text()),
-            _ => Err(HandlerError::no_read(name)),
-        }
-    }
-
-    fn write_handler(
-        &mut self,
-        cx: &mut Cx<'_>,
-        name: &str,
-        value: &str,
-    ) -> Result<(), HandlerError> {
-        match name {
-            "rate" => self.limit.write_rate(name, value, cx.now()),
-            _ => Err(HandlerError::no_write(name)),
-        }
-    }
-}
-
-impl HotSwap for RatedSplitter {
+impl<const BYTES: bool> HotSwap for RatedSplitter<BYTES> {
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
         self.limit.hand_over()
     }

@@ -1,81 +1,48 @@
 //! RatedUnqueue: from pull to push, so many packets a second.
 
 use std::any::Any;
+use std::fmt;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers, HotSwap,
-    Operation, Replicas, Run, Spec, Threading, Topic, Ty, handler_value,
+    Arguments, Changes, Cx, Element, Entry, Handlers, HotSwap, Operation, Replicas, Run, Spec,
+    Threading, Topic,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 
 use super::limit::{self, Limit, Unit};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "RatedUnqueue",
-        topic: Topic::Queueing,
-        summary: "pulls packets at a rate and pushes them on",
-        docs: "Pulls RATE packets a second and pushes them. The rate is kept by a token bucket, full \
-               at the start, which holds what comes in BURST_DURATION or else BURST_SIZE packets \
-               (at least one): so much may follow at once on a pause. Time goes in milliseconds, \
-               and as in Click the part of a token that no longer fits is lost: with BURST_SIZE 1 \
-               and 100 packets a second, there are 11 ms between packets. With RATE 0 nothing is \
-               pulled once the bucket is empty.",
-        example: "InfiniteSource -> Queue -> RatedUnqueue(100) -> Discard",
-        processing: "l/h",
-        args: &[
-            Arg::required("RATE", Ty::UInt, "packets a second"),
-            limit::BURST_DURATION,
-            limit::BURST_SIZE,
-            ACTIVE,
-        ],
-        handlers: &[
-            Handler::both("rate", "packets a second"),
-            Handler::both("active", "whether it moves packets"),
-            Handler::sum("count", "packets moved"),
-            Handler::sum("calls", "how often it ran, and to what effect"),
-        ],
-        threading: Threading::Task,
-        changes: Changes::Nothing,
-        cost: &[Operation::Visit.once()],
-        replicas: Replicas::Single,
-        ..Spec::DEFAULT
-    },
-    build,
-)
-.with_hot_swap::<RatedUnqueue>()
-.with_handlers::<RatedUnqueue>();
-
-const ACTIVE: Arg = Arg::keyword("ACTIVE", Ty::Bool, "whether it moves packets").or("true");
+pub static ENTRY: Entry = Entry::of::<RatedUnqueue<false>>(Spec {
+    name: "RatedUnqueue",
+    topic: Topic::Queueing,
+    summary: "pulls packets at a rate and pushes them on",
+    docs: "Pulls RATE packets a second and pushes them. The rate is kept by a token bucket, full \
+           at the start, which holds what comes in BURST_DURATION or else BURST_SIZE packets \
+           (at least one): so much may follow at once on a pause. Time goes in milliseconds, \
+           and as in Click the part of a token that no longer fits is lost: with BURST_SIZE 1 \
+           and 100 packets a second, there are 11 ms between packets. With RATE 0 nothing is \
+           pulled once the bucket is empty.",
+    example: "InfiniteSource -> Queue -> RatedUnqueue(100) -> Discard",
+    processing: "l/h",
+    threading: Threading::Task,
+    changes: Changes::Nothing,
+    cost: &[Operation::Visit.once()],
+    replicas: Replicas::Single,
+    ..Spec::DEFAULT
+})
+.with_hot_swap::<RatedUnqueue<false>>();
 
 /// See the spec.
-pub static BANDWIDTH: Entry = Entry::new(
-    Spec {
-        name: "BandwidthRatedUnqueue",
-        summary: "pulls bytes at a rate and pushes them on",
-        docs: "A RatedUnqueue whose RATE is in bytes a second. It pulls a packet while its token \
-               bucket owes nothing, and the bucket owes what the packet has more than it held. It \
-               is full at the start and holds what comes in BURST_DURATION or else BURST_BYTES.",
-        example: "InfiniteSource -> Queue -> BandwidthRatedUnqueue(1Mbps) -> Discard",
-        args: &[
-            Arg::required("RATE", Ty::Bandwidth, "bytes a second"),
-            limit::BURST_DURATION,
-            limit::BURST_BYTES,
-            ACTIVE,
-        ],
-        handlers: &[
-            Handler::both("rate", "bytes a second, with unit"),
-            Handler::both("active", "whether it moves packets"),
-            Handler::sum("count", "packets moved"),
-            Handler::sum("calls", "how often it ran, and to what effect"),
-        ],
-        ..ENTRY.spec
-    },
-    build,
-)
-.with_hot_swap::<RatedUnqueue>()
-.with_handlers::<RatedUnqueue>();
+pub static BANDWIDTH: Entry = Entry::of::<RatedUnqueue<true>>(Spec {
+    name: "BandwidthRatedUnqueue",
+    summary: "pulls bytes at a rate and pushes them on",
+    docs: "A RatedUnqueue whose RATE is in bytes a second. It pulls a packet while its token \
+           bucket owes nothing, and the bucket owes what the packet has more than it held. It \
+           is full at the start and holds what comes in BURST_DURATION or else BURST_BYTES.",
+    example: "InfiniteSource -> Queue -> BandwidthRatedUnqueue(1Mbps) -> Discard",
+    ..ENTRY.spec
+})
+.with_hot_swap::<RatedUnqueue<true>>();
 
 /// Longest time until it looks again whether its rate was changed, nanoseconds.
 const SLEEP_MAX: i64 = 100_000_000;
@@ -89,23 +56,37 @@ struct Calls {
     packets: u64,
 }
 
-struct RatedUnqueue {
+impl fmt::Display for Calls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{} calls to run_task()\n{} empty runs", self.runs, self.empty_runs)?;
+        writeln!(f, "{} pushes\n{} failed pulls", self.pushes, self.failed_pulls)?;
+        writeln!(f, "{} packets", self.packets)
+    }
+}
+
+#[derive(Arguments, Handlers)]
+struct RatedUnqueue<const BYTES: bool> {
+    #[arg(like = limit::rate(BYTES), unread)]
+    #[arg(like = limit::BURST_DURATION, unread)]
+    #[arg(like = limit::burst(BYTES), unread)]
+    #[new(Limit::from_args(args)?)]
+    #[handler(
+        both, name = "rate", doc = limit::about_rate(BYTES), get = self.limit.rate_text(),
+        write = self.limit.write_rate(name, value, cx.now())
+    )]
     limit: Limit,
+    /// whether it moves packets
+    #[arg(keyword, or = "true")]
+    #[handler(both)]
     active: bool,
+    #[handler(sum, name = "count", "packets moved", get = self.calls.packets)]
+    #[handler(sum, "how often it ran, and to what effect")]
     calls: Calls,
+    #[new(Batch::with_room())]
     batch: Batch,
 }
 
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    Ok(Box::new(RatedUnqueue {
-        limit: Limit::from_args(args)?,
-        active: args.get("ACTIVE")?,
-        calls: Calls::default(),
-        batch: Batch::with_room(),
-    }))
-}
-
-impl Element for RatedUnqueue {
+impl<const BYTES: bool> Element for RatedUnqueue<BYTES> {
     fn run(&mut self, cx: &mut Cx<'_>) -> Run {
         if !self.active {
             return Run::Idle;
@@ -140,42 +121,7 @@ impl Element for RatedUnqueue {
     }
 }
 
-impl Handlers for RatedUnqueue {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        let calls = &self.calls;
-        match name {
-            "rate" => Ok(self.limit.rate_text()),
-            "active" => Ok(self.active.to_string()),
-            "count" => Ok(calls.packets.to_string()),
-            "calls" => Ok(format!(
-                "{} calls to run_task()\n{} empty runs\n{} pushes\n{} failed pulls\n{} packets\n",
-                calls.runs, calls.empty_runs, calls.pushes, calls.failed_pulls, calls.packets
-            )),
-            _ => Err(HandlerError::no_read(name)),
-        }
-    }
-
-    fn write_handler(
-        &mut self,
-        cx: &mut Cx<'_>,
-        name: &str,
-        value: &str,
-    ) -> Result<(), HandlerError> {
-        match name {
-            "rate" => self.limit.write_rate(name, value, cx.now())?,
-            "active" => self.active = handler_value(name, value)?,
-            _ => return Err(HandlerError::no_write(name)),
-        }
-        Ok(())
-    }
-}
-
-impl HotSwap for RatedUnqueue {
+impl<const BYTES: bool> HotSwap for RatedUnqueue<BYTES> {
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
         self.limit.hand_over()
     }

@@ -3,65 +3,42 @@
 use std::any::Any;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, FromArg, Handler, HandlerError, Handlers,
+    Arg, ArgErrors, Args, Arguments, Changes, Cx, Element, Entry, FromArg, HandlerError, Handlers,
     HotSwap, Operation, Replicas, Spec, Topic, Ty, Verdict, handler_value, reasons,
 };
 use thruway_packet::Batch;
 
 use thruway_elements_support::ewma::fixed_point;
-use thruway_elements_support::random::{self, Probability, Random, seed_of};
+use thruway_elements_support::random::{self, Probability, Random, SEED, seed_of};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "RED",
-        topic: Topic::Queueing,
-        summary: "drops packets at random, the more the longer the queue is",
-        docs: "Random early detection (Floyd and Jacobson, \"Random Early Detection Gateways for \
-               Congestion Avoidance\", 1993). It keeps a moving average of the number of packets \
-               in the nearest queues: those downstream or, where packets are pulled through it, \
-               those upstream; or those that QUEUES names. While the average is at most \
-               MIN_THRESH all packets pass; from there to MAX_THRESH a packet is marked with a \
-               probability that grows to MAX_P; beyond that, up to twice MAX_THRESH, it grows to 1 \
-               (gentle RED), or is 1 where GENTLE is false. Marked packets leave by output 1, or \
-               are dropped where there is none.\n\
-               The weight of a new length in the average is 2^-STABILITY; while the queues are \
-               empty the average fades with time, as if a packet came each millisecond.",
-        example: "InfiniteSource -> RED(5, 50, 0.02) -> Queue(200) -> Unqueue -> Discard",
-        ports: "1/1-2",
-        processing: "a/ah",
-        args: &[
-            Arg::required("MIN_THRESH", Ty::UInt, "average length up to which all packets pass"),
-            Arg::required("MAX_THRESH", Ty::UInt, "average length at which MAX_P is reached"),
-            Arg::required("MAX_P", Ty::Float, "probability of marking at MAX_THRESH, 0 to 1"),
-            Arg::keyword("QUEUES", Ty::Any, "names of the queues to watch, with blanks between"),
-            Arg::keyword("STABILITY", Ty::UInt, "weight of the present: 2^-STABILITY").or("4"),
-            Arg::keyword("GENTLE", Ty::Bool, "whether the probability grows on beyond MAX_THRESH")
-                .or("true"),
-            Arg::keyword("SEED", Ty::UInt, "start of the random numbers; else each run differs"),
-        ],
-        drops: Marked::DROPS,
-        handlers: &[
-            Handler::both("min_thresh", "average length up to which all packets pass"),
-            Handler::both("max_thresh", "average length at which MAX_P is reached"),
-            Handler::both("max_p", "probability of marking at MAX_THRESH"),
-            Handler::sum("drops", "packets marked"),
-            Handler::read("queues", "the queues it watches, a line each"),
-            Handler::read("avg_queue_size", "average length of the queues"),
-            Handler::read("stats", "present length, average length and drops, a line each"),
-        ],
-        changes: Changes::Nothing,
-        cost: &[Operation::Random.once(), Operation::Visit.once()],
-        replicas: Replicas::Apart(
-            "each averages the length of the queues, which they share, as it sees it, and spaces \
-             its own drops",
-        ),
-        ..Spec::DEFAULT
-    },
-    build,
-)
-.with_hot_swap::<Red>()
-.with_handlers::<Red>();
+pub static ENTRY: Entry = Entry::of::<Red>(Spec {
+    name: "RED",
+    topic: Topic::Queueing,
+    summary: "drops packets at random, the more the longer the queue is",
+    docs: "Random early detection (Floyd and Jacobson, \"Random Early Detection Gateways for \
+           Congestion Avoidance\", 1993). It keeps a moving average of the number of packets \
+           in the nearest queues: those downstream or, where packets are pulled through it, \
+           those upstream; or those that QUEUES names. While the average is at most \
+           MIN_THRESH all packets pass; from there to MAX_THRESH a packet is marked with a \
+           probability that grows to MAX_P; beyond that, up to twice MAX_THRESH, it grows to 1 \
+           (gentle RED), or is 1 where GENTLE is false. Marked packets leave by output 1, or \
+           are dropped where there is none.\n\
+           The weight of a new length in the average is 2^-STABILITY; while the queues are \
+           empty the average fades with time, as if a packet came each millisecond.",
+    example: "InfiniteSource -> RED(5, 50, 0.02) -> Queue(200) -> Unqueue -> Discard",
+    ports: "1/1-2",
+    processing: "a/ah",
+    drops: Marked::DROPS,
+    changes: Changes::Nothing,
+    cost: &[Operation::Random.once(), Operation::Visit.once()],
+    replicas: Replicas::Apart(
+        "each averages the length of the queues, which they share, as it sees it, and spaces \
+         its own drops",
+    ),
+    ..Spec::DEFAULT
+})
+.with_hot_swap::<Red>();
 
 reasons! {
     /// Why a packet does not pass.
@@ -165,6 +142,13 @@ struct Marker {
 }
 
 impl Marker {
+    fn new(args: &Args<'_>, curve: Curve, stability: u32) -> Result<Marker, ArgErrors> {
+        curve.check().map_err(ArgErrors::whole)?;
+        let average = Average { scaled: 0, stability, empty: None };
+        let random = random::of_element(args, seed_of(args)?);
+        Ok(Marker { curve, average, random, count: None, luck: 0 })
+    }
+
     fn marks(&mut self, now: i64, len: u64) -> bool {
         self.average.update(now, len);
         let p = self.curve.probability(self.average.scaled);
@@ -182,10 +166,56 @@ impl Marker {
     }
 }
 
+#[derive(Arguments, Handlers)]
+#[handler(
+    both, name = "min_thresh", "average length up to which all packets pass",
+    get = self.marker.curve.min,
+    write = self.change((name, value), |curve, n: u32| curve.min = n.into())
+)]
+#[handler(
+    both, name = "max_thresh", "average length at which MAX_P is reached",
+    get = self.marker.curve.max,
+    write = self.change((name, value), |curve, n: u32| curve.max = n.into())
+)]
+#[handler(
+    both, name = "max_p", "probability of marking at MAX_THRESH",
+    get = fixed_point(self.marker.curve.max_p, P_SCALE),
+    write = self.change((name, value), |curve, p| curve.max_p = scaled_p(p))
+)]
+#[handler(sum, field = drops, "packets marked")]
+#[handler(read, name = "queues", "the queues it watches, a line each", get = self.names(cx))]
+#[handler(read, name = "avg_queue_size", "average length of the queues", get = self.average())]
+#[handler(
+    read, name = "stats", "present length, average length and drops, a line each",
+    get = self.stats(cx)
+)]
 struct Red {
-    marker: Marker,
+    #[arg(
+        required, name = "MIN_THRESH", value = u32, "average length up to which all packets pass"
+    )]
+    #[arg(required, name = "MAX_THRESH", value = u32, "average length at which MAX_P is reached")]
+    #[arg(
+        required, name = "MAX_P", value = Probability,
+        "probability of marking at MAX_THRESH, 0 to 1"
+    )]
     /// What QUEUES names.
+    #[arg(like = QUEUES)]
+    #[new(names_of(args).unwrap_or_default())]
     named: Vec<String>,
+    #[arg(
+        keyword, name = "STABILITY", value = u32, or = "4", range = 0..=STABILITY_MAX,
+        "weight of the present: 2^-STABILITY"
+    )]
+    #[arg(
+        keyword, name = "GENTLE", value = bool, or = "true",
+        "whether the probability grows on beyond MAX_THRESH"
+    )]
+    #[arg(like = SEED)]
+    #[new({
+        let (min, max, max_p) = (min_thresh.into(), max_thresh.into(), scaled_p(max_p));
+        Marker::new(args, Curve { min, max, max_p, gentle }, stability)?
+    })]
+    marker: Marker,
     queues: Vec<u32>,
     drops: u64,
 }
@@ -194,32 +224,13 @@ fn scaled_p(p: Probability) -> u64 {
     (p.value() * f64::from(1u32 << P_SCALE)).round() as u64
 }
 
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let curve = Curve {
-        min: args.get::<u32>("MIN_THRESH")?.into(),
-        max: args.get::<u32>("MAX_THRESH")?.into(),
-        max_p: scaled_p(args.get("MAX_P")?),
-        gentle: args.get("GENTLE")?,
-    };
-    curve.check().map_err(ArgErrors::whole)?;
-    let stability: u32 = args.get("STABILITY")?;
-    if stability > STABILITY_MAX {
-        return Err(args.error("STABILITY", format!("must be from 0 to {STABILITY_MAX}")).into());
-    }
-    let seed = seed_of(args)?;
-    let names = args.text("QUEUES").unwrap_or_default();
-    Ok(Box::new(Red {
-        marker: Marker {
-            curve,
-            average: Average { scaled: 0, stability, empty: None },
-            random: random::of_element(args, seed),
-            count: None,
-            luck: 0,
-        },
-        named: names.split_whitespace().map(str::to_owned).collect(),
-        queues: Vec::new(),
-        drops: 0,
-    }))
+/// Argument QUEUES.
+pub(super) const QUEUES: Arg =
+    Arg::keyword("QUEUES", Ty::Any, "names of the queues to watch, with blanks between");
+
+/// What QUEUES names, if it is given.
+pub(super) fn names_of(args: &Args<'_>) -> Option<Vec<String>> {
+    args.text(QUEUES.name).map(|text| text.split_whitespace().map(str::to_owned).collect())
 }
 
 /// The elements of these names, which must store packets.
@@ -245,6 +256,22 @@ impl Red {
     fn queued(&self, cx: &Cx<'_>) -> u64 {
         let stored = |node: &u32| cx.storage(*node).map_or(0, |storage| storage.len as u64);
         self.queues.iter().map(stored).sum()
+    }
+
+    /// Their names, a line each.
+    fn names(&self, cx: &mut Cx<'_>) -> String {
+        let host = cx.host();
+        let names = self.queues.iter().filter_map(|queue| host.describe(*queue));
+        names.map(|(name, _)| format!("{name}\n")).collect()
+    }
+
+    fn average(&self) -> String {
+        fixed_point(self.marker.average.scaled, SCALE)
+    }
+
+    fn stats(&self, cx: &Cx<'_>) -> String {
+        let (queued, average, drops) = (self.queued(cx), self.average(), self.drops);
+        format!("{queued} current queue\n{average} avg queue\n{drops} drops\n")
     }
 
     fn change<T: FromArg>(
@@ -285,50 +312,6 @@ impl Element for Red {
             len += u64::from(!pulled);
             Verdict::Pass
         });
-    }
-}
-
-impl Handlers for Red {
-    fn read_handler(
-        &mut self,
-        cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        let average = fixed_point(self.marker.average.scaled, SCALE);
-        match name {
-            "min_thresh" => Ok(self.marker.curve.min.to_string()),
-            "max_thresh" => Ok(self.marker.curve.max.to_string()),
-            "max_p" => Ok(fixed_point(self.marker.curve.max_p, P_SCALE)),
-            "drops" => Ok(self.drops.to_string()),
-            "avg_queue_size" => Ok(average),
-            "queues" => {
-                let name =
-                    |queue: &u32| cx.host().describe(*queue).map(|(name, _)| name.to_owned());
-                Ok(self.queues.iter().filter_map(name).map(|name| name + "\n").collect())
-            }
-            "stats" => Ok(format!(
-                "{} current queue\n{average} avg queue\n{} drops\n",
-                self.queued(cx),
-                self.drops
-            )),
-            _ => Err(HandlerError::no_read(name)),
-        }
-    }
-
-    fn write_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        value: &str,
-    ) -> Result<(), HandlerError> {
-        let text = (name, value);
-        match name {
-            "min_thresh" => self.change(text, |curve, n: u32| curve.min = n.into()),
-            "max_thresh" => self.change(text, |curve, n: u32| curve.max = n.into()),
-            "max_p" => self.change(text, |curve, p| curve.max_p = scaled_p(p)),
-            _ => Err(HandlerError::no_write(name)),
-        }
     }
 }
 

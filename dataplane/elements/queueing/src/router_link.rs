@@ -1,7 +1,7 @@
 //! RouterLink: stands between the configurations that click-combine joins.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, Load, Operation, Purpose,
+    Arguments, Changes, Cost, CostModel, Cx, Element, Entry, Handlers, Load, Operation, Purpose,
     Replicas, Run, Spec, Threading, Topic, Ty,
 };
 use thruway_packet::{Batch, MAX_BATCH};
@@ -9,40 +9,38 @@ use thruway_packet::{Batch, MAX_BATCH};
 use super::tee::{copy_to_outputs, copying};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "RouterLink",
-        topic: Topic::Queueing,
-        summary: "passes packets between configurations that were combined",
-        docs: "Takes the place of devices where `thruway combine` joins configurations: each input \
-               was a ToDevice, each output a FromDevice. A packet of any input leaves by every \
-               output, as on a wire; inputs push, or are pulled from. The arguments are two for \
-               each input, then two for each output: ROUTER ELEMENT CLASS, and that element's own \
-               arguments as one; `thruway uncombine` makes the devices of them again.",
-        example: "InfiniteSource(LIMIT 3, STOP true) -> RouterLink(a to ToDevice, eth0,\n\
-                  b from FromDevice, eth1) -> Discard",
-        ports: "1-/1-",
-        processing: "a/h",
-        args: &[Arg::rest("DEVICE", Ty::Any, "ROUTER ELEMENT CLASS, or that element's arguments")],
-        threading: Threading::PullTask,
-        changes: Changes::Nothing,
-        cost: &[Operation::Clone.once()],
-        replicas: Replicas::Alike,
-        purpose: Purpose::LinkConfigurations,
-        ..Spec::DEFAULT
-    },
-    build,
-)
+pub static ENTRY: Entry = Entry::of::<RouterLink>(Spec {
+    name: "RouterLink",
+    topic: Topic::Queueing,
+    summary: "passes packets between configurations that were combined",
+    docs: "Takes the place of devices where `thruway combine` joins configurations: each input \
+           was a ToDevice, each output a FromDevice. A packet of any input leaves by every \
+           output, as on a wire; inputs push, or are pulled from. The arguments are two for \
+           each input, then two for each output: ROUTER ELEMENT CLASS, and that element's own \
+           arguments as one; `thruway uncombine` makes the devices of them again.",
+    example: "InfiniteSource(LIMIT 3, STOP true) -> RouterLink(a to ToDevice, eth0,\n\
+              b from FromDevice, eth1) -> Discard",
+    ports: "1-/1-",
+    processing: "a/h",
+    threading: Threading::PullTask,
+    changes: Changes::Nothing,
+    cost: &[Operation::Clone.once()],
+    replicas: Replicas::Alike,
+    purpose: Purpose::LinkConfigurations,
+    ..Spec::DEFAULT
+})
 .with_cost_model::<RouterLink>();
 
+#[derive(Arguments, Handlers)]
 struct RouterLink {
+    #[arg(
+        rest, name = "DEVICE", unread, ty = Ty::Any,
+        "ROUTER ELEMENT CLASS, or that element's arguments"
+    )]
+    #[new(args.env().outputs)]
     outputs: usize,
+    #[new(Batch::with_room())]
     batch: Batch,
-}
-
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let outputs = args.env().outputs;
-    Ok(Box::new(RouterLink { outputs, batch: Batch::with_room() }))
 }
 
 /// Sends a batch to all outputs.

@@ -1,21 +1,16 @@
 //! Stride scheduling (Waldspurger and Weihl, "Stride Scheduling: Deterministic Proportional-Share
 //! Resource Management", 1995): ports that get their turns in proportion to their tickets.
 
-use thruway_element::{Arg, ArgErrors, Args, Handler, HandlerError, Ty, handler_value};
+use thruway_element::{Arg, ArgErrors, Args, HandlerError, Handlers, Ty, handler_value};
 
 /// Stride of a port with one ticket.
 const STRIDE_ONE: u32 = 1 << 16;
 /// A port has at most so many tickets, as in Click.
 pub(super) const TICKETS_MAX: u32 = 1 << 15;
 
-/// The arguments of elements that schedule by strides.
-pub(super) const ARGS: &[Arg] =
-    &[Arg::rest("TICKETS", Ty::UInt, "tickets of a port, one argument each; 0 shuts it")];
-/// Their handlers.
-pub(super) const HANDLERS: &[Handler] = &[
-    Handler::both("tickets0", "tickets of port 0; likewise tickets1 and so on"),
-    Handler::read("config", "tickets of all ports"),
-];
+/// The argument of elements that schedule by strides.
+pub(super) const TICKETS: Arg =
+    Arg::rest("TICKETS", Ty::UInt, "tickets of a port, one argument each; 0 shuts it");
 
 #[derive(Debug, Clone, Copy)]
 struct Client {
@@ -33,8 +28,14 @@ impl Client {
 }
 
 /// Ports and whose turn it is.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Handlers)]
 pub(super) struct Strides {
+    #[handler(
+        both, numbered, name = "tickets0", "tickets of port 0; likewise tickets1 and so on",
+        get = self.clients[index].tickets,
+        write = self.write_tickets(index, (name, value))
+    )]
+    #[handler(read, name = "config", "tickets of all ports", get = self.config())]
     clients: Vec<Client>,
     /// Ports with tickets, the next first.
     order: Vec<usize>,
@@ -110,25 +111,16 @@ impl Strides {
         }
     }
 
-    /// The port that handler `ticketsN` is about.
-    fn port(&self, name: &str) -> Option<usize> {
-        let port = name.strip_prefix("tickets")?.parse().ok()?;
-        (port < self.clients.len()).then_some(port)
+    fn config(&self) -> String {
+        let tickets = self.clients.iter().map(|client| client.tickets.to_string());
+        tickets.collect::<Vec<String>>().join(", ")
     }
 
-    /// Reads a handler.
-    pub(super) fn read(&self, name: &str) -> Result<String, HandlerError> {
-        if name == "config" {
-            let tickets = self.clients.iter().map(|client| client.tickets.to_string());
-            return Ok(tickets.collect::<Vec<String>>().join(", "));
-        }
-        let port = self.port(name).ok_or_else(|| HandlerError::no_read(name))?;
-        Ok(self.clients[port].tickets.to_string())
-    }
-
-    /// Writes a handler.
-    pub(super) fn write(&mut self, name: &str, value: &str) -> Result<(), HandlerError> {
-        let port = self.port(name).ok_or_else(|| HandlerError::no_write(name))?;
+    fn write_tickets(
+        &mut self,
+        port: usize,
+        (name, value): (&str, &str),
+    ) -> Result<(), HandlerError> {
         let refused = |why| HandlerError::refused(format!("{name}: {why}"));
         let tickets = in_range(handler_value::<u32>(name, value)?).map_err(refused)?;
         self.set_tickets(port, tickets);
@@ -147,6 +139,7 @@ fn in_range(tickets: u32) -> Result<u32, String> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use thruway_element::declared::numbered;
 
     #[test]
     fn turns_go_as_in_click() {
@@ -176,12 +169,13 @@ mod tests {
     #[test]
     fn tickets_change() {
         let mut strides = Strides::new([1, 1].into_iter());
-        strides.write("tickets0", "0").unwrap();
+        strides.write_tickets(0, ("tickets0", "0")).unwrap();
         assert!(strides.turn(|port| port == 1));
-        strides.write("tickets0", "3").unwrap();
-        assert_eq!((strides.read("config").unwrap(), strides.order.len()), ("3, 1".into(), 2));
-        for (name, value) in [("tickets2", "1"), ("tickets", "1"), ("tickets0", "40000")] {
-            assert!(strides.write(name, value).is_err(), "{name}");
+        strides.write_tickets(0, ("tickets0", "3")).unwrap();
+        assert_eq!((strides.config(), strides.order.len()), ("3, 1".into(), 2));
+        assert!(strides.write_tickets(0, ("tickets0", "40000")).is_err());
+        for name in ["tickets2", "tickets"] {
+            assert_eq!(numbered(name, "tickets0", 2), None);
         }
     }
 

@@ -3,69 +3,66 @@
 use std::ops::Range;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, Load, Operation, Purpose,
-    Replicas, Spec, Topic, Ty,
+    ArgError, Args, Arguments, Changes, Cost, CostModel, Cx, Element, Entry, Handlers, Load,
+    Operation, Purpose, Replicas, Spec, Topic,
 };
 use thruway_packet::{Batch, Packet};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "Tee",
-        topic: Topic::Queueing,
-        summary: "copies packets to all outputs",
-        docs: "Each packet leaves by every output: as a copy by all but the last. Tee has as many \
-               outputs as are connected; N, if given, says how many that should be.",
-        example: "InfiniteSource(LIMIT 1, STOP true) -> t :: Tee(2);\n\
-                  t[0] -> Print(a) -> Discard; t[1] -> Print(b) -> Discard",
-        ports: "1/1-",
-        processing: "h/h",
-        args: &[OUTPUTS],
-        changes: Changes::Nothing,
-        cost: &[Operation::Clone.once()],
-        replicas: Replicas::Alike,
-        purpose: Purpose::CopyToAll,
-        large_packets: true,
-        ..Spec::DEFAULT
-    },
-    build,
-)
+pub static ENTRY: Entry = Entry::of::<Tee>(Spec {
+    name: "Tee",
+    topic: Topic::Queueing,
+    summary: "copies packets to all outputs",
+    docs: "Each packet leaves by every output: as a copy by all but the last. Tee has as many \
+           outputs as are connected; N, if given, says how many that should be.",
+    example: "InfiniteSource(LIMIT 1, STOP true) -> t :: Tee(2);\n\
+              t[0] -> Print(a) -> Discard; t[1] -> Print(b) -> Discard",
+    ports: "1/1-",
+    processing: "h/h",
+    changes: Changes::Nothing,
+    cost: &[Operation::Clone.once()],
+    replicas: Replicas::Alike,
+    purpose: Purpose::CopyToAll,
+    large_packets: true,
+    ..Spec::DEFAULT
+})
 .with_cost_model::<Tee>();
-
-pub(super) const OUTPUTS: Arg = Arg::optional("N", Ty::UInt, "number of outputs there should be");
 
 /// See the spec.
-pub static PULL: Entry = Entry::new(
-    Spec {
-        name: "PullTee",
-        summary: "copies packets that are pulled to its other outputs",
-        docs: "Packets are pulled through input 0 and output 0; of each, a copy is pushed out of \
-               every other output. PullTee has as many outputs as are connected; N, if \
-               given, says how many that should be.",
-        example: "InfiniteSource(LIMIT 1) -> Queue -> t :: PullTee(2) -> Unqueue -> Discard;\n\
-                  t[1] -> Print(copy) -> Discard",
-        processing: "l/lh",
-        replicas: Replicas::Alike,
-        ..ENTRY.spec
-    },
-    build,
-)
+pub static PULL: Entry = Entry::of::<Tee>(Spec {
+    name: "PullTee",
+    summary: "copies packets that are pulled to its other outputs",
+    docs: "Packets are pulled through input 0 and output 0; of each, a copy is pushed out of \
+           every other output. PullTee has as many outputs as are connected; N, if \
+           given, says how many that should be.",
+    example: "InfiniteSource(LIMIT 1) -> Queue -> t :: PullTee(2) -> Unqueue -> Discard;\n\
+              t[1] -> Print(copy) -> Discard",
+    processing: "l/lh",
+    replicas: Replicas::Alike,
+    ..ENTRY.spec
+})
 .with_cost_model::<Tee>();
 
+#[derive(Arguments, Handlers)]
 pub(super) struct Tee {
-    /// Whether output 0 is pulled.
-    pull: bool,
+    #[arg(
+        optional, name = "N", value = Option<usize>, "number of outputs there should be"
+    )]
+    #[new(as_many_as_connected(args, n)?)]
     outputs: usize,
+    /// Whether output 0 is pulled.
+    #[new(args.class() == "PullTee")]
+    pull: bool,
 }
 
-pub(super) fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+fn as_many_as_connected(args: &Args<'_>, n: Option<usize>) -> Result<usize, ArgError> {
     let outputs = args.env().outputs;
-    match args.opt::<usize>("N")? {
+    match n {
         Some(n) if n != outputs => {
             let message = format!("{n}, but {outputs} outputs are connected; write {outputs}");
-            Err(args.error("N", message).into())
+            Err(args.error("N", message))
         }
-        _ => Ok(Box::new(Tee { pull: args.class() == "PullTee", outputs })),
+        _ => Ok(outputs),
     }
 }
 

@@ -4,38 +4,29 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Buffer, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec,
-    Topic, Ty,
+    Arguments, Buffer, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic,
 };
 use thruway_packet::{Batch, Packet};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::built::<TimeSortedSched>(
-    Spec {
-        name: "TimeSortedSched",
-        topic: Topic::Queueing,
-        summary: "merges its inputs by timestamp",
-        docs: "Gives the packet with the earliest timestamp of those at its inputs, each of which \
-               should be sorted by itself, as captures are. Up to BUFFER packets of each input are \
-               looked at, so that more than 1 puts smaller disorder right. Packets of equal times \
-               go in order of the inputs. With STOP, the driver is asked to stop when no input has \
-               packets, and again when packets came and ran out.",
-        example: "InfiniteSource(LIMIT 3) -> Queue -> s :: TimeSortedSched -> Unqueue -> Discard;\n\
-                  InfiniteSource(LIMIT 3) -> Queue -> [1] s",
-        ports: "-/1",
-        processing: "l/l",
-        args: &[
-            Arg::keyword("STOP", Ty::Bool, "whether the driver stops when nothing is left")
-                .or("false"),
-            Arg::keyword("BUFFER", Ty::UInt, "packets of an input to look at, 1 to 65536").or("1"),
-        ],
-        changes: Changes::Nothing,
-        cost: &[Operation::Visit.once()],
-        replicas: Replicas::OneThread("it sorts all packets that are pulled through it"),
-        ..Spec::DEFAULT
-    },
-    build,
-)
+pub static ENTRY: Entry = Entry::of::<TimeSortedSched>(Spec {
+    name: "TimeSortedSched",
+    topic: Topic::Queueing,
+    summary: "merges its inputs by timestamp",
+    docs: "Gives the packet with the earliest timestamp of those at its inputs, each of which \
+           should be sorted by itself, as captures are. Up to BUFFER packets of each input are \
+           looked at, so that more than 1 puts smaller disorder right. Packets of equal times \
+           go in order of the inputs. With STOP, the driver is asked to stop when no input has \
+           packets, and again when packets came and ran out.",
+    example: "InfiniteSource(LIMIT 3) -> Queue -> s :: TimeSortedSched -> Unqueue -> Discard;\n\
+              InfiniteSource(LIMIT 3) -> Queue -> [1] s",
+    ports: "-/1",
+    processing: "l/l",
+    changes: Changes::Nothing,
+    cost: &[Operation::Visit.once()],
+    replicas: Replicas::OneThread("it sorts all packets that are pulled through it"),
+    ..Spec::DEFAULT
+})
 .with_buffer::<TimeSortedSched>();
 
 const BUFFER_MAX: usize = 1 << 16;
@@ -118,30 +109,25 @@ impl<P> Merge<P> {
     }
 }
 
-#[derive(Handlers)]
+#[derive(Arguments, Handlers)]
 #[handler(
     read, name = "well_ordered", "whether all packets left in order of time",
     get = self.merge.well_ordered
 )]
 struct TimeSortedSched {
-    merge: Merge<Packet>,
+    /// whether the driver stops when nothing is left
+    #[arg(keyword, or = "false")]
     stop: bool,
+    #[arg(
+        keyword, name = "BUFFER", value = usize, or = "1", range = 1..=BUFFER_MAX,
+        "packets of an input to look at, 1 to 65536"
+    )]
+    #[new(Merge::new(args.env().inputs, buffer))]
+    merge: Merge<Packet>,
     /// The driver was asked to stop, and nothing came since.
     asked: bool,
+    #[new(Batch::with_room())]
     one: Batch,
-}
-
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let buffer: usize = args.get("BUFFER")?;
-    if !(1..=BUFFER_MAX).contains(&buffer) {
-        return Err(args.error("BUFFER", format!("must be from 1 to {BUFFER_MAX}")).into());
-    }
-    Ok(Box::new(TimeSortedSched {
-        merge: Merge::new(args.env().inputs, buffer),
-        stop: args.get("STOP")?,
-        asked: false,
-        one: Batch::with_room(),
-    }))
 }
 
 impl Element for TimeSortedSched {

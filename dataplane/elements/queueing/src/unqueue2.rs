@@ -1,63 +1,52 @@
 //! Unqueue2: from pull to push, as far as there is room.
 
+use std::convert::Infallible;
+
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handlers, NOTHING_MORE, Replicas, Run, Spec,
-    Threading, Topic, Ty,
+    Arguments, Changes, Cx, Element, Entry, Handlers, NOTHING_MORE, Replicas, Run, Spec, Threading,
+    Topic,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 
-use super::red::find_stores;
+use super::red::{QUEUES, find_stores, names_of};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::built::<Unqueue2>(
-    Spec {
-        name: "Unqueue2",
-        topic: Topic::Queueing,
-        summary: "pulls packets and pushes them on while there is room for them",
-        docs: "Pulls up to BURST packets whenever it is scheduled (0 for all there are, at most 256 \
-               at a time) and pushes them, but no more than the fullest of the nearest queues \
-               downstream, or of those that QUEUES names, has room for.",
-        example: "InfiniteSource -> Queue -> Unqueue2 -> Queue(5) -> Shaper(10) -> Unqueue \
-                  -> Discard",
-        processing: "l/h",
-        args: &[
-            Arg::optional("BURST", Ty::UInt, "packets per scheduling; 0 for all there are").or("1"),
-            Arg::keyword("QUEUES", Ty::Any, "names of the queues to watch, with blanks between"),
-        ],
-        threading: Threading::Task,
-        changes: Changes::Nothing,
-        cost: NOTHING_MORE,
-        replicas: Replicas::Single,
-        ..Spec::DEFAULT
-    },
-    build,
-);
+pub static ENTRY: Entry = Entry::of::<Unqueue2>(Spec {
+    name: "Unqueue2",
+    topic: Topic::Queueing,
+    summary: "pulls packets and pushes them on while there is room for them",
+    docs: "Pulls up to BURST packets whenever it is scheduled (0 for all there are, at most 256 \
+           at a time) and pushes them, but no more than the fullest of the nearest queues \
+           downstream, or of those that QUEUES names, has room for.",
+    example: "InfiniteSource -> Queue -> Unqueue2 -> Queue(5) -> Shaper(10) -> Unqueue \
+              -> Discard",
+    processing: "l/h",
+    threading: Threading::Task,
+    changes: Changes::Nothing,
+    cost: NOTHING_MORE,
+    replicas: Replicas::Single,
+    ..Spec::DEFAULT
+});
 
-#[derive(Handlers)]
+#[derive(Arguments, Handlers)]
 struct Unqueue2 {
+    /// packets per scheduling; 0 for all there are
+    #[arg(optional, or = "1", as = u32, via = burst_of)]
     burst: usize,
     /// What QUEUES names, if it is given.
+    #[arg(like = QUEUES)]
+    #[new(names_of(args))]
     named: Option<Vec<String>>,
     queues: Vec<u32>,
     /// packets moved
     #[handler(sum)]
     count: u64,
+    #[new(Batch::with_room())]
     batch: Batch,
 }
 
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let burst = match args.get::<u32>("BURST")? as usize {
-        0 => MAX_BATCH,
-        burst => burst.min(MAX_BATCH),
-    };
-    let names = args.text("QUEUES").map(|text| text.split_whitespace().map(str::to_owned));
-    Ok(Box::new(Unqueue2 {
-        burst,
-        named: names.map(Iterator::collect),
-        queues: Vec::new(),
-        count: 0,
-        batch: Batch::with_room(),
-    }))
+fn burst_of(burst: u32) -> Result<usize, Infallible> {
+    Ok(if burst == 0 { MAX_BATCH } else { MAX_BATCH.min(burst as usize) })
 }
 
 impl Element for Unqueue2 {

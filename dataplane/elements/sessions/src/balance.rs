@@ -3,9 +3,8 @@
 use std::any::Any;
 
 use thruway_element::{
-    Arg, ArgError, ArgErrors, Args, Changes, Cx, Element, Ended, Entry, Handler, HandlerError,
-    Handlers, HotSwap, Nanos, Operation, PerSession, Replicas, SessionFunction, Spec, Topic, Ty,
-    Wants,
+    Arg, ArgError, ArgErrors, Args, Changes, Cx, Element, Ended, Entry, HandlerError, Handlers,
+    HotSwap, Nanos, Operation, PerSession, Replicas, SessionFunction, Spec, Topic, Ty, Wants,
 };
 use thruway_packet::Batch;
 use zerocopy::FromBytes;
@@ -27,7 +26,7 @@ mod spread;
 mod tests;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<Balance>(
     Spec {
         name: "Balance",
         topic: Topic::Sessions,
@@ -80,22 +79,6 @@ pub static ENTRY: Entry = Entry::new(
             .or("1s"),
         ],
         drops: Lost::DROPS,
-        handlers: &[
-            Handler::read("replicas", "a line per replica: number, weight, up, drained or failed"),
-            Handler::sum(
-                "counts",
-                "a line per replica: number, sessions now and so far, packets, bytes",
-            ),
-            Handler::sum("queues", "a line per replica: number, packets that wait for it"),
-            Handler::sum("moved", "sessions that went from one replica to another"),
-            Handler::read("moving", "moves under way: a line `FROM TO MOVED LEFT_BEHIND`"),
-            Handler::sum("pauses", "parts that moved by their packets' wait: a line `<LIMIT COUNT`"),
-            Handler::read("pause_max", "longest wait of packets for a move, in nanoseconds").lines(),
-            Handler::write("drain", "REPLICA [now | anew]: no new sessions; now: those it has move"),
-            Handler::write("resume", "REPLICA: new sessions again"),
-            Handler::write("weight", "REPLICA WEIGHT: another weight for new sessions"),
-            Handler::write("move", "FROM [TO [COUNT | all]]: sessions go to TO, or to others"),
-        ],
         wants: Wants { shared_words: 1, ..Wants::session::<Assigned>("connection") },
         changes: Changes::Nothing,
         cost: &[Operation::SessionState.once()],
@@ -107,8 +90,7 @@ pub static ENTRY: Entry = Entry::new(
     build,
 )
 .with_session_function::<Balance>()
-.with_hot_swap::<Balance>()
-.with_handlers::<Balance>();
+.with_hot_swap::<Balance>();
 
 /// The words for the methods.
 const METHODS: &[&str] = &["least-queue", "least-sessions", "weighted", "consistent-hash"];
@@ -131,6 +113,50 @@ enum Leave {
     Anew,
 }
 
+#[derive(Handlers)]
+#[handler(
+    read, name = "replicas", "a line per replica: number, weight, up, drained or failed",
+    get = self.lines(cx, |of| format!("{} {} {}", of.id, of.weight, standing(of)))
+)]
+#[handler(
+    sum, name = "counts", "a line per replica: number, sessions now and so far, packets, bytes",
+    get = self.counts(cx)
+)]
+#[handler(
+    sum, name = "queues", "a line per replica: number, packets that wait for it",
+    get = self.lines(cx, |of| format!("{} {}", of.id, of.queue))
+)]
+#[handler(
+    sum, name = "moved", "sessions that went from one replica to another",
+    get = self.looked(cx).moved
+)]
+#[handler(
+    read, name = "moving", "moves under way: a line `FROM TO MOVED LEFT_BEHIND`",
+    get = self.mover(cx).describe()
+)]
+#[handler(
+    sum, name = "pauses", "parts that moved by their packets' wait: a line `<LIMIT COUNT`",
+    get = self.mover(cx).pauses()
+)]
+#[handler(
+    read, lines, name = "pause_max", "longest wait of packets for a move, in nanoseconds",
+    get = self.mover(cx).pause_max()
+)]
+#[handler(
+    write, name = "drain", "REPLICA [now | anew]: no new sessions; now: those it has move",
+    write = self.write(cx, name, value)
+)]
+#[handler(
+    write, name = "resume", "REPLICA: new sessions again", write = self.write(cx, name, value)
+)]
+#[handler(
+    write, name = "weight", "REPLICA WEIGHT: another weight for new sessions",
+    write = self.write(cx, name, value)
+)]
+#[handler(
+    write, name = "move", "FROM [TO [COUNT | all]]: sessions go to TO, or to others",
+    write = self.write(cx, name, value)
+)]
 struct Balance {
     spread: Spread,
     mover: Mover,
@@ -265,41 +291,32 @@ fn standing(replica: &Member<Replica>) -> String {
     }
 }
 
-impl Handlers for Balance {
-    fn read_handler(
-        &mut self,
-        cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
+impl Balance {
+    /// How things stand now.
+    fn looked(&mut self, cx: &mut Cx<'_>) -> &Spread {
         self.spread.look(cx);
-        let line: fn(&Member<Replica>) -> String = match name {
-            "moved" => return Ok(self.spread.moved.to_string()),
-            "pauses" => return Ok(self.mover.pauses()),
-            "pause_max" => return Ok(self.mover.pause_max().to_string()),
-            "moving" => return Ok(self.mover.describe()),
-            "replicas" => |of| format!("{} {} {}", of.id, of.weight, standing(of)),
-            "queues" => |of| format!("{} {}", of.id, of.queue),
-            "counts" => {
-                |of| format!("{} {} {} {} {}", of.id, of.sessions, of.total, of.packets, of.bytes)
-            }
-            _ => return Err(HandlerError::no_read(name)),
-        };
-        Ok(self.spread.pool.iter().map(line).collect::<Vec<_>>().join("\n"))
+        &self.spread
     }
 
-    fn write_handler(
-        &mut self,
-        cx: &mut Cx<'_>,
-        name: &str,
-        value: &str,
-    ) -> Result<(), HandlerError> {
-        match name {
-            "drain" | "resume" | "weight" | "move" => self
-                .change(cx, name, value)
-                .map_err(|message| HandlerError::refused(format!("{name}: {message}"))),
-            _ => Err(HandlerError::no_write(name)),
-        }
+    fn mover(&mut self, cx: &mut Cx<'_>) -> &Mover {
+        self.spread.look(cx);
+        &self.mover
+    }
+
+    /// A line for each replica.
+    fn lines(&mut self, cx: &mut Cx<'_>, line: fn(&Member<Replica>) -> String) -> String {
+        self.looked(cx).pool.iter().map(line).collect::<Vec<_>>().join("\n")
+    }
+
+    fn counts(&mut self, cx: &mut Cx<'_>) -> String {
+        self.lines(cx, |of| {
+            format!("{} {} {} {} {}", of.id, of.sessions, of.total, of.packets, of.bytes)
+        })
+    }
+
+    fn write(&mut self, cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+        let refused = |message| HandlerError::refused(format!("{name}: {message}"));
+        self.change(cx, name, value).map_err(refused)
     }
 }
 

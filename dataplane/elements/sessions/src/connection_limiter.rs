@@ -5,9 +5,9 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::{IpAddr, Ipv6Addr};
 
 use thruway_element::{
-    Arg, ArgError, ArgErrors, Args, Changes, Cx, Direction, Element, Entry, Handler, HandlerError,
-    Handlers, HotSwap, Merge, Opening, Operation, PerSession, Reason, Replicas, Session,
-    SessionFunction, Spec, Topic, Ty, Verdict, Wants, handler_value, reasons,
+    ArgErrors, Args, Arguments, Changes, Cx, Direction, Element, Entry, HandlerError, Handlers,
+    HotSwap, Opening, Operation, PerSession, Reason, Replicas, Session, SessionFunction, Spec,
+    Topic, Verdict, Wants, handler_value, reasons,
 };
 use thruway_flow::Ended;
 use thruway_packet::{Batch, Packet};
@@ -19,60 +19,39 @@ use thruway_elements_support::pace::Pace;
 mod sources;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "ConnectionLimiter",
-        topic: Topic::Sessions,
-        summary: "limits the open connections of each source, and how fast it opens them",
-        docs: "A source may have MAX connections open at a time, and open RATE a second, BURST of \
-               them at once; at least one of MAX and RATE is to be given. A connection is a \
-               session of FlowClassifier (TCP, UDP, ICMP queries...), open from its first packet \
-               until it has timed out or was ended; its source is the address that its first \
-               packet came from, under PREFIX bits (IPv4) or PREFIX6 bits (IPv6), so that a whole \
-               network can count as one. Packets that would open one more leave by output 1, if \
-               that is connected, or are dropped; connections that are open go on. A refused \
-               packet counts as no connection, and its next one asks again.\n\n\
-               BURST is RATE if it is not given. A source is forgotten when it has no connection \
-               and could open BURST again. Up to SOURCES_MAX are known; beyond, new ones are \
-               refused (sources). Each thread counts the connections that begin there: where \
-               several threads serve one source it may have MAX in each.\n\n\
-               Packets without a session pass. It is FlowClassifier that finds sessions, so it \
-               must be upstream.",
-        example: "FromDump(examples/captures/lan.pcap, STOP true) -> FlowClassifier \
-                  ~> ConnectionLimiter(MAX 20, RATE 10) -> Discard",
-        ports: "1/1-2",
-        processing: "a/ah",
-        args: &[
-            Arg::keyword("MAX", Ty::UInt, "most open connections of a source"),
-            Arg::keyword("RATE", Ty::UInt, "new connections of a source per second"),
-            Arg::keyword("BURST", Ty::UInt, "new connections that may come at once"),
-            Arg::keyword("PREFIX", Ty::UInt, "bits of an IPv4 address that tell sources").or("32"),
-            Arg::keyword("PREFIX6", Ty::UInt, "bits of an IPv6 address that do").or("128"),
-            Arg::keyword("SOURCES_MAX", Ty::UInt, "most sources that are known").or("65536"),
-        ],
-        drops: Refused::DROPS,
-        handlers: &[
-            Handler::both("max", "most open connections of a source; 0: any number"),
-            Handler::sum("open", "open connections"),
-            Handler::sum("sources", "sources that are known"),
-            Handler {
-                merge: Merge::Concat,
-                ..Handler::read("busiest", "the sources with the most connections: so many lines")
-            },
-        ],
-        wants: Wants { shared_words: 1, ..Wants::session::<Counted>("connection") },
-        changes: Changes::Nothing,
-        cost: &[Operation::SessionState.once()],
-        replicas: Replicas::Apart(
-            "each counts the connections that begin in its thread: a source may have MAX in each",
-        ),
-        ..Spec::DEFAULT
-    },
-    build,
-)
+pub static ENTRY: Entry = Entry::of::<ConnectionLimiter>(Spec {
+    name: "ConnectionLimiter",
+    topic: Topic::Sessions,
+    summary: "limits the open connections of each source, and how fast it opens them",
+    docs: "A source may have MAX connections open at a time, and open RATE a second, BURST of \
+           them at once; at least one of MAX and RATE is to be given. A connection is a \
+           session of FlowClassifier (TCP, UDP, ICMP queries...), open from its first packet \
+           until it has timed out or was ended; its source is the address that its first \
+           packet came from, under PREFIX bits (IPv4) or PREFIX6 bits (IPv6), so that a whole \
+           network can count as one. Packets that would open one more leave by output 1, if \
+           that is connected, or are dropped; connections that are open go on. A refused \
+           packet counts as no connection, and its next one asks again.\n\n\
+           BURST is RATE if it is not given. A source is forgotten when it has no connection \
+           and could open BURST again. Up to SOURCES_MAX are known; beyond, new ones are \
+           refused (sources). Each thread counts the connections that begin there: where \
+           several threads serve one source it may have MAX in each.\n\n\
+           Packets without a session pass. It is FlowClassifier that finds sessions, so it \
+           must be upstream.",
+    example: "FromDump(examples/captures/lan.pcap, STOP true) -> FlowClassifier \
+              ~> ConnectionLimiter(MAX 20, RATE 10) -> Discard",
+    ports: "1/1-2",
+    processing: "a/ah",
+    drops: Refused::DROPS,
+    wants: Wants { shared_words: 1, ..Wants::session::<Counted>("connection") },
+    changes: Changes::Nothing,
+    cost: &[Operation::SessionState.once()],
+    replicas: Replicas::Apart(
+        "each counts the connections that begin in its thread: a source may have MAX in each",
+    ),
+    ..Spec::DEFAULT
+})
 .with_session_function::<ConnectionLimiter>()
-.with_hot_swap::<ConnectionLimiter>()
-.with_handlers::<ConnectionLimiter>();
+.with_hot_swap::<ConnectionLimiter>();
 
 reasons! {
     /// Why a packet goes no further.
@@ -100,7 +79,44 @@ struct Counted(u32);
 /// Another thread's replica counts it, or nobody: an error without its connection.
 const ELSEWHERE: Counted = Counted(u32::MAX);
 
+#[derive(Arguments, Handlers)]
+#[handler(
+    both, name = "max", "most open connections of a source; 0: any number",
+    get = self.limiter.sources.most.unwrap_or(0), write = self.write_max(name, value)
+)]
+#[handler(sum, name = "open", "open connections", get = self.limiter.open)]
+#[handler(sum, name = "sources", "sources that are known", get = self.limiter.sources.len())]
+#[handler(
+    read, concat, name = "busiest", "the sources with the most connections: so many lines",
+    read = self.read_busiest(param)
+)]
 struct ConnectionLimiter {
+    #[arg(
+        keyword, name = "MAX", value = Option<u32>, range = 1..,
+        "most open connections of a source"
+    )]
+    #[arg(
+        keyword, name = "RATE", value = Option<u64>, "new connections of a source per second"
+    )]
+    #[arg(
+        keyword, name = "BURST", value = Option<u64>, "new connections that may come at once"
+    )]
+    #[arg(
+        keyword, name = "PREFIX", value = u8, range = 0..=32, or = "32",
+        "bits of an IPv4 address that tell sources"
+    )]
+    #[arg(
+        keyword, name = "PREFIX6", value = u8, range = 0..=128, or = "128",
+        "bits of an IPv6 address that do"
+    )]
+    #[arg(
+        keyword, name = "SOURCES_MAX", value = u32, range = 1..=SOURCES_MAX, or = "65536",
+        "most sources that are known"
+    )]
+    #[new({
+        let sources = Sources::new(max, pace(args, max, rate, burst)?, sources_max, seed());
+        Limiter { sources, prefixes: [prefix + 96, prefix6], open: 0, now: 0 }
+    })]
     limiter: Limiter,
 }
 
@@ -114,41 +130,23 @@ struct Limiter {
     now: i64,
 }
 
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let rate = args.opt::<u64>("RATE")?;
-    let burst = args.opt::<u64>("BURST")?;
-    let pace = match (rate, burst) {
+fn pace(
+    args: &Args<'_>,
+    max: Option<u32>,
+    rate: Option<u64>,
+    burst: Option<u64>,
+) -> Result<Option<Pace>, ArgErrors> {
+    match (rate, burst) {
         (Some(rate), burst) => {
             let pace = Pace::new(rate, burst.unwrap_or(rate));
-            Some(pace.map_err(|message| args.error("RATE", message))?)
+            Ok(Some(pace.map_err(|message| args.error("RATE", message))?))
         }
-        (None, Some(_)) => return Err(args.error("BURST", "is nothing without RATE").into()),
-        (None, None) => None,
-    };
-    let most = args.opt::<u32>("MAX")?;
-    if most == Some(0) {
-        return Err(args.error("MAX", "must be at least 1").into());
+        (None, Some(_)) => Err(args.error("BURST", "is nothing without RATE").into()),
+        (None, None) if max.is_none() => {
+            Err(ArgErrors::whole("give MAX (connections), RATE (new ones per second) or both"))
+        }
+        (None, None) => Ok(None),
     }
-    if most.is_none() && pace.is_none() {
-        return Err(ArgErrors::whole("give MAX (connections), RATE (new ones per second) or both"));
-    }
-    let bits = |name, bits_max: u8| -> Result<u8, ArgError> {
-        match args.get::<u8>(name)? {
-            bits if bits <= bits_max => Ok(bits),
-            _ => Err(args.error(name, format!("must be from 0 to {bits_max}"))),
-        }
-    };
-    let prefixes = [bits("PREFIX", 32)? + 96, bits("PREFIX6", 128)?];
-    let sources_max = match args.get::<u32>("SOURCES_MAX")? {
-        n @ 1..=SOURCES_MAX => n,
-        _ => {
-            let message = format!("must be from 1 to {SOURCES_MAX}");
-            return Err(args.error("SOURCES_MAX", message).into());
-        }
-    };
-    let sources = Sources::new(most, pace, sources_max, seed());
-    let limiter = Limiter { sources, prefixes, open: 0, now: 0 };
-    Ok(Box::new(ConnectionLimiter { limiter }))
 }
 
 /// Whoever knew it could make sources collide.
@@ -245,40 +243,18 @@ impl Element for ConnectionLimiter {
     }
 }
 
-impl Handlers for ConnectionLimiter {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        param: &str,
-    ) -> Result<String, HandlerError> {
-        match name {
-            "max" => Ok(self.limiter.sources.most.unwrap_or(0).to_string()),
-            "open" => Ok(self.limiter.open.to_string()),
-            "sources" => Ok(self.limiter.sources.len().to_string()),
-            "busiest" => {
-                let count =
-                    if param.is_empty() { BUSIEST } else { handler_value("busiest", param)? };
-                let lines = self.limiter.sources.busiest(count).into_iter();
-                let lines = lines.map(|(source, open)| format!("{} {open}\n", written(source)));
-                Ok(lines.collect())
-            }
-            _ => Err(HandlerError::no_read(name)),
-        }
-    }
-
-    fn write_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        value: &str,
-    ) -> Result<(), HandlerError> {
-        if name != "max" {
-            return Err(HandlerError::no_write(name));
-        }
+impl ConnectionLimiter {
+    fn write_max(&mut self, name: &str, value: &str) -> Result<(), HandlerError> {
         let most = handler_value::<u32>(name, value)?;
         self.limiter.sources.most = (most > 0).then_some(most);
         Ok(())
+    }
+
+    fn read_busiest(&mut self, param: &str) -> Result<String, HandlerError> {
+        let count = if param.is_empty() { BUSIEST } else { handler_value("busiest", param)? };
+        let lines = self.limiter.sources.busiest(count).into_iter();
+        let lines = lines.map(|(source, open)| format!("{} {open}\n", written(source)));
+        Ok(lines.collect())
     }
 }
 

@@ -2,8 +2,8 @@
 
 use thruway_element::{
     Alias, Arg, ArgError, ArgErrors, Args, Changes, Cx, Demand, Element, Entry, FlowDispatch,
-    Handler, HandlerError, Handlers, Hop, Operation, Purpose, Replicas, Rule, SessionFunction,
-    ShortCut, Spec, Topic, Ty, reasons,
+    HandlerError, Handlers, Hop, Operation, Purpose, Replicas, Rule, SessionFunction, ShortCut,
+    Spec, Topic, Ty, reasons,
 };
 use thruway_flow::chain::useless_rule;
 use thruway_flow::{
@@ -16,7 +16,7 @@ use thruway_packet::{Batch, MAX_BATCH, Packet};
 use thruway_elements_ip::dispatch::{Sorter, drop_for, verdict};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<FlowDispatcher>(
     Spec {
         name: "FlowDispatcher",
         aliases: &[
@@ -64,10 +64,6 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("SESSION", Ty::Rule("session definition"), "session of all behind it"),
         ],
         drops: Unsorted::DROPS,
-        handlers: &[
-            Handler::read("program", "the compiled classes"),
-            Handler::read("classes", "the class of each output, a line each"),
-        ],
         cost: &[Operation::Sort.once()],
         changes: Changes::Nothing,
         purpose: Purpose::DispatchLinks,
@@ -79,8 +75,7 @@ pub static ENTRY: Entry = Entry::new(
     build,
 )
 .with_flow_dispatch::<FlowDispatcher>()
-.with_session_function::<FlowDispatcher>()
-.with_handlers::<FlowDispatcher>();
+.with_session_function::<FlowDispatcher>();
 
 const BY_CONTEXT: &str = "FastClick's name; the last output takes the rest";
 
@@ -136,6 +131,11 @@ fn looks_at_frame_only(expr: &Expr) -> bool {
     }
 }
 
+#[derive(Handlers)]
+#[handler(read, name = "program", "the compiled classes", read = self.read_program())]
+#[handler(
+    read, name = "classes", "the class of each output, a line each", get = self.classes.join("\n")
+)]
 struct FlowDispatcher {
     /// Its own; empty where they follow from what is behind it.
     rules: Vec<Rule>,
@@ -305,19 +305,12 @@ impl Element for FlowDispatcher {
     }
 }
 
-impl Handlers for FlowDispatcher {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        match (name, &self.program) {
-            ("program", Program::Pattern(program)) => Ok(program.to_string()),
-            ("program", Program::Ip(program)) => Ok(program.to_string()),
-            ("classes", _) => Ok(self.classes.join("\n")),
-            _ => Err(HandlerError::no_read(name)),
-        }
+impl FlowDispatcher {
+    fn read_program(&mut self) -> Result<String, HandlerError> {
+        Ok(match &self.program {
+            Program::Pattern(program) => program.to_string(),
+            Program::Ip(program) => program.to_string(),
+        })
     }
 }
 

@@ -4,9 +4,8 @@ use std::any::Any;
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Direction, Element, Entry, Handler, HandlerError, Handlers,
-    HotSwap, Opening, Operation, PerSession, Reason, Replicas, Session, Spec, Topic, Ty, Verdict,
-    Wants,
+    Arg, ArgErrors, Args, Changes, Cx, Direction, Element, Entry, Handlers, HotSwap, Opening,
+    Operation, PerSession, Reason, Replicas, Session, Spec, Topic, Ty, Verdict, Wants,
 };
 use thruway_inspect::expressions::{ExpressionError, Expressions, Progress};
 use thruway_packet::{Batch, Packet};
@@ -15,7 +14,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use thruway_elements_support::dialect::ignored;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<FlowHyperScan>(
     Spec {
         name: "FlowHyperScan",
         topic: Topic::Sessions,
@@ -40,10 +39,6 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("VERBOSE", Ty::Bool, "whether packets that match are told").or("false"),
             ignored("PAYLOAD_ONLY"),
         ],
-        handlers: &[
-            Handler::sum("matches", "packets in which an expression ended"),
-            Handler::sum("sessions", "sessions with such packets"),
-        ],
         wants: Wants::session::<ScanState>("connection"),
         changes: Changes::Nothing,
         cost: &[Operation::SessionState.once()],
@@ -52,8 +47,7 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-.with_hot_swap::<FlowHyperScan>()
-.with_handlers::<FlowHyperScan>();
+.with_hot_swap::<FlowHyperScan>();
 
 /// What is remembered of a session.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, KnownLayout, Immutable)]
@@ -101,6 +95,11 @@ impl PerSession for Scan {
     }
 }
 
+#[derive(Handlers)]
+#[handler(
+    sum, name = "matches", "packets in which an expression ended", get = self.scan.counts.matches
+)]
+#[handler(sum, name = "sessions", "sessions with such packets", get = self.scan.counts.sessions)]
 struct FlowHyperScan {
     scan: Scan,
     verbose: bool,
@@ -128,21 +127,6 @@ impl Element for FlowHyperScan {
         cx.per_session(&mut self.scan, batch);
         if self.verbose {
             (before..self.scan.counts.matches).for_each(|_| cx.log("MATCHED"));
-        }
-    }
-}
-
-impl Handlers for FlowHyperScan {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        match name {
-            "matches" => Ok(self.scan.counts.matches.to_string()),
-            "sessions" => Ok(self.scan.counts.sessions.to_string()),
-            _ => Err(HandlerError::no_read(name)),
         }
     }
 }

@@ -7,9 +7,9 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use thruway_element::{
-    Answers, Arg, ArgErrors, Args, Changes, Cx, Direction, Element, Entry, Handler, HandlerError,
-    Handlers, HotSwap, NoAnswer, Opening, Operation, PerSession, Reason, Replicas, Session,
-    SessionFunction, Spec, Topic, Ty, Verdict, Wants, reasons,
+    Answers, Arg, ArgErrors, Args, Changes, Cx, Direction, Element, Entry, Handlers, HotSwap,
+    NoAnswer, Opening, Operation, PerSession, Reason, Replicas, Session, SessionFunction, Spec,
+    Topic, Ty, Verdict, Wants, reasons,
 };
 use thruway_flow::Ended;
 use thruway_packet::{Batch, Packet};
@@ -25,7 +25,7 @@ use ports::{PortMap, Share};
 use thruway_elements_support::dialect::ignored;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<FlowIpNat>(
     Spec {
         name: "FlowIPNAT",
         topic: Topic::Sessions,
@@ -47,10 +47,6 @@ pub static ENTRY: Entry = Entry::new(
             ignored("STATE"),
         ],
         drops: Bad::DROPS,
-        handlers: &[
-            Handler::sum("created", "sessions that got a port"),
-            Handler::sum("ports_in_use", "ports that sessions have now"),
-        ],
         wants: Wants { translates: true, ..Wants::session::<Ports>("connection") },
         changes: Changes::Headers,
         cost: &[Operation::SessionState.once(), Operation::RewriteIp.once()],
@@ -60,8 +56,7 @@ pub static ENTRY: Entry = Entry::new(
     |args| Ok(Box::new(FlowIpNat { function: Nat::new(args)? })),
 )
 .with_session_function::<FlowIpNat>()
-.with_hot_swap::<FlowIpNat>()
-.with_handlers::<FlowIpNat>();
+.with_hot_swap::<FlowIpNat>();
 
 reasons! {
     /// Why a packet goes no further.
@@ -190,6 +185,9 @@ impl PerSession for Nat {
     }
 }
 
+#[derive(Handlers)]
+#[handler(sum, name = "created", "sessions that got a port", get = self.function.created)]
+#[handler(sum, name = "ports_in_use", "ports that sessions have now", get = self.function.in_use)]
 struct FlowIpNat {
     function: Nat,
 }
@@ -203,21 +201,6 @@ struct Given {
 impl Element for FlowIpNat {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         cx.per_session(&mut self.function, batch);
-    }
-}
-
-impl Handlers for FlowIpNat {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        match name {
-            "created" => Ok(self.function.created.to_string()),
-            "ports_in_use" => Ok(self.function.in_use.to_string()),
-            _ => Err(HandlerError::no_read(name)),
-        }
     }
 }
 

@@ -3,34 +3,31 @@
 use std::any::Any;
 
 use thruway_element::{
-    ArgErrors, Args, Changes, Cx, Element, Entry, HotSwap, Opening, Operation, PerSession, Reason,
-    Replicas, Session, Spec, Topic, Verdict, Wants,
+    Arguments, Changes, Cx, Element, Entry, Handlers, HotSwap, Opening, Operation, PerSession,
+    Reason, Replicas, Session, Spec, Topic, Verdict, Wants,
 };
 use thruway_packet::{Batch, Packet};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "FlowPrint",
-        topic: Topic::Sessions,
-        summary: "prints which sessions packets belong to",
-        docs: "Writes a line to standard error for each run of packets of one session in a batch: \
-               how many there are, the session's number (sessions are counted from 1 in each \
-               thread, as they begin), and how many packets of it have come so far. Packets \
-               without a session are counted in a line of their own. It formats text and is for \
-               looking, not for speed.",
-        example: "FromDump(examples/captures/lan.pcap, STOP true) -> FlowClassifier ~> FlowPrint \
-                  -> Discard",
-        processing: "a/a",
-        wants: Wants::session::<Count>("connection"),
-        changes: Changes::Nothing,
-        cost: &[Operation::SessionState.once(), Operation::Format.once()],
-        replicas: Replicas::Apart("each numbers the sessions of its thread"),
-        ..Spec::DEFAULT
-    },
-    build,
-)
+pub static ENTRY: Entry = Entry::of::<FlowPrint>(Spec {
+    name: "FlowPrint",
+    topic: Topic::Sessions,
+    summary: "prints which sessions packets belong to",
+    docs: "Writes a line to standard error for each run of packets of one session in a batch: \
+           how many there are, the session's number (sessions are counted from 1 in each \
+           thread, as they begin), and how many packets of it have come so far. Packets \
+           without a session are counted in a line of their own. It formats text and is for \
+           looking, not for speed.",
+    example: "FromDump(examples/captures/lan.pcap, STOP true) -> FlowClassifier ~> FlowPrint \
+              -> Discard",
+    processing: "a/a",
+    wants: Wants::session::<Count>("connection"),
+    changes: Changes::Nothing,
+    cost: &[Operation::SessionState.once(), Operation::Format.once()],
+    replicas: Replicas::Apart("each numbers the sessions of its thread"),
+    ..Spec::DEFAULT
+})
 .with_hot_swap::<FlowPrint>();
 
 /// What is known of a session.
@@ -106,12 +103,9 @@ impl PerSession for Runs {
     }
 }
 
+#[derive(Arguments, Handlers)]
 struct FlowPrint {
     runs: Runs,
-}
-
-fn build(_args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    Ok(Box::new(FlowPrint { runs: Runs::default() }))
 }
 
 impl Element for FlowPrint {

@@ -4,8 +4,8 @@ use std::any::Any;
 use std::net::Ipv4Addr;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers, HotSwap,
-    Names, Operation, PerSession, Replicas, SessionFunction, Spec, Topic, Ty, Wants,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, HandlerError, Handlers, HotSwap, Names,
+    Operation, PerSession, Replicas, SessionFunction, Spec, Topic, Ty, Wants,
 };
 use thruway_flow::Ended;
 use thruway_packet::Batch;
@@ -23,7 +23,7 @@ mod lost;
 mod servers;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<LoadBalancer>(
     Spec {
         name: "LoadBalancer",
         topic: Topic::Sessions,
@@ -77,18 +77,6 @@ pub static ENTRY: Entry = Entry::new(
             .or("connection"),
         ],
         drops: Lost::DROPS,
-        handlers: &[
-            Handler::read("servers", "a line per server: address, weight, up, drained or leaving"),
-            Handler::sum(
-                "counts",
-                "a line per server: address, sessions now and so far, packets, bytes",
-            ),
-            Handler::write("add", "SERVER [WEIGHT]: a new server, or one back that was leaving"),
-            Handler::write("remove", "SERVER [now]: no longer on the list"),
-            Handler::write("drain", "SERVER: no new sessions"),
-            Handler::write("resume", "SERVER: new sessions again"),
-            Handler::write("weight", "SERVER WEIGHT: another weight for new sessions"),
-        ],
         wants: Wants {
             translates: true,
             shared_words: 3,
@@ -106,9 +94,30 @@ pub static ENTRY: Entry = Entry::new(
     build,
 )
 .with_session_function::<LoadBalancer>()
-.with_hot_swap::<LoadBalancer>()
-.with_handlers::<LoadBalancer>();
+.with_hot_swap::<LoadBalancer>();
 
+#[derive(Handlers)]
+#[handler(
+    read, name = "servers", "a line per server: address, weight, up, drained or leaving",
+    get = self.servers()
+)]
+#[handler(
+    sum, name = "counts", "a line per server: address, sessions now and so far, packets, bytes",
+    get = self.counts()
+)]
+#[handler(
+    write, name = "add", "SERVER [WEIGHT]: a new server, or one back that was leaving",
+    write = self.write(name, value)
+)]
+#[handler(
+    write, name = "remove", "SERVER [now]: no longer on the list", write = self.write(name, value)
+)]
+#[handler(write, name = "drain", "SERVER: no new sessions", write = self.write(name, value))]
+#[handler(write, name = "resume", "SERVER: new sessions again", write = self.write(name, value))]
+#[handler(
+    write, name = "weight", "SERVER WEIGHT: another weight for new sessions",
+    write = self.write(name, value)
+)]
 struct LoadBalancer {
     names: Names,
     balancer: Balancer,
@@ -200,41 +209,26 @@ impl Element for LoadBalancer {
     }
 }
 
-impl Handlers for LoadBalancer {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        let servers = self.balancer.servers.iter();
-        let lines: Vec<String> = match name {
-            "servers" => servers
-                .map(|server| format!("{} {} {}", server.id, server.weight, server.standing))
-                .collect(),
-            "counts" => servers
-                .map(|server| {
-                    let (now, total) = (server.sessions, server.total);
-                    format!("{} {now} {total} {} {}", server.id, server.packets, server.bytes)
-                })
-                .collect(),
-            _ => return Err(HandlerError::no_read(name)),
-        };
-        Ok(lines.join("\n"))
+impl LoadBalancer {
+    /// A line for each server.
+    fn lines(&self, line: impl FnMut(&Server) -> String) -> String {
+        self.balancer.servers.iter().map(line).collect::<Vec<_>>().join("\n")
     }
 
-    fn write_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        value: &str,
-    ) -> Result<(), HandlerError> {
-        match name {
-            "add" | "remove" | "drain" | "resume" | "weight" => self
-                .change(name, value)
-                .map_err(|message| HandlerError::refused(format!("{name}: {message}"))),
-            _ => Err(HandlerError::no_write(name)),
-        }
+    fn servers(&self) -> String {
+        self.lines(|server| format!("{} {} {}", server.id, server.weight, server.standing))
+    }
+
+    fn counts(&self) -> String {
+        self.lines(|server| {
+            let (now, total) = (server.sessions, server.total);
+            format!("{} {now} {total} {} {}", server.id, server.packets, server.bytes)
+        })
+    }
+
+    fn write(&mut self, name: &str, value: &str) -> Result<(), HandlerError> {
+        let refused = |message| HandlerError::refused(format!("{name}: {message}"));
+        self.change(name, value).map_err(refused)
     }
 }
 

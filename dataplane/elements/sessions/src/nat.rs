@@ -22,9 +22,9 @@ use std::io::Write as _;
 use std::net::Ipv4Addr;
 
 use thruway_element::{
-    Answers, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers,
-    HotSwap, Merge, Operation, PerSession, Replicas, SessionFunction, SessionTransfer, ShortCut,
-    Spec, Topic, Ty, Wants,
+    Answers, Arg, ArgErrors, Args, Changes, Cx, Element, Entry, HandlerError, Handlers, HotSwap,
+    Operation, PerSession, Replicas, SessionFunction, SessionTransfer, ShortCut, Spec, Topic, Ty,
+    Wants,
 };
 use thruway_flow::Ended;
 use thruway_packet::Batch;
@@ -41,7 +41,7 @@ use state::{NatSession, WORDS};
 use thruway_elements_support::random::Secret;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<Nat>(
     Spec {
         name: "NAT",
         topic: Topic::Sessions,
@@ -121,19 +121,6 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("SEED", Ty::UInt, "repeats the choice of ports; random if not given"),
         ],
         drops: Bad::DROPS,
-        handlers: &[
-            Handler::sum("created", "translated sessions so far"),
-            Handler::sum(
-                "embryonic_evicted",
-                "embryonic TCP sessions ended because a new session needed their port",
-            ),
-            Handler::sum("ports_in_use", "outside ports in use or kept for DNAT, of all protocols"),
-            Handler::sum("free", "a line per outside address: free ports of tcp, udp and icmp"),
-            Handler::sum("mapping_count", "endpoint-independent mappings now"),
-            Handler { merge: Merge::Concat, ..Handler::read("mappings", MAPPINGS) },
-            Handler::sum("blocks", "blocks that hosts have"),
-            Handler::sum("log_lost", "events for which there was no room in the log"),
-        ],
         wants: Wants {
             translates: true,
             shared_words: WORDS,
@@ -153,8 +140,7 @@ pub static ENTRY: Entry = Entry::new(
 )
 .with_session_function::<Nat>()
 .with_hot_swap::<Nat>()
-.with_session_transfer::<Nat>()
-.with_handlers::<Nat>();
+.with_session_transfer::<Nat>();
 
 const MAPPINGS: &str = "endpoint-independent mappings, a line each: protocol, inside, outside, \
                         sessions; as many as the parameter says (100)";
@@ -177,6 +163,34 @@ enum LogTo {
     File(String, Option<File>),
 }
 
+#[derive(Handlers)]
+#[handler(sum, name = "created", "translated sessions so far", get = self.translator.created)]
+#[handler(
+    sum, name = "embryonic_evicted",
+    "embryonic TCP sessions ended because a new session needed their port",
+    get = self.translator.embryonic.evicted
+)]
+#[handler(
+    sum, name = "ports_in_use", "outside ports in use or kept for DNAT, of all protocols",
+    get = self.translator.ports.in_use()
+)]
+#[handler(
+    sum, name = "free", "a line per outside address: free ports of tcp, udp and icmp",
+    get = self.free()
+)]
+#[handler(
+    sum, name = "mapping_count", "endpoint-independent mappings now",
+    get = self.translator.mappings.as_ref().map_or(0, Mappings::len)
+)]
+#[handler(read, concat, name = "mappings", doc = MAPPINGS, get = self.mappings(param)?)]
+#[handler(
+    sum, name = "blocks", "blocks that hosts have",
+    get = self.translator.ports.blocks().map_or(0, |blocks| blocks.len())
+)]
+#[handler(
+    sum, name = "log_lost", "events for which there was no room in the log",
+    get = self.translator.ports.blocks().map_or(0, |blocks| blocks.log.lost)
+)]
 struct Nat {
     translator: Translator,
     log: LogTo,
@@ -397,29 +411,6 @@ impl Element for Nat {
 
     fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.write_log(cx)
-    }
-}
-
-impl Handlers for Nat {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        param: &str,
-    ) -> Result<String, HandlerError> {
-        let translator = &self.translator;
-        let blocks = translator.ports.blocks();
-        Ok(match name {
-            "created" => translator.created.to_string(),
-            "embryonic_evicted" => translator.embryonic.evicted.to_string(),
-            "ports_in_use" => translator.ports.in_use().to_string(),
-            "free" => self.free(),
-            "mapping_count" => translator.mappings.as_ref().map_or(0, Mappings::len).to_string(),
-            "mappings" => self.mappings(param)?,
-            "blocks" => blocks.map_or(0, |blocks| blocks.len()).to_string(),
-            "log_lost" => blocks.map_or(0, |blocks| blocks.log.lost).to_string(),
-            _ => return Err(HandlerError::no_read(name)),
-        })
     }
 }
 

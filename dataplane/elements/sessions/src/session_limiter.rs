@@ -4,9 +4,9 @@ use std::any::Any;
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Bandwidth, Changes, Cx, Demand, Element, Entry, Handler, HandlerError,
+    ArgErrors, Args, Arguments, Bandwidth, Changes, Cx, Demand, Element, Entry, HandlerError,
     Handlers, HotSwap, Opening, Operation, PerSession, Reason, Replicas, Session, SessionFunction,
-    Spec, Topic, Ty, Verdict, Wants, handler_value, reasons,
+    Spec, Topic, Verdict, Wants, handler_value, reasons,
 };
 use thruway_flow::{Ended, SessionDef};
 use thruway_packet::{Batch, Packet};
@@ -16,55 +16,39 @@ use super::ip_len::ip_len;
 use thruway_elements_support::pace::{Bucket, Pace};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "SessionLimiter",
-        topic: Topic::Sessions,
-        summary: "limits the rate of each session, pair of addresses or source",
-        docs: "Each session has a token bucket: RATE packets a second, or BANDWIDTH bytes a second \
-               (IP header included, link layer not), of which BURST may come at once; exactly one \
-               of the two is to be given. Packets that find too few tokens leave by output 1, if \
-               that is connected, or are dropped; they take no tokens. SESSION says what has a \
-               bucket of its own: connection (the default), flow, pair, source, destination or a \
-               list of fields. Where packets of both directions come here they share it.\n\n\
-               BURST is what comes in a tenth of a second if it is not given, but at least 10 \
-               packets, or 15,180 bytes (ten full Ethernet frames). Bytes of less than one full \
-               frame (1,518) are refused, as long packets would never pass. New values that are \
-               written to the handlers count at once, for all sessions.\n\n\
-               Packets without a session share one bucket of the same rate among them, in all \
-               threads, so that they are no way around the limit. A session that two threads serve has a bucket in \
-               each. It is FlowClassifier that finds sessions, so it must be upstream.",
-        example: "FromDump(examples/captures/lan.pcap, STOP true) -> FlowClassifier \
-                  ~> SessionLimiter(BANDWIDTH 1Mbps, SESSION source) -> Discard",
-        ports: "1/1-2",
-        processing: "a/ah",
-        args: &[
-            Arg::keyword("RATE", Ty::UInt, "packets a second"),
-            Arg::keyword("BANDWIDTH", Ty::Bandwidth, "bytes a second"),
-            Arg::keyword("BURST", Ty::UInt, "packets or bytes that may come at once"),
-            Arg::keyword("SESSION", Ty::Rule("session definition"), "what has a bucket of its own")
-                .or("connection"),
-        ],
-        drops: Excess::DROPS,
-        handlers: &[
-            Handler::both("rate", "packets, or bytes, a second"),
-            Handler::both("burst", "packets, or bytes, that may come at once"),
-            Handler::sum("open", "open sessions"),
-        ],
-        wants: Wants::session::<Bucket>("connection"),
-        changes: Changes::Nothing,
-        cost: &[Operation::SessionState.once()],
-        replicas: Replicas::Apart(
-            "a session that comes in by two threads has a bucket in each; packets without a \
-             session share one",
-        ),
-        ..Spec::DEFAULT
-    },
-    build,
-)
+pub static ENTRY: Entry = Entry::of::<SessionLimiter>(Spec {
+    name: "SessionLimiter",
+    topic: Topic::Sessions,
+    summary: "limits the rate of each session, pair of addresses or source",
+    docs: "Each session has a token bucket: RATE packets a second, or BANDWIDTH bytes a second \
+           (IP header included, link layer not), of which BURST may come at once; exactly one \
+           of the two is to be given. Packets that find too few tokens leave by output 1, if \
+           that is connected, or are dropped; they take no tokens. SESSION says what has a \
+           bucket of its own: connection (the default), flow, pair, source, destination or a \
+           list of fields. Where packets of both directions come here they share it.\n\n\
+           BURST is what comes in a tenth of a second if it is not given, but at least 10 \
+           packets, or 15,180 bytes (ten full Ethernet frames). Bytes of less than one full \
+           frame (1,518) are refused, as long packets would never pass. New values that are \
+           written to the handlers count at once, for all sessions.\n\n\
+           Packets without a session share one bucket of the same rate among them, in all \
+           threads, so that they are no way around the limit. A session that two threads serve has a bucket in \
+           each. It is FlowClassifier that finds sessions, so it must be upstream.",
+    example: "FromDump(examples/captures/lan.pcap, STOP true) -> FlowClassifier \
+              ~> SessionLimiter(BANDWIDTH 1Mbps, SESSION source) -> Discard",
+    ports: "1/1-2",
+    processing: "a/ah",
+    drops: Excess::DROPS,
+    wants: Wants::session::<Bucket>("connection"),
+    changes: Changes::Nothing,
+    cost: &[Operation::SessionState.once()],
+    replicas: Replicas::Apart(
+        "a session that comes in by two threads has a bucket in each; packets without a \
+         session share one",
+    ),
+    ..Spec::DEFAULT
+})
 .with_session_function::<SessionLimiter>()
-.with_hot_swap::<SessionLimiter>()
-.with_handlers::<SessionLimiter>();
+.with_hot_swap::<SessionLimiter>();
 
 reasons! {
     /// Why a packet goes no further.
@@ -79,9 +63,27 @@ const EXCESS: usize = 1;
 /// A full Ethernet frame with a VLAN tag's room, bytes.
 const FRAME: u64 = 1_518;
 
+#[derive(Arguments, Handlers)]
+#[handler(
+    both, name = "rate", "packets, or bytes, a second", get = self.limiter.pace.rate(),
+    write = self.write_rate(name, value)
+)]
+#[handler(
+    both, name = "burst", "packets, or bytes, that may come at once",
+    get = self.limiter.pace.burst(), write = self.write_burst(name, value)
+)]
+#[handler(sum, name = "open", "open sessions", get = self.limiter.open)]
 struct SessionLimiter {
-    session: SessionDef,
+    #[arg(keyword, name = "RATE", value = Option<u64>, "packets a second")]
+    #[arg(keyword, name = "BANDWIDTH", value = Option<u64>, as = Bandwidth, "bytes a second")]
+    #[arg(
+        keyword, name = "BURST", value = Option<u64>, "packets or bytes that may come at once"
+    )]
+    #[new(limiter(args, rate, bandwidth, burst)?)]
     limiter: Limiter,
+    /// what has a bucket of its own
+    #[arg(keyword, or = "connection")]
+    session: SessionDef,
 }
 
 /// The function proper.
@@ -117,21 +119,22 @@ fn checked_pace(rate: u64, burst: u64, by_bytes: bool) -> Result<Pace, String> {
     Pace::new(rate, burst)
 }
 
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let session = args.get::<String>("SESSION")?;
-    let session = SessionDef::parse(&session).map_err(|e| args.error("SESSION", e.message))?;
-    let bandwidth = args.opt::<Bandwidth>("BANDWIDTH")?.map(|bandwidth| bandwidth.0);
-    let (rate, by_bytes, name) = match (args.opt::<u64>("RATE")?, bandwidth) {
+fn limiter(
+    args: &Args<'_>,
+    rate: Option<u64>,
+    bandwidth: Option<u64>,
+    burst: Option<u64>,
+) -> Result<Limiter, ArgErrors> {
+    let (rate, by_bytes, name) = match (rate, bandwidth) {
         (Some(rate), None) => (rate, false, "RATE"),
         (None, Some(rate)) => (rate, true, "BANDWIDTH"),
         _ => return Err(ArgErrors::whole("give RATE (packets) or BANDWIDTH (bytes), one of them")),
     };
-    let burst = args.opt("BURST")?.unwrap_or(usual_burst(rate, by_bytes));
+    let burst = burst.unwrap_or(usual_burst(rate, by_bytes));
     let name = if args.given("BURST") && rate > 0 { "BURST" } else { name };
     let pace = checked_pace(rate, burst, by_bytes).map_err(|message| args.error(name, message))?;
     let shared = args.shared("sessionless", Credit::default);
-    let limiter = Limiter { pace, by_bytes, shared, ahead: 0, open: 0, now: 0 };
-    Ok(Box::new(SessionLimiter { session, limiter }))
+    Ok(Limiter { pace, by_bytes, shared, ahead: 0, open: 0, now: 0 })
 }
 
 impl Limiter {
@@ -194,38 +197,25 @@ impl Element for SessionLimiter {
     }
 }
 
-impl Handlers for SessionLimiter {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        match name {
-            "rate" => Ok(self.limiter.pace.rate().to_string()),
-            "burst" => Ok(self.limiter.pace.burst().to_string()),
-            "open" => Ok(self.limiter.open.to_string()),
-            _ => Err(HandlerError::no_read(name)),
-        }
+impl SessionLimiter {
+    fn set_pace(&mut self, name: &str, rate: u64, burst: u64) -> Result<(), HandlerError> {
+        let pace = checked_pace(rate, burst, self.limiter.by_bytes);
+        let refused = |message| HandlerError::refused(format!("{name}: {message}"));
+        self.limiter.pace = pace.map_err(refused)?;
+        Ok(())
     }
 
-    fn write_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        value: &str,
-    ) -> Result<(), HandlerError> {
-        let Limiter { pace, by_bytes, .. } = self.limiter;
-        let (rate, burst) = match name {
-            "rate" if by_bytes => (handler_value::<Bandwidth>(name, value)?.0, pace.burst()),
-            "rate" => (handler_value(name, value)?, pace.burst()),
-            "burst" => (pace.rate(), handler_value(name, value)?),
-            _ => return Err(HandlerError::no_write(name)),
+    fn write_rate(&mut self, name: &str, value: &str) -> Result<(), HandlerError> {
+        let rate = match self.limiter.by_bytes {
+            true => handler_value::<Bandwidth>(name, value)?.0,
+            false => handler_value(name, value)?,
         };
-        let pace = checked_pace(rate, burst, by_bytes)
-            .map_err(|message| HandlerError::refused(format!("{name}: {message}")))?;
-        self.limiter.pace = pace;
-        Ok(())
+        self.set_pace(name, rate, self.limiter.pace.burst())
+    }
+
+    fn write_burst(&mut self, name: &str, value: &str) -> Result<(), HandlerError> {
+        let burst = handler_value(name, value)?;
+        self.set_pace(name, self.limiter.pace.rate(), burst)
     }
 }
 

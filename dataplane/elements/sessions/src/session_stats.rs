@@ -4,9 +4,8 @@ use std::any::Any;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Changes, Cx, Demand, Element, Entry, Handler, HandlerError,
-    Handlers, HotSwap, Nanos, Operation, PerSession, Replicas, SessionFunction, ShortCut, Spec,
-    Topic, Ty, Wants,
+    Alias, Arguments, Changes, Cx, Demand, Element, Entry, HandlerError, Handlers, HotSwap, Nanos,
+    Operation, PerSession, Replicas, SessionFunction, ShortCut, Spec, Topic, Ty, Wants,
 };
 use thruway_elements_support::collector::Collector;
 use thruway_flow::{Ended, SessionDef};
@@ -22,78 +21,51 @@ mod record;
 mod sink;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "SessionStats",
-        aliases: &[Alias { name: "FlowCounter", summary: "FastClick's name" }],
-        topic: Topic::Sessions,
-        summary: "counts packets and bytes of every session, writes records (CSV, IPFIX)",
-        docs: "Counts each session's packets, bytes (IP header included), TCP flags and times of \
-               first and last packet, for each direction. When a session ends, a record of it goes \
-               to FILE, as CSV or as IPFIX (RFC 7011, files by RFC 5655, both directions in a \
-               record by RFC 5103), and to COLLECTOR, as IPFIX over UDP. A session that goes on \
-               has a record every ACTIVE too, when a packet of it comes: records hold what was \
-               counted since the last one, so the sum of a session's records is the session. \
-               Without FILE and COLLECTOR only the totals are counted.\n\n\
-               SESSION says what is counted together: connection (the default), flow (one \
-               direction of a connection), pair (of addresses), source, destination, or a list of \
-               fields; what it leaves out is 0 in the records. A source's port is the identifier \
-               of ICMP queries. Of a connection whose two directions are served by different \
-               threads there are two records with the same addresses, each with one direction's \
-               packets; so there are where another element in front translates addresses in one \
-               direction only.\n\n\
-               CSV columns: src, dst, protocol, src_port, dst_port; first, last, packets, bytes, \
-               tcp_flags of the direction that began; the same of replies, called reply_...; and \
-               end: active (goes on), idle (timed out), closed (by its protocol), evicted, \
-               removed (by a handler, or at the end of the run). Times are seconds since 1970, to \
-               the millisecond.\n\n\
-               Records wait in a ring of RECORDS_MAX until the file is written, away from the \
-               packets; those that find it full, and those of messages that could not be sent, \
-               are lost and counted. Sessions beyond SESSIONS_MAX (of one thread) have no record. \
-               Packets without a session, and ICMP errors about packets of sessions, are counted \
-               apart. Nothing is dropped. It is FlowClassifier that finds sessions, so it must be \
-               upstream.",
-        example: "FromDump(examples/captures/lan.pcap, STOP true) -> FlowClassifier \
-                  ~> SessionStats(-) -> Discard",
-        args: &[
-            Arg::optional("FILE", Ty::OutFile, "where records are written"),
-            Arg::keyword("FORMAT", Ty::Choice(&["csv", "ipfix"]), "of the file").or("csv"),
-            Arg::keyword("COLLECTOR", Ty::Str, "ADDRESS:PORT that IPFIX messages are sent to"),
-            Arg::keyword("SESSION", Ty::Rule("session definition"), "what is counted together")
-                .or("connection"),
-            Arg::keyword("ACTIVE", Ty::Time, "between records of a session that goes on; 0: none")
-                .or("300"),
-            Arg::keyword("DOMAIN", Ty::UInt, "IPFIX observation domain").or("0"),
-            Arg::keyword("RECORDS_MAX", Ty::UInt, "most records that wait").or("65536"),
-            Arg::keyword("SESSIONS_MAX", Ty::UInt, "most sessions with a record, in one thread")
-                .or("1048576"),
-        ],
-        handlers: &[
-            Handler::sum("open", "open sessions"),
-            Handler::sum("count", "sessions begun"),
-            Handler::sum("records", "records written"),
-            Handler::sum("lost", "records lost"),
-            Handler::sum("unrecorded", "sessions beyond SESSIONS_MAX"),
-            Handler::sum("related", "ICMP errors about packets of sessions"),
-            Handler::sum("sessionless", "packets without a session"),
-            Handler::write("flush", "writes the records that wait"),
-        ],
-        wants: Wants::session::<Counters>("connection"),
-        changes: Changes::Nothing,
-        cost: &[Operation::SessionState.once()],
-        replicas: Replicas::Sharing(
-            "the file of records; a session that comes in by two threads has two records, one for \
-             each direction",
-        ),
-        short_cut: ShortCut::Passes,
-        large_packets: true,
-        ..Spec::DEFAULT
-    },
-    build,
-)
+pub static ENTRY: Entry = Entry::of::<SessionStats>(Spec {
+    name: "SessionStats",
+    aliases: &[Alias { name: "FlowCounter", summary: "FastClick's name" }],
+    topic: Topic::Sessions,
+    summary: "counts packets and bytes of every session, writes records (CSV, IPFIX)",
+    docs: "Counts each session's packets, bytes (IP header included), TCP flags and times of \
+           first and last packet, for each direction. When a session ends, a record of it goes \
+           to FILE, as CSV or as IPFIX (RFC 7011, files by RFC 5655, both directions in a \
+           record by RFC 5103), and to COLLECTOR, as IPFIX over UDP. A session that goes on \
+           has a record every ACTIVE too, when a packet of it comes: records hold what was \
+           counted since the last one, so the sum of a session's records is the session. \
+           Without FILE and COLLECTOR only the totals are counted.\n\n\
+           SESSION says what is counted together: connection (the default), flow (one \
+           direction of a connection), pair (of addresses), source, destination, or a list of \
+           fields; what it leaves out is 0 in the records. A source's port is the identifier \
+           of ICMP queries. Of a connection whose two directions are served by different \
+           threads there are two records with the same addresses, each with one direction's \
+           packets; so there are where another element in front translates addresses in one \
+           direction only.\n\n\
+           CSV columns: src, dst, protocol, src_port, dst_port; first, last, packets, bytes, \
+           tcp_flags of the direction that began; the same of replies, called reply_...; and \
+           end: active (goes on), idle (timed out), closed (by its protocol), evicted, \
+           removed (by a handler, or at the end of the run). Times are seconds since 1970, to \
+           the millisecond.\n\n\
+           Records wait in a ring of RECORDS_MAX until the file is written, away from the \
+           packets; those that find it full, and those of messages that could not be sent, \
+           are lost and counted. Sessions beyond SESSIONS_MAX (of one thread) have no record. \
+           Packets without a session, and ICMP errors about packets of sessions, are counted \
+           apart. Nothing is dropped. It is FlowClassifier that finds sessions, so it must be \
+           upstream.",
+    example: "FromDump(examples/captures/lan.pcap, STOP true) -> FlowClassifier \
+              ~> SessionStats(-) -> Discard",
+    wants: Wants::session::<Counters>("connection"),
+    changes: Changes::Nothing,
+    cost: &[Operation::SessionState.once()],
+    replicas: Replicas::Sharing(
+        "the file of records; a session that comes in by two threads has two records, one for \
+         each direction",
+    ),
+    short_cut: ShortCut::Passes,
+    large_packets: true,
+    ..Spec::DEFAULT
+})
 .with_session_function::<SessionStats>()
-.with_hot_swap::<SessionStats>()
-.with_handlers::<SessionStats>();
+.with_hot_swap::<SessionStats>();
 
 /// Time between writings, nanoseconds.
 const WRITE_EVERY_NS: i64 = 100_000_000;
@@ -106,10 +78,57 @@ const ACTIVE_MAX_S: i64 = 32_767;
 /// Most of RECORDS_MAX and SESSIONS_MAX.
 const ROOM_MAX: usize = 1 << 26;
 
+#[derive(Arguments, Handlers)]
+#[handler(sum, name = "open", "open sessions", get = self.ledger.totals().open)]
+#[handler(sum, name = "count", "sessions begun", get = self.ledger.totals().begun)]
+#[handler(sum, field = written, name = "records", "records written")]
+#[handler(sum, name = "lost", "records lost", get = self.ledger.totals().lost)]
+#[handler(
+    sum, name = "unrecorded", "sessions beyond SESSIONS_MAX", get = self.ledger.totals().unrecorded
+)]
+#[handler(
+    sum, name = "related", "ICMP errors about packets of sessions",
+    get = self.ledger.totals().related
+)]
+#[handler(
+    sum, name = "sessionless", "packets without a session", get = self.ledger.totals().sessionless
+)]
+#[handler(write, name = "flush", "writes the records that wait", write = self.write_flush(cx))]
 struct SessionStats {
-    ledger: Ledger,
-    wanted: Wanted,
+    #[arg(optional, name = "FILE", value = Option<String>, ty = Ty::OutFile, "where records are written")]
+    #[arg(
+        keyword, name = "FORMAT", value = Format, as = String, via = format_of,
+        ty = Ty::Choice(&["csv", "ipfix"]), or = "csv", "of the file"
+    )]
+    #[arg(
+        keyword, name = "COLLECTOR", unread, ty = Ty::Str,
+        "ADDRESS:PORT that IPFIX messages are sent to"
+    )]
+    /// what is counted together
+    #[arg(keyword, or = "connection")]
     session: SessionDef,
+    #[arg(
+        keyword, name = "ACTIVE", value = u16, as = Nanos, via = active_of, or = "300",
+        "between records of a session that goes on; 0: none"
+    )]
+    #[arg(keyword, name = "DOMAIN", value = u32, or = "0", "IPFIX observation domain")]
+    #[new(Wanted { path: file, format, collector: Collector::address(args, "COLLECTOR")?, domain })]
+    wanted: Wanted,
+    #[arg(
+        keyword, name = "RECORDS_MAX", value = usize, range = 1..=ROOM_MAX, or = "65536",
+        "most records that wait"
+    )]
+    #[arg(
+        keyword, name = "SESSIONS_MAX", value = usize, range = 1..=ROOM_MAX, or = "1048576",
+        "most sessions with a record, in one thread"
+    )]
+    #[new({
+        let exports = wanted.path.is_some() || wanted.collector.is_some();
+        let ring = if exports { records_max } else { 0 };
+        Ledger::new(session.clone(), active, sessions_max, ring)
+    })]
+    ledger: Ledger,
+    #[new(args.shared("sink", || Mutex::new(Sink::default())))]
     sink: Arc<Mutex<Sink>>,
     written: u64,
     /// A timer is set.
@@ -123,45 +142,21 @@ struct Kept {
     sink: Arc<Mutex<Sink>>,
 }
 
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let session = args.get::<String>("SESSION")?;
-    let session = SessionDef::parse(&session).map_err(|e| args.error("SESSION", e.message))?;
-    let active = args.get::<Nanos>("ACTIVE")?.0;
-    let active_s = active / 1_000_000_000;
-    if active < 0 || active_s > ACTIVE_MAX_S || active > 0 && active_s == 0 {
-        let message = format!("must be 0 or from 1 to {ACTIVE_MAX_S} s");
-        return Err(args.error("ACTIVE", message).into());
+fn format_of(text: String) -> Result<Format, String> {
+    match text.as_str() {
+        "csv" => Ok(Format::Csv),
+        "ipfix" => Ok(Format::Ipfix),
+        other => Err(format!("'{other}' is neither csv nor ipfix")),
     }
-    let wanted = Wanted {
-        path: args.opt("FILE")?,
-        format: match args.get::<String>("FORMAT")?.as_str() {
-            "csv" => Format::Csv,
-            "ipfix" => Format::Ipfix,
-            other => {
-                let message = format!("'{other}' is neither csv nor ipfix");
-                return Err(args.error("FORMAT", message).into());
-            }
-        },
-        collector: Collector::address(args, "COLLECTOR")?,
-        domain: args.get("DOMAIN")?,
-    };
-    let room = |name| -> Result<usize, ArgErrors> {
-        match args.get::<usize>(name)? {
-            n @ 1..=ROOM_MAX => Ok(n),
-            _ => Err(args.error(name, format!("must be from 1 to {ROOM_MAX}")).into()),
-        }
-    };
-    let (records, sessions) = (room("RECORDS_MAX")?, room("SESSIONS_MAX")?);
-    let exports = wanted.path.is_some() || wanted.collector.is_some();
-    let ring = if exports { records } else { 0 };
-    Ok(Box::new(SessionStats {
-        ledger: Ledger::new(session.clone(), active_s as u16, sessions, ring),
-        wanted,
-        session,
-        sink: args.shared("sink", || Mutex::new(Sink::default())),
-        written: 0,
-        waiting: false,
-    }))
+}
+
+/// In seconds.
+fn active_of(Nanos(active): Nanos) -> Result<u16, String> {
+    let seconds = active / 1_000_000_000;
+    if active < 0 || seconds > ACTIVE_MAX_S || active > 0 && seconds == 0 {
+        return Err(format!("must be 0 or from 1 to {ACTIVE_MAX_S} s"));
+    }
+    Ok(seconds as u16)
 }
 
 impl SessionStats {
@@ -227,36 +222,8 @@ impl Element for SessionStats {
     }
 }
 
-impl Handlers for SessionStats {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        let totals = self.ledger.totals();
-        let number = match name {
-            "open" => totals.open,
-            "count" => totals.begun,
-            "records" => self.written,
-            "lost" => totals.lost,
-            "unrecorded" => totals.unrecorded,
-            "related" => totals.related,
-            "sessionless" => totals.sessionless,
-            _ => return Err(HandlerError::no_read(name)),
-        };
-        Ok(number.to_string())
-    }
-
-    fn write_handler(
-        &mut self,
-        cx: &mut Cx<'_>,
-        name: &str,
-        _value: &str,
-    ) -> Result<(), HandlerError> {
-        if name != "flush" {
-            return Err(HandlerError::no_write(name));
-        }
+impl SessionStats {
+    fn write_flush(&mut self, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         self.write_out(cx, usize::MAX);
         Ok(())
     }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use thruway_element::text::{join, split_args};
 use thruway_element::{
-    Answers, Arg, ArgError, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError,
-    Handlers, HotSwap, Names, Operation, Replicas, SessionFunction, SessionTransfer, ShortCut,
-    Spec, Topic, Ty, Wants,
+    Answers, Arg, ArgError, ArgErrors, Args, Changes, Cx, Element, Entry, HandlerError, Handlers,
+    HotSwap, Names, Operation, Replicas, SessionFunction, SessionTransfer, ShortCut, Spec, Topic,
+    Ty, Wants,
 };
 use thruway_flow::Ended;
 use thruway_packet::Batch;
@@ -24,7 +24,7 @@ mod policy;
 mod refused;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<StatefulFirewall>(
     Spec {
         name: "StatefulFirewall",
         topic: Topic::Sessions,
@@ -72,14 +72,6 @@ pub static ENTRY: Entry = Entry::new(
                 .or("false"),
         ],
         drops: Refused::DROPS,
-        handlers: &[
-            Handler::both("rules", "the rules; those written take the place of all"),
-            Handler::read("program", "the compiled rules of both sides"),
-            Handler::sum("hits", "a line per rule: how often it decided"),
-            Handler::sum("sessions", "a line per rule: open sessions that it allowed"),
-            Handler::sum("open", "open sessions"),
-            Handler::sum("older", "open sessions that earlier rules allowed"),
-        ],
         wants: Wants { shared_words: 1, ..Wants::session::<Decision>("connection") },
         changes: Changes::Nothing,
         cost: &[Operation::SessionState.once()],
@@ -94,9 +86,30 @@ pub static ENTRY: Entry = Entry::new(
 )
 .with_session_function::<StatefulFirewall>()
 .with_hot_swap::<StatefulFirewall>()
-.with_session_transfer::<StatefulFirewall>()
-.with_handlers::<StatefulFirewall>();
+.with_session_transfer::<StatefulFirewall>();
 
+#[derive(Handlers)]
+#[handler(
+    both, name = "rules", "the rules; those written take the place of all",
+    get = join(self.guard.policy().texts()), write = self.write_rules(value)
+)]
+#[handler(
+    read, name = "program", "the compiled rules of both sides",
+    get = self.guard.policy().explained()
+)]
+#[handler(
+    sum, name = "hits", "a line per rule: how often it decided",
+    get = lines(self.guard.counts().rules.iter().map(|rule| rule.hits))
+)]
+#[handler(
+    sum, name = "sessions", "a line per rule: open sessions that it allowed",
+    get = lines(self.guard.counts().rules.iter().map(|rule| rule.sessions))
+)]
+#[handler(sum, name = "open", "open sessions", get = self.guard.counts().open())]
+#[handler(
+    sum, name = "older", "open sessions that earlier rules allowed",
+    get = self.guard.counts().older
+)]
 struct StatefulFirewall {
     name: String,
     names: Names,
@@ -160,34 +173,8 @@ impl Element for StatefulFirewall {
     }
 }
 
-impl Handlers for StatefulFirewall {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        let counts = self.guard.counts();
-        match name {
-            "rules" => Ok(join(self.guard.policy().texts())),
-            "program" => Ok(self.guard.policy().explained()),
-            "hits" => Ok(lines(counts.rules.iter().map(|rule| rule.hits))),
-            "sessions" => Ok(lines(counts.rules.iter().map(|rule| rule.sessions))),
-            "open" => Ok(counts.open().to_string()),
-            "older" => Ok(counts.older.to_string()),
-            _ => Err(HandlerError::no_read(name)),
-        }
-    }
-
-    fn write_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        value: &str,
-    ) -> Result<(), HandlerError> {
-        if name != "rules" {
-            return Err(HandlerError::no_write(name));
-        }
+impl StatefulFirewall {
+    fn write_rules(&mut self, value: &str) -> Result<(), HandlerError> {
         let texts = split_args(value).into_iter().map(|(text, _)| text).collect();
         let policy = Policy::compile(texts, &self.name, &self.names);
         let policy = policy.map_err(|mistakes| HandlerError::refused(listed(&mistakes)))?;

@@ -1,37 +1,31 @@
 //! TestFlowSpace: state of a session that nobody uses.
 
 use thruway_element::{
-    ArgErrors, Args, Changes, Cx, Element, Entry, Opening, Operation, PerSession, Reason, Replicas,
-    Session, Spec, Topic, Verdict, Wants,
+    Arguments, Changes, Cx, Element, Entry, Handlers, Opening, Operation, PerSession, Reason,
+    Replicas, Session, Spec, Topic, Verdict, Wants,
 };
 use thruway_packet::{Batch, Packet};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "TestFlowSpace",
-        topic: Topic::Sessions,
-        summary: "asks for four bytes of state for each session, and leaves them alone",
-        docs: "FastClick's, for tests of where the state of functions is placed: handler `scratch` \
-               of the FlowClassifier has a line for it, and `thruway check --explain` shows the \
-               place. Packets go through unchanged.",
-        example: "FromDump(examples/captures/lan.pcap, STOP true) -> f :: FlowClassifier \
-                  ~> TestFlowSpace -> TestFlowSpace -> Discard",
-        processing: "a/a",
-        wants: Wants::session::<u32>("connection"),
-        changes: Changes::Nothing,
-        cost: &[Operation::SessionState.once()],
-        replicas: Replicas::Apart("each has the state of its thread's sessions"),
-        ..Spec::DEFAULT
-    },
-    build,
-);
+pub static ENTRY: Entry = Entry::of::<TestFlowSpace>(Spec {
+    name: "TestFlowSpace",
+    topic: Topic::Sessions,
+    summary: "asks for four bytes of state for each session, and leaves them alone",
+    docs: "FastClick's, for tests of where the state of functions is placed: handler `scratch` \
+           of the FlowClassifier has a line for it, and `thruway check --explain` shows the \
+           place. Packets go through unchanged.",
+    example: "FromDump(examples/captures/lan.pcap, STOP true) -> f :: FlowClassifier \
+              ~> TestFlowSpace -> TestFlowSpace -> Discard",
+    processing: "a/a",
+    wants: Wants::session::<u32>("connection"),
+    changes: Changes::Nothing,
+    cost: &[Operation::SessionState.once()],
+    replicas: Replicas::Apart("each has the state of its thread's sessions"),
+    ..Spec::DEFAULT
+});
 
+#[derive(Arguments, Handlers)]
 struct TestFlowSpace;
-
-fn build(_args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    Ok(Box::new(TestFlowSpace))
-}
 
 impl PerSession for TestFlowSpace {
     type State = u32;

@@ -1,54 +1,49 @@
 //! Discard: the end of the way.
 
+use std::convert::Infallible;
+
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handlers, NOTHING_MORE, Purpose, Replicas,
-    Run, Spec, Threading, Topic, Ty,
+    Arguments, Changes, Cx, Element, Entry, Handlers, NOTHING_MORE, Purpose, Replicas, Run, Spec,
+    Threading, Topic,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::built::<Discard>(
-    Spec {
-        name: "Discard",
-        topic: Topic::Sources,
-        summary: "drops all packets",
-        docs: "Frees every packet that is pushed into it, or that it pulls.",
-        example: "InfiniteSource(LIMIT 3, STOP true) -> Discard",
-        ports: "1/0",
-        processing: "a/",
-        args: &[
-            Arg::keyword("ACTIVE", Ty::Bool, "whether it pulls (pull input only)").or("true"),
-            Arg::keyword("BURST", Ty::UInt, "packets to pull at once; 0 for all (pull input only)")
-                .or("1"),
-        ],
-        threading: Threading::PullTask,
-        changes: Changes::Nothing,
-        cost: NOTHING_MORE,
-        replicas: Replicas::Alike,
-        purpose: Purpose::Discard,
-        large_packets: true,
-        ..Spec::DEFAULT
-    },
-    build,
-);
+pub static ENTRY: Entry = Entry::of::<Discard>(Spec {
+    name: "Discard",
+    topic: Topic::Sources,
+    summary: "drops all packets",
+    docs: "Frees every packet that is pushed into it, or that it pulls.",
+    example: "InfiniteSource(LIMIT 3, STOP true) -> Discard",
+    ports: "1/0",
+    processing: "a/",
+    threading: Threading::PullTask,
+    changes: Changes::Nothing,
+    cost: NOTHING_MORE,
+    replicas: Replicas::Alike,
+    purpose: Purpose::Discard,
+    large_packets: true,
+    ..Spec::DEFAULT
+});
 
-#[derive(Handlers)]
+#[derive(Arguments, Handlers)]
 #[handler(sum, field = count, "packets discarded")]
 #[handler(both, field = active, "whether it pulls")]
 #[handler(write, name = "reset_counts", "sets count to zero", run = self.count = 0)]
 struct Discard {
+    /// whether it pulls (pull input only)
+    #[arg(keyword, or = "true")]
     active: bool,
+    /// packets to pull at once; 0 for all (pull input only)
+    #[arg(keyword, or = "1", as = u32, via = burst_of)]
     burst: usize,
     count: u64,
+    #[new(Batch::new())]
     batch: Batch,
 }
 
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let burst = match args.get::<u32>("BURST")? as usize {
-        0 => MAX_BATCH,
-        burst => burst.min(MAX_BATCH),
-    };
-    Ok(Box::new(Discard { active: args.get("ACTIVE")?, burst, count: 0, batch: Batch::new() }))
+fn burst_of(burst: u32) -> Result<usize, Infallible> {
+    Ok(if burst == 0 { MAX_BATCH } else { MAX_BATCH.min(burst as usize) })
 }
 
 impl Element for Discard {

@@ -2,11 +2,11 @@
 
 use thruway_element::{Arg, ArgErrors, Args, Element, Entry, Operation, Replicas, Spec, Topic, Ty};
 
-use super::flows::{self, Flow, Flows, Kind};
+use super::flows::{Flow, Flows, Kind};
 use thruway_elements_support::random::Random;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<Flows>(
     Spec {
         name: "FastUDPSource",
         topic: Topic::Sources,
@@ -33,15 +33,13 @@ pub static ENTRY: Entry = Entry::new(
             Arg::optional("ACTIVE", Ty::Bool, "whether it makes packets").or("true"),
             Arg::keyword("STOP", Ty::Bool, "whether the driver stops after the last").or("false"),
         ],
-        handlers: flows::HANDLERS,
         cost: &[Operation::Make.once()],
         replicas: Replicas::Single,
         ..Spec::DEFAULT
     },
     build,
 )
-.with_cost_model::<Flows>()
-.with_handlers::<Flows>();
+.with_cost_model::<Flows>();
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     let [a, b] = args.get::<u16>("SPORT")?.to_be_bytes();

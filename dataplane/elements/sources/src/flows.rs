@@ -3,8 +3,8 @@
 use std::net::Ipv4Addr;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cost, CostModel, Cx, Element, Entry, Handler, Load, Made, Operation,
-    Replicas, Spec, Topic, Ty, cost::Access,
+    Arg, ArgErrors, Args, Cost, CostModel, Cx, Element, Entry, FromArg, HandlerError, Handlers,
+    Load, Made, Operation, Replicas, Spec, Topic, Ty, cost::Access, handler_value,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::checksum::{Sum, checksum_20};
@@ -15,10 +15,8 @@ use thruway_elements_support::random::Random;
 use thruway_elements_support::rate::TokenBucket;
 use thruway_elements_support::traffic_profile::making;
 
-mod handlers;
-
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<Flows>(
     Spec {
         name: "FastUDPFlows",
         topic: Topic::Sources,
@@ -46,30 +44,16 @@ pub static ENTRY: Entry = Entry::new(
             Arg::optional("STOP", Ty::Bool, "whether the driver stops after the last").or("false"),
             Arg::keyword("SEED", Ty::UInt, "where random numbers begin").or("1"),
         ],
-        handlers: HANDLERS,
         cost: &[Operation::Make.once(), Operation::Random.once()],
         replicas: Replicas::Single,
         ..Spec::DEFAULT
     },
     build,
 )
-.with_cost_model::<Flows>()
-.with_handlers::<Flows>();
-
-/// Handlers of all elements that make such packets.
-pub(super) const HANDLERS: &[Handler] = &[
-    Handler::sum("count", "packets made"),
-    Handler::both("rate", "packets a second over the run, once LIMIT is reached"),
-    Handler::both("length", "bytes of a packet"),
-    Handler::write("limit", "packets in all; -1 for no limit"),
-    Handler::write("active", "whether it makes packets; true resets the counts"),
-    Handler::write("srceth", "source Ethernet address"),
-    Handler::write("dsteth", "destination Ethernet address"),
-    Handler::write("reset", "sets the counts to zero"),
-];
+.with_cost_model::<Flows>();
 
 /// See the spec.
-pub static TCP: Entry = Entry::new(
+pub static TCP: Entry = Entry::built::<Flows>(
     Spec {
         name: "FastTCPFlows",
         summary: "makes TCP packets of many flows",
@@ -99,8 +83,7 @@ pub static TCP: Entry = Entry::new(
     },
     build,
 )
-.with_cost_model::<Flows>()
-.with_handlers::<Flows>();
+.with_cost_model::<Flows>();
 
 /// Shortest packet, as in Click: the least that Ethernet carries.
 const LENGTH_MIN: usize = 60;
@@ -137,6 +120,30 @@ const SYN: usize = 0;
 const DATA: usize = 1;
 const FIN: usize = 2;
 
+#[derive(Handlers)]
+#[handler(sum, field = count, "packets made")]
+#[handler(
+    both, name = "rate", "packets a second over the run, once LIMIT is reached", get = self.rate(),
+    run = self.bucket = bucket(handler_value(name, value)?)
+)]
+#[handler(
+    both, name = "length", "bytes of a packet", get = self.plan.len,
+    write = self.change((name, value), |plan, len| plan.len = len)
+)]
+#[handler(write, field = limit, "packets in all; -1 for no limit")]
+#[handler(
+    write, field = active, "whether it makes packets; true resets the counts",
+    then = if self.active { self.reset() }
+)]
+#[handler(
+    write, name = "srceth", "source Ethernet address",
+    write = self.change((name, value), |plan, address| plan.src_ether = address)
+)]
+#[handler(
+    write, name = "dsteth", "destination Ethernet address",
+    write = self.change((name, value), |plan, address| plan.dst_ether = address)
+)]
+#[handler(write, name = "reset", "sets the counts to zero", run = self.reset())]
 pub(super) struct Flows {
     plan: Plan,
     frames: Vec<Frame>,
@@ -382,6 +389,16 @@ impl Flows {
         change(&mut self.plan);
         self.plan.len = self.plan.len.clamp(LENGTH_MIN, LENGTH_MAX);
         self.frames = self.plan.frames();
+    }
+
+    fn change<T: FromArg>(
+        &mut self,
+        (name, value): (&str, &str),
+        set: impl FnOnce(&mut Plan, T),
+    ) -> Result<(), HandlerError> {
+        let value = handler_value(name, value)?;
+        self.change_plan(|plan| set(plan, value));
+        Ok(())
     }
 }
 

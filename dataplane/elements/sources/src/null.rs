@@ -1,7 +1,7 @@
 //! Null: does nothing.
 
 use thruway_element::{
-    Alias, ArgErrors, Args, Changes, Element, Entry, NOTHING_MORE, Purpose, Replicas, ShortCut,
+    Alias, Arguments, Changes, Element, Entry, Handlers, NOTHING_MORE, Purpose, Replicas, ShortCut,
     Spec, Topic,
 };
 
@@ -20,52 +20,40 @@ const SPEC: Spec = Spec {
 };
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        aliases: &[Alias {
-            name: "FlowLock",
-            summary: "FastClick's; one thread serves a session, so there is nothing to lock",
-        }],
-        purpose: Purpose::PassOn,
-        short_cut: ShortCut::Passes,
-        ..SPEC
-    },
-    build,
-);
+pub static ENTRY: Entry = Entry::of::<Null>(Spec {
+    aliases: &[Alias {
+        name: "FlowLock",
+        summary: "FastClick's; one thread serves a session, so there is nothing to lock",
+    }],
+    purpose: Purpose::PassOn,
+    short_cut: ShortCut::Passes,
+    ..SPEC
+});
 
 /// See the spec.
-pub static PULL: Entry = Entry::new(
-    Spec {
-        name: "PullNull",
-        summary: "passes packets on unchanged, where packets are pulled",
-        docs: "Null, but for connections where packets are pulled.",
-        example: "InfiniteSource(LIMIT 3, STOP true) -> Queue -> PullNull -> Discard",
-        processing: "l/l",
-        replicas: Replicas::Alike,
-        ..SPEC
-    },
-    build,
-);
+pub static PULL: Entry = Entry::of::<Null>(Spec {
+    name: "PullNull",
+    summary: "passes packets on unchanged, where packets are pulled",
+    docs: "Null, but for connections where packets are pulled.",
+    example: "InfiniteSource(LIMIT 3, STOP true) -> Queue -> PullNull -> Discard",
+    processing: "l/l",
+    replicas: Replicas::Alike,
+    ..SPEC
+});
 
 /// See the spec.
-pub static PUSH: Entry = Entry::new(
-    Spec {
-        name: "PushNull",
-        summary: "passes packets on unchanged, where packets are pushed",
-        docs: "Null, but for connections where packets are pushed.",
-        example: "InfiniteSource(LIMIT 3, STOP true) -> PushNull -> Discard",
-        processing: "h/h",
-        straight: true,
-        replicas: Replicas::Alike,
-        ..SPEC
-    },
-    build,
-);
+pub static PUSH: Entry = Entry::of::<Null>(Spec {
+    name: "PushNull",
+    summary: "passes packets on unchanged, where packets are pushed",
+    docs: "Null, but for connections where packets are pushed.",
+    example: "InfiniteSource(LIMIT 3, STOP true) -> PushNull -> Discard",
+    processing: "h/h",
+    straight: true,
+    replicas: Replicas::Alike,
+    ..SPEC
+});
 
+#[derive(Arguments, Handlers)]
 struct Null;
-
-fn build(_args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    Ok(Box::new(Null))
-}
 
 impl Element for Null {}

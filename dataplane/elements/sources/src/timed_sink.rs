@@ -1,56 +1,48 @@
 //! TimedSink: pulls and drops a packet at every interval.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers,
-    NOTHING_MORE, Nanos, Replicas, Spec, Topic, Ty, handler_value,
+    Arguments, Changes, Cx, Element, Entry, Handlers, NOTHING_MORE, Nanos, Replicas, Spec, Topic,
 };
 use thruway_packet::Batch;
 
 use thruway_elements_support::text::interval;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "TimedSink",
-        topic: Topic::Sources,
-        summary: "pulls and drops a packet at every interval",
-        docs: "Pulls one packet every INTERVAL, the first after one INTERVAL, and frees it.",
-        example: "InfiniteSource -> Queue -> TimedSink(10ms)",
-        ports: "1/0",
-        processing: "l/",
-        args: &[Arg::optional("INTERVAL", Ty::Time, "time between packets").or("0.5")],
-        handlers: &[
-            Handler::both("interval", "time between packets"),
-            Handler::sum("count", "packets dropped"),
-        ],
-        changes: Changes::Nothing,
-        cost: NOTHING_MORE,
-        replicas: Replicas::Single,
-        ..Spec::DEFAULT
-    },
-    build,
-)
-.with_handlers::<TimedSink>();
+pub static ENTRY: Entry = Entry::of::<TimedSink>(Spec {
+    name: "TimedSink",
+    topic: Topic::Sources,
+    summary: "pulls and drops a packet at every interval",
+    docs: "Pulls one packet every INTERVAL, the first after one INTERVAL, and frees it.",
+    example: "InfiniteSource -> Queue -> TimedSink(10ms)",
+    ports: "1/0",
+    processing: "l/",
+    changes: Changes::Nothing,
+    cost: NOTHING_MORE,
+    replicas: Replicas::Single,
+    ..Spec::DEFAULT
+});
 
 /// Timer: time to pull.
 const DUE: u32 = 0;
 /// Nothing is pulled more often than a thousand times a millisecond.
 const INTERVAL_MIN: i64 = 1_000;
 
+#[derive(Arguments, Handlers)]
 struct TimedSink {
+    /// time between packets
+    #[arg(optional, or = "0.5", via = in_range)]
+    #[handler(both, get = interval(self.interval))]
     interval: i64,
+    /// packets dropped
+    #[handler(sum)]
     count: u64,
     due: i64,
+    #[new(Batch::with_room())]
     one: Batch,
 }
 
 fn in_range(Nanos(ns): Nanos) -> Result<i64, &'static str> {
     if ns < INTERVAL_MIN { Err("must be at least 1us") } else { Ok(ns) }
-}
-
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let interval = in_range(args.get("INTERVAL")?).map_err(|why| args.error("INTERVAL", why))?;
-    Ok(Box::new(TimedSink { interval, count: 0, due: 0, one: Batch::with_room() }))
 }
 
 impl Element for TimedSink {
@@ -67,34 +59,5 @@ impl Element for TimedSink {
         // From when it was due, so that lateness does not add up; unless it is late by more.
         self.due = self.due.saturating_add(self.interval).max(cx.now());
         cx.set_timer(DUE, self.due);
-    }
-}
-
-impl Handlers for TimedSink {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        match name {
-            "interval" => Ok(interval(self.interval)),
-            "count" => Ok(self.count.to_string()),
-            _ => Err(HandlerError::no_read(name)),
-        }
-    }
-
-    fn write_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        value: &str,
-    ) -> Result<(), HandlerError> {
-        if name != "interval" {
-            return Err(HandlerError::no_write(name));
-        }
-        let refused = |why| HandlerError::refused(format!("{name}: {why}"));
-        self.interval = in_range(handler_value(name, value)?).map_err(refused)?;
-        Ok(())
     }
 }

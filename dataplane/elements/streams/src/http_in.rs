@@ -5,9 +5,8 @@ use std::fmt::Write as _;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Buffer, Changes, Cost, CostModel, Cx, Direction, Drop, Element, Ended,
-    Entry, Exception, Fails, Handler, HandlerError, Handlers, HotSwap, Layer, Load, Needs,
-    Operation, Purpose, Reason, Replicas, SessionFunction, Size, Spec, StreamMember, StreamPlan,
-    Topic, Ty, Wants,
+    Entry, Exception, Fails, Handlers, HotSwap, Layer, Load, Needs, Operation, Purpose, Reason,
+    Replicas, SessionFunction, Size, Spec, StreamMember, StreamPlan, Topic, Ty, Wants,
 };
 use thruway_packet::{Batch, MAX_BATCH, Packet};
 use thruway_stream::http::{
@@ -19,7 +18,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use thruway_elements_support::dialect::ignored;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<HttpIn>(
     Spec {
         name: "HTTPIn",
         topic: Topic::Streams,
@@ -93,28 +92,6 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("FIELDS_MAX", Ty::UInt, "most fields of a head").or("128"),
             Arg::keyword("EXTENSION_MAX", Ty::UInt, "longest extensions of a chunk").or("256"),
         ],
-        handlers: &[
-            Handler::sum("requests", "requests seen"),
-            Handler::sum("responses", "responses seen, interim ones (1xx) included"),
-            Handler::sum("shown", "messages whose body functions were shown"),
-            Handler::sum("hidden", "messages whose body they were not, by its type or encoding"),
-            Handler::sum("unpacked", "messages whose body was unpacked for them"),
-            Handler::sum(
-                "extensions_and_trailers",
-                "messages of which chunk extensions or trailers were shown",
-            ),
-            Handler::sum(
-                "unpack_memory",
-                "bytes of memory that unpacking, extensions and trailers take now",
-            ),
-            Handler::sum("switched", "connections that became tunnels or changed protocol"),
-            Handler::sum("refused", "connections refused"),
-            Handler::sum("refused_reasons", "the same by reason"),
-            Handler::sum("tolerated", "faults put up with"),
-            Handler::sum("tolerated_reasons", "the same by reason"),
-            Handler::sum("no_memory", "connections closed because packet memory was used up"),
-            Handler::sum("held", "incomplete heads held now"),
-        ],
         drops: &DROPS,
         wants: Wants::session::<SessionState>("connection"),
         changes: Changes::Nothing,
@@ -130,8 +107,7 @@ pub static ENTRY: Entry = Entry::new(
 .with_session_function::<HttpIn>()
 .with_buffer::<HttpIn>()
 .with_cost_model::<HttpIn>()
-.with_hot_swap::<HttpIn>()
-.with_handlers::<HttpIn>();
+.with_hot_swap::<HttpIn>();
 
 /// What becomes of bodies that are compressed.
 const ENCODED: [&str; 3] = ["unpack", "pass", "refuse"];
@@ -151,6 +127,56 @@ struct SessionState {
     enter: EnterState,
 }
 
+#[derive(Handlers)]
+#[handler(sum, name = "requests", "requests seen", get = self.enter.counts.requests)]
+#[handler(
+    sum, name = "responses", "responses seen, interim ones (1xx) included",
+    get = self.enter.counts.responses
+)]
+#[handler(
+    sum, name = "shown", "messages whose body functions were shown", get = self.enter.counts.shown
+)]
+#[handler(
+    sum, name = "hidden", "messages whose body they were not, by its type or encoding",
+    get = self.enter.counts.hidden
+)]
+#[handler(
+    sum, name = "unpacked", "messages whose body was unpacked for them",
+    get = self.enter.counts.unpacked
+)]
+#[handler(
+    sum, name = "extensions_and_trailers",
+    "messages of which chunk extensions or trailers were shown", get = self.enter.counts.asides
+)]
+#[handler(
+    sum, name = "unpack_memory", "bytes of memory that unpacking, extensions and trailers take now",
+    get = self.enter.unpack_memory() as u64
+)]
+#[handler(
+    sum, name = "switched", "connections that became tunnels or changed protocol",
+    get = self.enter.counts.switched
+)]
+#[handler(
+    sum, name = "refused", "connections refused",
+    get = self.enter.counts.refused.iter().sum::<u64>()
+)]
+#[handler(
+    sum, name = "refused_reasons", "the same by reason",
+    get = by_reason(&self.enter.counts.refused)
+)]
+#[handler(
+    sum, name = "tolerated", "faults put up with",
+    get = self.enter.counts.tolerated.iter().sum::<u64>()
+)]
+#[handler(
+    sum, name = "tolerated_reasons", "the same by reason",
+    get = by_reason(&self.enter.counts.tolerated)
+)]
+#[handler(
+    sum, name = "no_memory", "connections closed because packet memory was used up",
+    get = self.enter.counts.no_memory
+)]
+#[handler(sum, name = "held", "incomplete heads held now", get = self.enter.holding() as u64)]
 struct HttpIn {
     enter: Enter,
     /// Packets that came.
@@ -225,27 +251,6 @@ fn encoded(args: &Args<'_>) -> Result<OnEncoded, ArgErrors> {
     Ok(choices[args.choice("ENCODED")?])
 }
 
-impl HttpIn {
-    fn counts(&self, name: &str) -> Option<u64> {
-        let counts = &self.enter.counts;
-        Some(match name {
-            "requests" => counts.requests,
-            "responses" => counts.responses,
-            "shown" => counts.shown,
-            "hidden" => counts.hidden,
-            "unpacked" => counts.unpacked,
-            "extensions_and_trailers" => counts.asides,
-            "unpack_memory" => self.enter.unpack_memory() as u64,
-            "switched" => counts.switched,
-            "refused" => counts.refused.iter().sum(),
-            "tolerated" => counts.tolerated.iter().sum(),
-            "no_memory" => counts.no_memory,
-            "held" => self.enter.holding() as u64,
-            _ => return None,
-        })
-    }
-}
-
 impl Element for HttpIn {
     fn initialize(&mut self, _cx: &mut Cx<'_>) -> Result<(), String> {
         self.problem.take().map_or(Ok(()), Err)
@@ -265,24 +270,6 @@ impl Element for HttpIn {
             _ => out.push(packet),
         });
         send(cx, (port, came), &mut self.out, batch);
-    }
-}
-
-impl Handlers for HttpIn {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        match name {
-            "refused_reasons" => Ok(by_reason(&self.enter.counts.refused)),
-            "tolerated_reasons" => Ok(by_reason(&self.enter.counts.tolerated)),
-            _ => match self.counts(name) {
-                Some(number) => Ok(number.to_string()),
-                None => Err(HandlerError::no_read(name)),
-            },
-        }
     }
 }
 

@@ -3,9 +3,9 @@
 use std::any::Any;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Buffer, Changes, Cx, Direction, Element, Ended, Entry, Handler,
-    HandlerError, Handlers, HotSwap, Layer, Operation, Purpose, Replicas, SessionFunction, Size,
-    Spec, StreamMember, StreamPlan, Topic, Ty, Wants,
+    Args, Arguments, Buffer, Changes, Cx, Direction, Element, Ended, Entry, Handlers, HotSwap,
+    Layer, Operation, Purpose, Replicas, SessionFunction, Size, Spec, StreamMember, StreamPlan,
+    Topic, Wants,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_stream::http::{Leave, LeaveState};
@@ -15,54 +15,35 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use super::http_in::{DROPS, send};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
-    Spec {
-        name: "HTTPOut",
-        topic: Topic::Streams,
-        summary: "ends the context of HTTP/1: the length of bodies is told anew where it may differ",
-        docs: "Where functions since HTTPIn hold bytes back or change lengths, the end of each body \
-               that they saw is told anew: by Content-Length where all of it is in one packet, else \
-               in chunks. Bodies of requests, and of answers to clients of HTTP/1.0, which know no \
-               chunks, are held until their length is known, HOLD_MAX bytes at most; beyond these, \
-               requests go on in chunks, answers to old clients end with the connection, and \
-               connections on which an old client sends more are closed. Sums of the body \
-               (Content-MD5, Digest and the like) are taken out of heads that are written anew.\n\n\
-               Where functions do neither, messages leave as they came.",
-        example: "FromDump(examples/captures/lan.pcap, STOP true) -> FlowClassifier ~> TCPIn \
-                  -> HTTPIn -> HTTPOut(HOLD_MAX 4K) -> TCPOut -> Discard",
-        ports: "1-/=",
-        flow: "#/#",
-        args: &[Arg::keyword(
-            "HOLD_MAX",
-            Ty::Size,
-            "bytes of a body held until its length is known",
-        )
-        .or("16K")],
-        handlers: &[
-            Handler::sum("lengths", "messages whose Content-Length was written anew"),
-            Handler::sum("chunked", "messages that went on in chunks"),
-            Handler::sum("until_close", "answers that were made to end with the connection"),
-            Handler::sum("too_long", "connections closed: an old client sent more than HOLD_MAX"),
-            Handler::sum("bad_head", "connections closed: a function made a head that is none"),
-            Handler::sum("no_memory", "connections closed because packet memory was used up"),
-            Handler::sum("held", "messages held now"),
-        ],
-        drops: &DROPS,
-        wants: Wants::session::<SessionState>("connection"),
-        changes: Changes::Nothing,
-        cost: &[Operation::SessionState.once()],
-        purpose: Purpose::EndContext(Layer::Http),
-        replicas: Replicas::Apart("each follows the connections of its thread"),
-        large_packets: true,
-        ..Spec::DEFAULT
-    },
-    build,
-)
+pub static ENTRY: Entry = Entry::of::<HttpOut>(Spec {
+    name: "HTTPOut",
+    topic: Topic::Streams,
+    summary: "ends the context of HTTP/1: the length of bodies is told anew where it may differ",
+    docs: "Where functions since HTTPIn hold bytes back or change lengths, the end of each body \
+           that they saw is told anew: by Content-Length where all of it is in one packet, else \
+           in chunks. Bodies of requests, and of answers to clients of HTTP/1.0, which know no \
+           chunks, are held until their length is known, HOLD_MAX bytes at most; beyond these, \
+           requests go on in chunks, answers to old clients end with the connection, and \
+           connections on which an old client sends more are closed. Sums of the body \
+           (Content-MD5, Digest and the like) are taken out of heads that are written anew.\n\n\
+           Where functions do neither, messages leave as they came.",
+    example: "FromDump(examples/captures/lan.pcap, STOP true) -> FlowClassifier ~> TCPIn \
+              -> HTTPIn -> HTTPOut(HOLD_MAX 4K) -> TCPOut -> Discard",
+    ports: "1-/=",
+    flow: "#/#",
+    drops: &DROPS,
+    wants: Wants::session::<SessionState>("connection"),
+    changes: Changes::Nothing,
+    cost: &[Operation::SessionState.once()],
+    purpose: Purpose::EndContext(Layer::Http),
+    replicas: Replicas::Apart("each follows the connections of its thread"),
+    large_packets: true,
+    ..Spec::DEFAULT
+})
 .with_stream_member::<HttpOut>()
 .with_session_function::<HttpOut>()
 .with_buffer::<HttpOut>()
-.with_hot_swap::<HttpOut>()
-.with_handlers::<HttpOut>();
+.with_hot_swap::<HttpOut>();
 
 /// Most fields of a head as functions may leave it.
 const FIELDS_MAX: usize = 4096;
@@ -74,22 +55,51 @@ struct SessionState {
     leave: LeaveState,
 }
 
+#[derive(Arguments, Handlers)]
+#[handler(
+    sum, name = "lengths", "messages whose Content-Length was written anew",
+    get = self.leave.counts.lengths
+)]
+#[handler(
+    sum, name = "chunked", "messages that went on in chunks", get = self.leave.counts.chunked
+)]
+#[handler(
+    sum, name = "until_close", "answers that were made to end with the connection",
+    get = self.leave.counts.until_close
+)]
+#[handler(
+    sum, name = "too_long", "connections closed: an old client sent more than HOLD_MAX",
+    get = self.leave.counts.too_long
+)]
+#[handler(
+    sum, name = "bad_head", "connections closed: a function made a head that is none",
+    get = self.leave.counts.bad_head
+)]
+#[handler(
+    sum, name = "no_memory", "connections closed because packet memory was used up",
+    get = self.leave.counts.no_memory
+)]
+#[handler(sum, name = "held", "messages held now", get = (self.leave.holding() as u64))]
 struct HttpOut {
+    /// bytes of a body held until its length is known
+    #[arg(keyword, name = "HOLD_MAX", via = hold_of, or = "16K")]
     hold_bytes: usize,
+    #[new(leave(args, hold_bytes))]
     leave: Leave,
     out: Vec<Packet>,
 }
 
-fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let hold_bytes = args.get::<Size>("HOLD_MAX")?.0;
-    if hold_bytes > Leave::MAX_HOLD as u64 {
-        let message = format!("must be at most {} bytes", Leave::MAX_HOLD);
-        return Err(args.error("HOLD_MAX", message).into());
+fn hold_of(Size(bytes): Size) -> Result<usize, String> {
+    if bytes > Leave::MAX_HOLD as u64 {
+        return Err(format!("must be at most {} bytes", Leave::MAX_HOLD));
     }
-    let hold_bytes = hold_bytes as usize;
+    Ok(bytes as usize)
+}
+
+fn leave(args: &Args<'_>, hold_bytes: usize) -> Leave {
     let mut leave = Leave::new(hold_bytes, FIELDS_MAX);
     leave.share(args.env().threads);
-    Ok(Box::new(HttpOut { hold_bytes, leave, out: Vec::new() }))
+    leave
 }
 
 impl Element for HttpOut {
@@ -106,28 +116,6 @@ impl Element for HttpOut {
             _ => out.push(packet),
         });
         send(cx, (port, came), &mut self.out, batch);
-    }
-}
-
-impl Handlers for HttpOut {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        let counts = &self.leave.counts;
-        let number = match name {
-            "lengths" => counts.lengths,
-            "chunked" => counts.chunked,
-            "until_close" => counts.until_close,
-            "too_long" => counts.too_long,
-            "bad_head" => counts.bad_head,
-            "no_memory" => counts.no_memory,
-            "held" => self.leave.holding() as u64,
-            _ => return Err(HandlerError::no_read(name)),
-        };
-        Ok(number.to_string())
     }
 }
 

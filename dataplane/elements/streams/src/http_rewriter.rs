@@ -3,9 +3,9 @@
 use std::any::Any;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Buffer, Changes, Cx, Element, Ended, Entry, Handler, HandlerError,
-    Handlers, HotSwap, Layer, Needs, Operation, Replicas, STAGE_TIMER, SessionFunction, Spec,
-    Stage, StreamFunction, StreamMember, Topic, Ty, Wants, stream_ended,
+    Arg, ArgErrors, Args, Buffer, Changes, Cx, Element, Ended, Entry, Handlers, HotSwap, Layer,
+    Needs, Operation, Replicas, STAGE_TIMER, SessionFunction, Spec, Stage, StreamFunction,
+    StreamMember, Topic, Ty, Wants, stream_ended,
 };
 use thruway_packet::Batch;
 
@@ -19,7 +19,7 @@ mod rules;
 mod tests;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<HttpRewriter>(
     Spec {
         name: "HTTPRewriter",
         topic: Topic::Streams,
@@ -63,14 +63,6 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("HOLD", Ty::Time, "longest time that they are held back; 0: ever").or("0"),
             TOTAL,
         ],
-        handlers: &[
-            Handler::sum("blocked", "requests blocked"),
-            Handler::sum("heads", "heads of which fields were changed"),
-            Handler::sum("edits", "places of bodies that were changed"),
-            Handler::sum("sessions_closed", "connections ended"),
-            GIVEN_UP,
-            Handler::sum("late", "times that bytes were let go because nothing came in time"),
-        ],
         wants: Wants::stream::<SessionState>(),
         changes: Changes::Nothing,
         cost: &[Operation::SessionState.once(), Operation::MatchLine.once()],
@@ -83,12 +75,25 @@ pub static ENTRY: Entry = Entry::new(
 .with_stream_member::<HttpRewriter>()
 .with_session_function::<HttpRewriter>()
 .with_buffer::<HttpRewriter>()
-.with_hot_swap::<HttpRewriter>()
-.with_handlers::<HttpRewriter>();
+.with_hot_swap::<HttpRewriter>();
 
 /// Limits of SPAN: what is held back has room in a stage.
 const SPAN: std::ops::RangeInclusive<usize> = 1..=16 << 10;
 
+#[derive(Handlers)]
+#[handler(sum, name = "blocked", "requests blocked", get = self.rewriting.counts.blocked)]
+#[handler(
+    sum, name = "heads", "heads of which fields were changed", get = self.rewriting.counts.heads
+)]
+#[handler(
+    sum, name = "edits", "places of bodies that were changed", get = self.rewriting.counts.edits
+)]
+#[handler(sum, name = "sessions_closed", "connections ended", get = self.stage.counts.closed)]
+#[handler(like = GIVEN_UP, name = "given_up", get = given_up(&self.stage))]
+#[handler(
+    sum, name = "late", "times that bytes were let go because nothing came in time",
+    get = self.stage.counts.late
+)]
 struct HttpRewriter {
     is_http: bool,
     stage: Stage,
@@ -180,27 +185,6 @@ impl Element for HttpRewriter {
         if token == STAGE_TIMER {
             cx.stream_timer(&mut self.stage, &mut self.rewriting);
         }
-    }
-}
-
-impl Handlers for HttpRewriter {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        let counts = &self.rewriting.counts;
-        let number = match name {
-            "blocked" => counts.blocked,
-            "heads" => counts.heads,
-            "edits" => counts.edits,
-            "sessions_closed" => self.stage.counts.closed,
-            "given_up" => given_up(&self.stage),
-            "late" => self.stage.counts.late,
-            _ => return Err(HandlerError::no_read(name)),
-        };
-        Ok(number.to_string())
     }
 }
 

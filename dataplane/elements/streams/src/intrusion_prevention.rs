@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, Exception, Fails, Handler,
+    Arg, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, Exception, Fails,
     HandlerError, Handlers, HotSwap, Layer, Load, Needs, Operation, Replicas, SessionFunction,
     Spec, Stage, StreamFunction, StreamMember, Topic, Ty, Wants, stream_ended,
 };
@@ -24,7 +24,7 @@ mod guard;
 mod loading;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<IntrusionPrevention>(
     Spec {
         name: "IntrusionPrevention",
         topic: Topic::Streams,
@@ -71,22 +71,6 @@ pub static ENTRY: Entry = Entry::new(
                 .or("4096"),
             RECORDS_MAX,
         ],
-        handlers: &[
-            Handler::read("rules", "rules that are looked for"),
-            Handler::read("refused", "rules that are not, for what is wrong with them"),
-            Handler::read("problems", "what is wrong with them"),
-            Handler::sum("alerts", "matches told"),
-            Handler::sum("sessions", "sessions with a match that was told"),
-            Handler::sum("condemned", "times that rules wanted a session to end"),
-            Handler::sum("sessions_closed", "sessions that were ended"),
-            Handler::sum("forgetful", "pieces of sessions that could not be remembered"),
-            Handler::sum("exhausted", "evaluations given up as too costly, taken for matches"),
-            Handler::sum("matches", "how often each rule was told: count, sid, message"),
-            Handler::sum("events", "events written"),
-            Handler::sum("lost", "events lost"),
-            Handler::write("flush", "writes the events that wait"),
-            Handler::write("reload", "reads the files again").shared(),
-        ],
         wants: Wants::stream::<SessionState>(),
         changes: Changes::Nothing,
         cost: &[Operation::SessionState.once(), Operation::MatchLine.once()],
@@ -101,13 +85,61 @@ pub static ENTRY: Entry = Entry::new(
 .with_stream_member::<IntrusionPrevention>()
 .with_session_function::<IntrusionPrevention>()
 .with_cost_model::<IntrusionPrevention>()
-.with_hot_swap::<IntrusionPrevention>()
-.with_handlers::<IntrusionPrevention>();
+.with_hot_swap::<IntrusionPrevention>();
 
 /// Least and most of WINDOW and DIRECTIONS_MAX.
 const WINDOW: (usize, usize) = (64, 1 << 20);
 const DIRECTIONS: (usize, usize) = (1, 1 << 22);
 
+#[derive(Handlers)]
+#[handler(
+    read, name = "rules", "rules that are looked for",
+    get = (self.loaded().map_or(0, |it| it.set.rules().len() as u64))
+)]
+#[handler(
+    read, name = "refused", "rules that are not, for what is wrong with them",
+    get = self.loaded().map_or(0, |it| it.refused as u64)
+)]
+#[handler(
+    read, name = "problems", "what is wrong with them",
+    get = self.loaded().map_or(String::new(), |it| it.problems.clone())
+)]
+#[handler(sum, name = "alerts", "matches told", get = (self.totals().alerts))]
+#[handler(
+    sum, name = "sessions", "sessions with a match that was told", get = (self.totals().sessions)
+)]
+#[handler(
+    sum, name = "condemned", "times that rules wanted a session to end",
+    get = (self.totals().condemned)
+)]
+#[handler(
+    sum, name = "sessions_closed", "sessions that were ended", get = self.stage.counts.closed
+)]
+#[handler(
+    sum, name = "forgetful", "pieces of sessions that could not be remembered",
+    get = (self.totals().forgetful)
+)]
+#[handler(
+    sum, name = "exhausted", "evaluations given up as too costly, taken for matches",
+    get = (self.totals().exhausted)
+)]
+#[handler(
+    sum, name = "matches", "how often each rule was told: count, sid, message",
+    get = self.matches()
+)]
+#[handler(
+    sum, name = "events", "events written",
+    get = (self.guard.as_ref().map_or(0, |guard| guard.journal.written))
+)]
+#[handler(
+    sum, name = "lost", "events lost",
+    get = (self.guard.as_ref().map_or(0, |guard| guard.journal.lost))
+)]
+#[handler(write, name = "flush", "writes the events that wait", write = self.write_flush(cx))]
+#[handler(
+    write, shared, name = "reload", "reads the files again",
+    write = self.shared.reload(&self.wanted).map_err(HandlerError::refused)
+)]
 struct IntrusionPrevention {
     wanted: Wanted,
     shared: Arc<Shared>,
@@ -183,6 +215,10 @@ fn variables(args: &Args<'_>) -> Result<Variables, ArgErrors> {
 }
 
 impl IntrusionPrevention {
+    fn totals(&self) -> Totals {
+        self.guard.as_ref().map_or(Totals::default(), |guard| guard.totals)
+    }
+
     fn loaded(&self) -> Option<Arc<Loaded>> {
         self.shared.present().map(|(loaded, _)| loaded)
     }
@@ -263,49 +299,12 @@ impl Element for IntrusionPrevention {
     }
 }
 
-impl Handlers for IntrusionPrevention {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        let totals = self.guard.as_ref().map_or(Totals::default(), |guard| guard.totals);
-        let loaded = self.loaded();
-        let number = match name {
-            "rules" => loaded.map_or(0, |loaded| loaded.set.rules().len() as u64),
-            "refused" => loaded.map_or(0, |loaded| loaded.refused as u64),
-            "problems" => return Ok(loaded.map_or(String::new(), |it| it.problems.clone())),
-            "alerts" => totals.alerts,
-            "sessions" => totals.sessions,
-            "condemned" => totals.condemned,
-            "sessions_closed" => self.stage.counts.closed,
-            "forgetful" => totals.forgetful,
-            "exhausted" => totals.exhausted,
-            "matches" => return Ok(self.matches()),
-            "events" => self.guard.as_ref().map_or(0, |guard| guard.journal.written),
-            "lost" => self.guard.as_ref().map_or(0, |guard| guard.journal.lost),
-            _ => return Err(HandlerError::no_read(name)),
-        };
-        Ok(number.to_string())
-    }
-
-    fn write_handler(
-        &mut self,
-        cx: &mut Cx<'_>,
-        name: &str,
-        _value: &str,
-    ) -> Result<(), HandlerError> {
-        match name {
-            "reload" => self.shared.reload(&self.wanted).map_err(HandlerError::refused),
-            "flush" => {
-                if let Some(guard) = &mut self.guard {
-                    guard.journal.flush(cx);
-                }
-                Ok(())
-            }
-            _ => Err(HandlerError::no_write(name)),
+impl IntrusionPrevention {
+    fn write_flush(&mut self, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
+        if let Some(guard) = &mut self.guard {
+            guard.journal.flush(cx);
         }
+        Ok(())
     }
 }
 

@@ -4,9 +4,9 @@ use std::any::Any;
 use std::fmt::Write as _;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, Handler, HandlerError,
-    Handlers, HotSwap, Load, Needs, Next, Operation, Replicas, SessionFunction, Spec, Stage,
-    StreamCursor, StreamFunction, StreamMember, Topic, Ty, Wants, stream_ended,
+    Arg, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, HandlerError, Handlers,
+    HotSwap, Load, Needs, Next, Operation, Replicas, SessionFunction, Spec, Stage, StreamCursor,
+    StreamFunction, StreamMember, Topic, Ty, Wants, stream_ended,
 };
 use thruway_flow::Ended;
 use thruway_packet::Batch;
@@ -16,7 +16,7 @@ use super::journal::{JOURNAL_TIMER, Journal, RECORDS_MAX};
 use super::parties::{CSV_COLUMNS, Parties};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<PayloadChecksum>(
     Spec {
         name: "PayloadChecksum",
         topic: Topic::Streams,
@@ -38,14 +38,6 @@ pub static ENTRY: Entry = Entry::new(
             Arg::optional("FILE", Ty::OutFile, "where records are written; - for standard output"),
             RECORDS_MAX,
         ],
-        handlers: &[
-            Handler::sum("bytes", "bytes of payload, by direction"),
-            Handler::sum("sums", "sum of the sums of ended sessions, by direction"),
-            Handler::sum("sessions", "ended sessions with payload"),
-            Handler::sum("records", "records written"),
-            Handler::sum("lost", "records lost"),
-            Handler::write("flush", "writes the records that wait"),
-        ],
         wants: Wants::stream::<SessionState>(),
         changes: Changes::Nothing,
         cost: &[Operation::SessionState.once(), Operation::ChecksumLine.once()],
@@ -57,8 +49,7 @@ pub static ENTRY: Entry = Entry::new(
 .with_stream_member::<PayloadChecksum>()
 .with_session_function::<PayloadChecksum>()
 .with_cost_model::<PayloadChecksum>()
-.with_hot_swap::<PayloadChecksum>()
-.with_handlers::<PayloadChecksum>();
+.with_hot_swap::<PayloadChecksum>();
 
 /// What is known of a session.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, KnownLayout, Immutable)]
@@ -155,6 +146,16 @@ fn line(state: &SessionState, out: &mut String) {
     let _ = writeln!(out, "{},{sent},{replied}", state.parties); // a String does not fail
 }
 
+#[derive(Handlers)]
+#[handler(sum, name = "bytes", "bytes of payload, by direction", get = both(self.summer.bytes))]
+#[handler(
+    sum, name = "sums", "sum of the sums of ended sessions, by direction",
+    get = both(self.summer.sums)
+)]
+#[handler(sum, name = "sessions", "ended sessions with payload", get = self.summer.sessions)]
+#[handler(sum, name = "records", "records written", get = self.summer.journal.written)]
+#[handler(sum, name = "lost", "records lost", get = self.summer.journal.lost)]
+#[handler(write, name = "flush", "writes the records that wait", write = self.write_flush(cx))]
 struct PayloadChecksum {
     stage: Stage,
     summer: Summer,
@@ -189,34 +190,12 @@ impl Element for PayloadChecksum {
     }
 }
 
-impl Handlers for PayloadChecksum {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        let both = |[sent, replied]: [u64; 2]| Ok(format!("{sent} {replied}"));
-        let number = match name {
-            "bytes" => return both(self.summer.bytes),
-            "sums" => return both(self.summer.sums),
-            "sessions" => self.summer.sessions,
-            "records" => self.summer.journal.written,
-            "lost" => self.summer.journal.lost,
-            _ => return Err(HandlerError::no_read(name)),
-        };
-        Ok(number.to_string())
-    }
+fn both([sent, replied]: [u64; 2]) -> String {
+    format!("{sent} {replied}")
+}
 
-    fn write_handler(
-        &mut self,
-        cx: &mut Cx<'_>,
-        name: &str,
-        _value: &str,
-    ) -> Result<(), HandlerError> {
-        if name != "flush" {
-            return Err(HandlerError::no_write(name));
-        }
+impl PayloadChecksum {
+    fn write_flush(&mut self, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         self.summer.journal.flush(cx);
         Ok(())
     }

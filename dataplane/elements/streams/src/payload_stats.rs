@@ -4,8 +4,8 @@ use std::any::Any;
 use std::fmt::Write as _;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers, HotSwap,
-    Needs, Next, Operation, Replicas, SessionFunction, Spec, Stage, StreamCursor, StreamFunction,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, HandlerError, Handlers, HotSwap, Needs,
+    Next, Operation, Replicas, SessionFunction, Spec, Stage, StreamCursor, StreamFunction,
     StreamMember, Topic, Ty, Wants, stream_ended,
 };
 use thruway_flow::Ended;
@@ -16,7 +16,7 @@ use super::journal::{JOURNAL_TIMER, Journal, RECORDS_MAX};
 use super::parties::{CSV_COLUMNS, Parties};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<PayloadStats>(
     Spec {
         name: "PayloadStats",
         topic: Topic::Streams,
@@ -42,15 +42,6 @@ pub static ENTRY: Entry = Entry::new(
                 .or("false"),
             RECORDS_MAX,
         ],
-        handlers: &[
-            Handler::sum("bytes", "bytes of payload, by direction"),
-            Handler::sum("packets", "packets with payload, by direction"),
-            Handler::sum("sessions", "sessions with payload"),
-            Handler::sum("open", "of these, sessions that have not ended"),
-            Handler::sum("records", "records written"),
-            Handler::sum("lost", "records lost"),
-            Handler::write("flush", "writes the records that wait"),
-        ],
         wants: Wants::stream::<SessionState>(),
         changes: Changes::Nothing,
         cost: &[Operation::SessionState.once()],
@@ -61,8 +52,7 @@ pub static ENTRY: Entry = Entry::new(
 )
 .with_stream_member::<PayloadStats>()
 .with_session_function::<PayloadStats>()
-.with_hot_swap::<PayloadStats>()
-.with_handlers::<PayloadStats>();
+.with_hot_swap::<PayloadStats>();
 
 /// What is counted of a session; by direction.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, KnownLayout, Immutable)]
@@ -129,6 +119,21 @@ fn line(state: &SessionState, out: &mut String) {
     let _ = writeln!(out, "{parties},{sent},{replied}"); // a String does not fail
 }
 
+#[derive(Handlers)]
+#[handler(
+    sum, name = "bytes", "bytes of payload, by direction", get = both(self.meter.totals.bytes)
+)]
+#[handler(
+    sum, name = "packets", "packets with payload, by direction",
+    get = both(self.meter.totals.packets)
+)]
+#[handler(sum, name = "sessions", "sessions with payload", get = self.meter.totals.sessions)]
+#[handler(
+    sum, name = "open", "of these, sessions that have not ended", get = self.meter.totals.open
+)]
+#[handler(sum, name = "records", "records written", get = self.meter.journal.written)]
+#[handler(sum, name = "lost", "records lost", get = self.meter.journal.lost)]
+#[handler(write, name = "flush", "writes the records that wait", write = self.write_flush(cx))]
 struct PayloadStats {
     needs: Needs,
     stage: Stage,
@@ -166,36 +171,12 @@ impl Element for PayloadStats {
     }
 }
 
-impl Handlers for PayloadStats {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        let totals = &self.meter.totals;
-        let both = |[sent, replied]: [u64; 2]| Ok(format!("{sent} {replied}"));
-        let number = match name {
-            "bytes" => return both(totals.bytes),
-            "packets" => return both(totals.packets),
-            "sessions" => totals.sessions,
-            "open" => totals.open,
-            "records" => self.meter.journal.written,
-            "lost" => self.meter.journal.lost,
-            _ => return Err(HandlerError::no_read(name)),
-        };
-        Ok(number.to_string())
-    }
+fn both([sent, replied]: [u64; 2]) -> String {
+    format!("{sent} {replied}")
+}
 
-    fn write_handler(
-        &mut self,
-        cx: &mut Cx<'_>,
-        name: &str,
-        _value: &str,
-    ) -> Result<(), HandlerError> {
-        if name != "flush" {
-            return Err(HandlerError::no_write(name));
-        }
+impl PayloadStats {
+    fn write_flush(&mut self, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         self.meter.journal.flush(cx);
         Ok(())
     }

@@ -1,8 +1,8 @@
 //! TCPIn, TCPOut: the payload of TCP connections.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Element, Entry, Handler, Layer, Operation, Purpose, Replicas,
-    Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Changes, Element, Entry, Layer, Operation, Purpose, Replicas, Spec,
+    Topic, Ty,
 };
 use thruway_elements_support::dialect::ignored;
 
@@ -10,7 +10,6 @@ mod drops;
 mod enter;
 mod exceptions;
 mod follow;
-mod handlers;
 mod leave;
 mod price;
 mod session_state;
@@ -24,7 +23,7 @@ const APART: &str =
     "each follows the connections of its thread, both directions of which must come there";
 
 /// See the spec.
-pub static IN: Entry = Entry::new(
+pub static IN: Entry = Entry::built::<TcpIn>(
     Spec {
         name: "TCPIn",
         topic: Topic::Streams,
@@ -111,28 +110,6 @@ pub static IN: Entry = Entry::new(
             ignored("VERBOSE"),
         ],
         drops: &DROPS,
-        handlers: &[
-            Handler::sum("connections", "connections"),
-            Handler::sum("opened", "connections that were opened"),
-            Handler::sum("picked_up", "those of them that were not seen to open"),
-            Handler::sum("closed", "connections that were reset here"),
-            Handler::sum("passed", "connections that went on unseen at the bound"),
-            Handler::sum("reordered", "segments that waited for what was missing"),
-            Handler::sum("resent", "segments sent again from copies"),
-            Handler::sum("acks", "acknowledgements, questions and resets made here"),
-            Handler::sum("split", "segments split because they had grown"),
-            Handler::sum("queued", "segments that waited for room at their receiver"),
-            Handler::sum("kept", "packets kept now, to be acknowledged or sent"),
-            Handler::sum(
-                "delayed",
-                "packets that wait for a hole or for room at their receiver now",
-            ),
-            Handler::sum("memory", "bytes of memory that these hold"),
-            Handler::sum("pruned", "connections that gave way to others"),
-            Handler::sum("pruned_waiting", "times that segments waiting for a hole gave way"),
-            Handler::sum("stalled", "connections reset as nothing was acknowledged for STALL"),
-            Handler::read("mode", "what is done: follow, order, guard or map"),
-        ],
         wants: WANTS,
         changes: Changes::Nothing,
         cost: &[Operation::SessionState.once(), Operation::HeaderParse.once()],
@@ -146,8 +123,7 @@ pub static IN: Entry = Entry::new(
 .with_stream_member::<TcpIn>()
 .with_session_function::<TcpIn>()
 .with_cost_model::<TcpIn>()
-.with_hot_swap::<TcpIn>()
-.with_handlers::<TcpIn>();
+.with_hot_swap::<TcpIn>();
 
 /// See the spec.
 pub static OUT: Entry = Entry::new(

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Buffer, Changes, Cost, CostModel, Cx, Element, Entry, Exception, Fails,
-    Handler, HandlerError, Handlers, HotSwap, Layer, Load, Needs, Operation, Replicas, STAGE_TIMER,
-    SessionFunction, Spec, Stage, StreamMember, Topic, Ty, Wants, stream_ended,
+    Handlers, HotSwap, Layer, Load, Needs, Operation, Replicas, STAGE_TIMER, SessionFunction, Spec,
+    Stage, StreamMember, Topic, Ty, Wants, stream_ended,
 };
 use thruway_elements_support::reaching::matching;
 use thruway_flow::Ended;
@@ -23,7 +23,7 @@ mod list;
 mod matching;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<WordMatcher>(
     Spec {
         name: "WordMatcher",
         topic: Topic::Streams,
@@ -79,17 +79,6 @@ pub static ENTRY: Entry = Entry::new(
                 .or("0"),
             TOTAL,
         ],
-        handlers: &[
-            Handler::sum("matches", "words found"),
-            Handler::sum("found", "the same (FastClick)"),
-            Handler::sum("sessions", "sessions in which words were found"),
-            Handler::sum("sessions_closed", "sessions that were ended"),
-            Handler::sum("partly", "words of which a part had gone on before the rest came"),
-            Handler::sum("held", "times that the beginning of a word was held back"),
-            GIVEN_UP,
-            Handler::sum("late", "times that it went on because nothing came in time"),
-            Handler::sum("words", "how often each word was found; it is shown escaped"),
-        ],
         wants: Wants::stream::<SessionState>(),
         changes: Changes::Nothing,
         cost: &[Operation::SessionState.once(), Operation::MatchLine.once()],
@@ -103,9 +92,33 @@ pub static ENTRY: Entry = Entry::new(
 .with_session_function::<WordMatcher>()
 .with_buffer::<WordMatcher>()
 .with_cost_model::<WordMatcher>()
-.with_hot_swap::<WordMatcher>()
-.with_handlers::<WordMatcher>();
+.with_hot_swap::<WordMatcher>();
 
+#[derive(Handlers)]
+#[handler(sum, name = "matches", "words found", get = self.totals().matches)]
+#[handler(sum, name = "found", "the same (FastClick)", get = self.totals().matches)]
+#[handler(
+    sum, name = "sessions", "sessions in which words were found", get = self.totals().sessions
+)]
+#[handler(
+    sum, name = "sessions_closed", "sessions that were ended", get = self.stage.counts.closed
+)]
+#[handler(
+    sum, name = "partly", "words of which a part had gone on before the rest came",
+    get = self.totals().partly
+)]
+#[handler(
+    sum, name = "held", "times that the beginning of a word was held back",
+    get = self.stage.counts.held
+)]
+#[handler(like = GIVEN_UP, name = "given_up", get = given_up(&self.stage))]
+#[handler(
+    sum, name = "late", "times that it went on because nothing came in time",
+    get = self.stage.counts.late
+)]
+#[handler(
+    sum, name = "words", "how often each word was found; it is shown escaped", get = self.words()
+)]
 struct WordMatcher {
     wanted: Wanted,
     shared: Arc<Shared>,
@@ -193,29 +206,6 @@ impl Element for WordMatcher {
         if let Some(matcher) = self.matcher.as_mut().filter(|_| token == STAGE_TIMER) {
             cx.stream_timer(&mut self.stage, matcher);
         }
-    }
-}
-
-impl Handlers for WordMatcher {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        let totals = self.totals();
-        let number = match name {
-            "matches" | "found" => totals.matches,
-            "sessions" => totals.sessions,
-            "sessions_closed" => self.stage.counts.closed,
-            "partly" => totals.partly,
-            "held" => self.stage.counts.held,
-            "given_up" => given_up(&self.stage),
-            "late" => self.stage.counts.late,
-            "words" => return Ok(self.words()),
-            _ => return Err(HandlerError::no_read(name)),
-        };
-        Ok(number.to_string())
     }
 }
 

@@ -4,7 +4,7 @@
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 use siphasher::sip::SipHasher24;
-use thruway_element::{ArgErrors, Args, Env, FromArg, Ty};
+use thruway_element::{Arg, ArgErrors, Args, Env, FromArg, Ty};
 
 pub use thruway_random::Random;
 
@@ -79,6 +79,10 @@ pub fn seed_of(args: &Args<'_>) -> Result<u64, ArgErrors> {
     let common = || args.env().addresses.look_up("", RANDOM_SEED, |named| named.seed);
     Ok(args.opt("SEED")?.or_else(common).unwrap_or_else(fresh_seed))
 }
+
+/// Argument SEED, whose value is [`seed_of`].
+pub const SEED: Arg =
+    Arg::keyword("SEED", Ty::UInt, "start of the random numbers; else each run differs");
 
 /// Under which name the seed is declared that elements have without one of their own.
 pub const RANDOM_SEED: &str = "RandomSeed";

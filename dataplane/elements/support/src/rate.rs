@@ -4,6 +4,10 @@
 //! counts at round times can so be met: a fraction is always rounded down, and the token that is
 //! due at 10 s is there one tick later unless the division comes out even.
 
+use std::fmt;
+
+use thruway_element::{Bandwidth, Env, FromArg, Ty};
+
 use crate::pace::TokenLevel;
 
 /// Nanoseconds in a second.
@@ -152,6 +156,30 @@ pub fn bandwidth_text(rate: u64) -> String {
         125_000_000.. => format!("{}Gbps", bits / 1e9),
         125_000.. => format!("{}Mbps", bits / 1e6),
         _ => format!("{}kbps", bits / 1e3),
+    }
+}
+
+/// A rate as an argument or handler gives it: bytes a second, with unit, or packets a second.
+#[derive(Debug, Clone, Copy)]
+pub struct RateArg<const BYTES: bool>(pub u64);
+
+impl<const BYTES: bool> FromArg for RateArg<BYTES> {
+    const TY: Ty = if BYTES { Ty::Bandwidth } else { Ty::UInt };
+
+    fn from_arg(text: &str, env: &Env<'_>) -> Result<RateArg<BYTES>, String> {
+        Ok(RateArg(match BYTES {
+            true => Bandwidth::from_arg(text, env)?.0,
+            false => u32::from_arg(text, env)?.into(),
+        }))
+    }
+}
+
+impl<const BYTES: bool> fmt::Display for RateArg<BYTES> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match BYTES {
+            true => f.write_str(&bandwidth_text(self.0)),
+            false => self.0.fmt(f),
+        }
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use thruway_element::{Env, FromArg, Ty};
+
 /// A time in nanoseconds as seconds with six decimals.
 pub fn timestamp(ns: i64) -> String {
     // Whole microseconds, the last one that was over.
@@ -53,9 +55,12 @@ pub enum Contents {
     Ascii,
 }
 
-impl Contents {
-    /// The argument CONTENTS (or PAYLOAD): a word or a bool.
-    pub fn parse(text: &str) -> Result<Contents, String> {
+/// The argument CONTENTS (or PAYLOAD): a word or a bool.
+impl FromArg for Contents {
+    const TY: Ty = Ty::Str;
+
+    fn from_arg(text: &str, env: &Env<'_>) -> Result<Contents, String> {
+        let text = String::from_arg(text, env)?;
         match text.to_ascii_uppercase().as_str() {
             "NONE" | "NO" | "FALSE" | "0" => Ok(Contents::None),
             "HEX" | "YES" | "TRUE" | "1" => Ok(Contents::Hex),
@@ -63,7 +68,9 @@ impl Contents {
             _ => Err(format!("'{text}' is not one of NONE, HEX, ASCII")),
         }
     }
+}
 
+impl Contents {
     /// Writes `data` in groups: `gap` comes before byte number `at` of a group's beginning.
     pub fn write(self, out: &mut String, data: &[u8], gap: impl Fn(usize) -> &'static str) {
         if self == Contents::None {

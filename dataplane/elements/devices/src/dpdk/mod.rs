@@ -8,7 +8,7 @@ pub(super) use queues::{N_QUEUES, QUEUE, part, shares, wanted};
 
 use std::sync::Arc;
 
-use thruway_element::{Arg, Args, Handler, HandlerError, Ty};
+use thruway_element::{Arg, Handler, HandlerError, Ty};
 use thruway_port::dpdk::Device;
 
 pub(super) const PORT: Arg = Arg::required(
@@ -72,13 +72,4 @@ pub(super) fn read(
         }
         _ => Err(HandlerError::no_read(name)),
     }
-}
-
-/// A burst of at least one packet, if given.
-pub(super) fn burst(args: &Args<'_>) -> Result<Option<usize>, thruway_element::ArgErrors> {
-    let burst = args.opt("BURST")?;
-    if burst == Some(0) {
-        return Err(args.error("BURST", "must be at least 1").into());
-    }
-    Ok(burst)
 }

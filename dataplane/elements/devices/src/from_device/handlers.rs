@@ -1,57 +1,60 @@
-//! FromDevice's handlers.
+//! What FromDevice's handlers say of its source.
 
-use thruway_element::{Cx, HandlerError, Handlers, handler_value};
+use thruway_element::HandlerError;
+use thruway_port::capture::LinkType;
 
-use super::{FromDevice, Source, encap};
+use super::{FromDevice, Source};
 
-impl Handlers for FromDevice {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        match name {
-            "count" => Ok(self.count.to_string()),
-            "byte_count" => Ok(self.bytes.to_string()),
-            "active" => Ok(self.active.to_string()),
-            "encap" => Ok(encap::name(self.link())),
-            "filesize" | "filepos" => Ok(match &self.source {
-                Source::Capture(capture) if name == "filesize" => capture.size(),
-                Source::Capture(capture) => capture.position().to_string(),
-                _ => "-".to_owned(),
-            }),
-            "kernel_drops" => Ok(match &mut self.source {
-                Source::Live(live) => {
-                    let drops = live.drops();
-                    (drops.ring_full + drops.too_long).to_string()
-                }
-                _ => "0".to_owned(),
-            }),
-            "preferred_drops" => Ok(match &mut self.source {
-                Source::Live(live) => live.drops().preferred.to_string(),
-                _ => "0".to_owned(),
-            }),
-            "short_cuts" => Ok(self.describe_short_cuts()),
-            "method" => Ok(match &self.source {
-                Source::Live(live) => live.mode().to_owned(),
-                _ => "-".to_owned(),
-            }),
-            _ => Err(HandlerError::no_read(name)),
-        }
+impl FromDevice {
+    /// What packets begin with.
+    pub(super) fn link(&mut self) -> LinkType {
+        let reported = match &mut self.source {
+            Source::Live(live) if !live.interface().is_ethernet => Some(LinkType::Raw),
+            Source::Capture(capture) => capture.open().ok().and_then(|reader| reader.link()),
+            _ => None,
+        };
+        self.shape.encap.or(reported).unwrap_or(LinkType::Ethernet)
     }
 
-    fn write_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        value: &str,
-    ) -> Result<(), HandlerError> {
-        match name {
-            "active" => self.active = handler_value(name, value)?,
-            "reset_counts" => (self.count, self.bytes) = (0, 0),
-            _ => return Err(HandlerError::no_write(name)),
-        }
-        Ok(())
+    pub(super) fn reset_counts(&mut self) {
+        (self.count, self.bytes) = (0, 0);
+    }
+
+    pub(super) fn read_kernel_drops(&mut self) -> Result<String, HandlerError> {
+        Ok(match &mut self.source {
+            Source::Live(live) => {
+                let drops = live.drops();
+                (drops.ring_full + drops.too_long).to_string()
+            }
+            _ => "0".to_owned(),
+        })
+    }
+
+    pub(super) fn read_preferred_drops(&mut self) -> Result<String, HandlerError> {
+        Ok(match &mut self.source {
+            Source::Live(live) => live.drops().preferred.to_string(),
+            _ => "0".to_owned(),
+        })
+    }
+
+    pub(super) fn read_method(&mut self) -> Result<String, HandlerError> {
+        Ok(match &self.source {
+            Source::Live(live) => live.mode().to_owned(),
+            _ => "-".to_owned(),
+        })
+    }
+
+    pub(super) fn read_filesize(&mut self) -> Result<String, HandlerError> {
+        Ok(match &self.source {
+            Source::Capture(capture) => capture.size(),
+            _ => "-".to_owned(),
+        })
+    }
+
+    pub(super) fn read_filepos(&mut self) -> Result<String, HandlerError> {
+        Ok(match &self.source {
+            Source::Capture(capture) => capture.position().to_string(),
+            _ => "-".to_owned(),
+        })
     }
 }

@@ -10,8 +10,8 @@ mod stream;
 use std::any::Any;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Buffer, Cx, Element, Handler, HandlerError, Handlers, HotSwap, Operation,
-    Pressing, Reason, Run, Spec, Threading, Topic, Ty,
+    Arg, ArgErrors, Args, Buffer, Cx, Element, Handlers, HotSwap, Operation, Pressing, Reason, Run,
+    Spec, Threading, Topic, Ty,
 };
 use thruway_packet::{Anno, Batch, MAX_BATCH, Packet, SMALL_FRAME};
 use thruway_port::capture::LinkType;
@@ -23,14 +23,6 @@ pub(super) use plan::{Kind, Plan};
 use stream::StreamLink;
 use thruway_elements_captures::encap;
 
-const HANDLERS: &[Handler] = &[
-    Handler::sum("count", "packets received"),
-    Handler::sum("byte_count", "bytes received"),
-    Handler::sum("sent", "packets sent"),
-    Handler::read("address", "address of the socket; - if it has none"),
-    Handler::read("peer", "where packets are sent to; - if nowhere"),
-];
-
 /// What elements over sockets declare.
 pub(super) const SOCKET: Spec = Spec {
     topic: Topic::Devices,
@@ -38,7 +30,6 @@ pub(super) const SOCKET: Spec = Spec {
     processing: "a/h",
     flow: "x/y",
     drops: Lost::DROPS,
-    handlers: HANDLERS,
     threading: Threading::Task,
     cost: &[Operation::PortReceive.once()],
     ..Spec::DEFAULT
@@ -65,6 +56,12 @@ const RETRY_NS: i64 = 200_000;
 const SNAPLEN_MAX: usize = 65_536;
 
 /// The element.
+#[derive(Handlers)]
+#[handler(sum, field = count, "packets received")]
+#[handler(sum, field = bytes, name = "byte_count", "bytes received")]
+#[handler(sum, field = sent, "packets sent")]
+#[handler(read, name = "address", "address of the socket; - if it has none", get = self.address(0))]
+#[handler(read, name = "peer", "where packets are sent to; - if nowhere", get = self.address(1))]
 pub(super) struct Transport {
     plan: Plan,
     link: Box<dyn Link>,
@@ -104,10 +101,7 @@ impl Transport {
         }
         let is_cut = plan.kind == Kind::Stream && !args.given("SNAPLEN");
         let snaplen = if is_cut { snaplen.min(PIECE) } else { snaplen };
-        let burst = args.opt("BURST")?;
-        if burst == Some(0) {
-            return Err(args.error("BURST", "must be at least 1").into());
-        }
+        let burst = super::mode::burst(args)?;
         let emits = args.env().outputs > 0;
         let link: Box<dyn Link> = match plan.kind {
             Kind::Stream => Box::new(StreamLink::new(plan.clone(), guard)),
@@ -259,22 +253,11 @@ impl Element for Transport {
     }
 }
 
-impl Handlers for Transport {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
+impl Transport {
+    /// Its own address, or that of the other end.
+    fn address(&self, which: usize) -> String {
         let [own, peer] = self.link.addresses();
-        match name {
-            "count" => Ok(self.count.to_string()),
-            "byte_count" => Ok(self.bytes.to_string()),
-            "sent" => Ok(self.sent.to_string()),
-            "address" => Ok(own.unwrap_or_else(|| "-".to_owned())),
-            "peer" => Ok(peer.unwrap_or_else(|| "-".to_owned())),
-            _ => Err(HandlerError::no_read(name)),
-        }
+        [own, peer][which].take().unwrap_or_else(|| "-".to_owned())
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use thruway_element::{Arguments, Handlers, Nanos};
 use thruway_flow::tcp::{Segment, Side};
 use thruway_wire::checksum::Sum;
 use thruway_wire::flow::FiveTuple;
@@ -14,12 +15,22 @@ use thruway_wire::{Header, ip_protocol};
 const MAX_FLOWS: usize = 1 << 20;
 
 /// In nanoseconds.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Arguments, Handlers)]
 pub(super) struct Timeouts {
+    /// silence that ends a TCP flow
+    #[arg(keyword, name = "TCP_TIMEOUT", via = Nanos::not_negative, or = "86400")]
     pub(super) tcp: i64,
+    /// the same after FINs both ways, or a RST
+    #[arg(keyword, name = "TCP_DONE_TIMEOUT", via = Nanos::not_negative, or = "30")]
     pub(super) tcp_done: i64,
+    /// silence that ends a UDP flow
+    #[arg(keyword, name = "UDP_TIMEOUT", via = Nanos::not_negative, or = "60")]
     pub(super) udp: i64,
+    /// how long a first fragment is remembered
+    #[arg(keyword, name = "FRAGMENT_TIMEOUT", via = Nanos::not_negative, or = "30")]
     pub(super) fragment: i64,
+    /// time between two looks for flows that ended
+    #[arg(keyword, name = "REAP", via = Nanos::not_negative, or = "1200")]
     pub(super) reap: i64,
 }
 

@@ -4,8 +4,8 @@ use std::any::Any;
 use std::net::Ipv6Addr;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cost, CostModel, Cx, Element, Entry, Handler, HandlerError, Handlers,
-    HotSwap, Load, Names, Operation, Replicas, Spec, Topic, Ty, Wants,
+    Arg, ArgErrors, Args, Cost, CostModel, Cx, Element, Entry, HandlerError, Handlers, HotSwap,
+    Load, Names, Operation, Replicas, Spec, Topic, Ty, Wants,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::MacAddr;
@@ -16,7 +16,7 @@ use crate::resolution::config::{self, EXPIRE_EVERY, limits_and_poll, own_mac};
 use crate::resolution::{Lost, Query, Resolver};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<Ip6NdSolicitor>(
     Spec {
         name: "IP6NDSolicitor",
         topic: Topic::Ip6,
@@ -59,18 +59,6 @@ pub static ENTRY: Entry = Entry::new(
             .or("60s"),
         ],
         drops: Lost::DROPS,
-        handlers: &[
-            Handler::read("table", "a line per address: address, known, Ethernet, age").shared(),
-            Handler::sum("stats", "packets dropped and solicitations sent, in words"),
-            Handler::sum("queries", "solicitations sent"),
-            Handler::sum("responses", "packets received at input 1"),
-            Handler::sum("drops", "packets dropped"),
-            Handler::read("count", "addresses in the table").shared(),
-            Handler::read("length", "packets that wait").shared(),
-            Handler::write("insert", "enters IP6 ETH").shared(),
-            Handler::write("delete", "forgets IP6").shared(),
-            Handler::write("clear", "forgets all, drops what waits, sets the counts to zero"),
-        ],
         wants: Wants { classes: &["-", "12/86dd 20/3a 54/88"], ..Wants::NOTHING },
         cost: &[Operation::HashLookup.once(), Operation::HeaderWrite.once()],
         replicas: Replicas::Sharing("the table of addresses, with the packets that wait"),
@@ -80,14 +68,33 @@ pub static ENTRY: Entry = Entry::new(
     build,
 )
 .with_cost_model::<Ip6NdSolicitor>()
-.with_hot_swap::<Ip6NdSolicitor>()
-.with_handlers::<Ip6NdSolicitor>();
+.with_hot_swap::<Ip6NdSolicitor>();
 
 /// Shortest time between solicitations for one address: RETRANS_TIMER (RFC 4861 section 10), in ns.
 const RETRANS_TIMER: i64 = 1_000_000_000;
 /// The same once they went unanswered.
 const QUERY_INTERVAL_LATE: i64 = 3_000_000_000;
 
+#[derive(Handlers)]
+#[handler(
+    read, shared, name = "table", "a line per address: address, known, Ethernet, age",
+    read = self.look(cx, name)
+)]
+#[handler(
+    sum, name = "stats", "packets dropped and solicitations sent, in words",
+    read = self.read_stats()
+)]
+#[handler(sum, field = queries, "solicitations sent")]
+#[handler(sum, field = responses, "packets received at input 1")]
+#[handler(sum, name = "drops", "packets dropped", read = self.look(cx, name))]
+#[handler(read, shared, name = "count", "addresses in the table", read = self.look(cx, name))]
+#[handler(read, shared, name = "length", "packets that wait", read = self.look(cx, name))]
+#[handler(write, shared, name = "insert", "enters IP6 ETH", run = self.change(cx, name, value)?)]
+#[handler(write, shared, name = "delete", "forgets IP6", run = self.change(cx, name, value)?)]
+#[handler(
+    write, name = "clear", "forgets all, drops what waits, sets the counts to zero",
+    write = self.write_clear(cx)
+)]
 struct Ip6NdSolicitor {
     resolver: Resolver<Ipv6Addr>,
     ip: Ipv6Addr,
@@ -190,42 +197,26 @@ impl Element for Ip6NdSolicitor {
     }
 }
 
-impl Handlers for Ip6NdSolicitor {
-    fn read_handler(
-        &mut self,
-        cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        let drops = self.resolver.drops;
-        match name {
-            "stats" => Ok(format!(
-                "{drops} packets killed\n{} ND Solicitation Message sent\n",
-                self.queries
-            )),
-            "queries" => Ok(self.queries.to_string()),
-            "responses" => Ok(self.responses.to_string()),
-            _ => config::read(self.resolver.shared(), self.resolver.drops, cx.now(), name)
-                .ok_or_else(|| HandlerError::no_read(name)),
-        }
+impl Ip6NdSolicitor {
+    fn look(&self, cx: &Cx<'_>, name: &str) -> Result<String, HandlerError> {
+        config::read(self.resolver.shared(), self.resolver.drops, cx.now(), name)
+            .ok_or_else(|| HandlerError::no_read(name))
     }
 
-    fn write_handler(
-        &mut self,
-        cx: &mut Cx<'_>,
-        name: &str,
-        value: &str,
-    ) -> Result<(), HandlerError> {
-        match name {
-            "clear" => {
-                self.resolver.clear(cx);
-                (self.queries, self.responses, self.resolver.drops) = (0, 0, 0);
-            }
-            _ => {
-                let (address, mac) = config::change(&self.names, name, value)?;
-                self.resolver.learn(cx, address, mac);
-            }
-        }
+    fn change(&mut self, cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
+        let (address, mac) = config::change(&self.names, name, value)?;
+        self.resolver.learn(cx, address, mac);
+        Ok(())
+    }
+
+    fn read_stats(&mut self) -> Result<String, HandlerError> {
+        let (drops, queries) = (self.resolver.drops, self.queries);
+        Ok(format!("{drops} packets killed\n{queries} ND Solicitation Message sent\n"))
+    }
+
+    fn write_clear(&mut self, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
+        self.resolver.clear(cx);
+        (self.queries, self.responses, self.resolver.drops) = (0, 0, 0);
         Ok(())
     }
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, Handler, HandlerError,
-    Handlers, Load, Operation, Replicas, Spec, Topic, Ty, Verdict, reasons,
+    Arg, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, HandlerError, Handlers,
+    Load, Operation, Replicas, Spec, Topic, Ty, Verdict, reasons,
 };
 use thruway_elements_support::reaching::routing;
 use thruway_lpm::{Reader, Route};
@@ -14,7 +14,7 @@ use crate::dispatch::{Sorter, drop_for};
 use crate::route_table::{RouteTable, SharedFib6};
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<LookupIp6Route>(
     Spec {
         name: "LookupIP6Route",
         topic: Topic::Ip6,
@@ -38,16 +38,6 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("FILE", Ty::File, "file with a route on each line"),
         ],
         drops: Lost::DROPS,
-        handlers: &[
-            Handler::read("table", "the routes: prefix, gateway, output").shared(),
-            Handler::read("lookup", "output and gateway for the address given, -1 for none")
-                .shared(),
-            Handler::write("add", "adds a route; fails if the prefix has one").shared(),
-            Handler::write("set", "adds a route or changes it").shared(),
-            Handler::write("remove", "removes the route of ADDR/LENGTH").shared(),
-            Handler::write("ctrl", "lines of add, set or remove and a route: all or none").shared(),
-            Handler::write("flush", "removes all routes").shared(),
-        ],
         cost: &[Operation::RouteLookup6.once()],
         changes: Changes::Nothing,
         replicas: Replicas::Sharing("the table"),
@@ -56,8 +46,7 @@ pub static ENTRY: Entry = Entry::new(
     },
     build,
 )
-.with_cost_model::<LookupIp6Route>()
-.with_handlers::<LookupIp6Route>();
+.with_cost_model::<LookupIp6Route>();
 
 reasons! {
     /// Why a packet goes no further.
@@ -68,6 +57,35 @@ reasons! {
 
 type Table = Result<RouteTable<SharedFib6>, ArgErrors>;
 
+#[derive(Handlers)]
+#[handler(
+    read, shared, name = "table", "the routes: prefix, gateway, output",
+    get = table(&self.table)?.dump()
+)]
+#[handler(
+    read, shared, name = "lookup", "output and gateway for the address given, -1 for none",
+    read = table(&self.table)?.look_up(param)
+)]
+#[handler(
+    write, shared, name = "add", "adds a route; fails if the prefix has one",
+    write = table(&self.table)?.write(name, value)
+)]
+#[handler(
+    write, shared, name = "set", "adds a route or changes it",
+    write = table(&self.table)?.write(name, value)
+)]
+#[handler(
+    write, shared, name = "remove", "removes the route of ADDR/LENGTH",
+    write = table(&self.table)?.write(name, value)
+)]
+#[handler(
+    write, shared, name = "ctrl", "lines of add, set or remove and a route: all or none",
+    write = table(&self.table)?.write(name, value)
+)]
+#[handler(
+    write, shared, name = "flush", "removes all routes",
+    write = table(&self.table)?.write(name, value)
+)]
 struct LookupIp6Route {
     table: Arc<Table>,
     reader: Reader<u128>,
@@ -142,31 +160,6 @@ impl Element for LookupIp6Route {
             differs |= *found ^ *first.get_or_insert(*found);
         }
         self.sorter.send(cx, batch, found, differs == 0);
-    }
-}
-
-impl Handlers for LookupIp6Route {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        param: &str,
-    ) -> Result<String, HandlerError> {
-        let table = table(&self.table)?;
-        match name {
-            "table" => Ok(table.dump()),
-            "lookup" => table.look_up(param),
-            _ => Err(HandlerError::no_read(name)),
-        }
-    }
-
-    fn write_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        value: &str,
-    ) -> Result<(), HandlerError> {
-        table(&self.table)?.write(name, value)
     }
 }
 

@@ -168,7 +168,7 @@ fn a_new_configuration_goes_on_counting() {
         let (addresses, shared) = (Addresses::default(), Shared::default());
         let env = Env::alone("tested", ENTRY.spec.name, &addresses, &shared);
         let env = Env { inputs: 1, outputs: 1, ..env };
-        build(&Args::sort(&ENTRY.spec, &texts, &env).unwrap()).unwrap()
+        (ENTRY.build)(&Args::sort(&ENTRY.spec, &texts, &env).unwrap()).unwrap()
     };
     let mut old = limiter(Some(5), None, 9);
     old.sources.open([0, 0, 0, 7], 0).unwrap();

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handler, HandlerError, Handlers, Operation,
-    Replicas, Spec, Topic, Ty,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic,
+    Ty,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_stream::segment::{Parts, finish, tcp};
@@ -17,7 +17,7 @@ use crate::rewriters::class::Class;
 use crate::rewriters::rewriter::Rewriter;
 
 /// See the spec.
-pub static ENTRY: Entry = Entry::new(
+pub static ENTRY: Entry = Entry::built::<FtpPortMapper>(
     Spec {
         name: "FTPPortMapper",
         topic: Topic::Rewriters,
@@ -47,16 +47,16 @@ pub static ENTRY: Entry = Entry::new(
                 "the input whose pattern makes mappings",
             ),
         ],
-        handlers: &[Handler::sum("rewritten", "commands that were rewritten")],
         changes: Changes::Everything,
         cost: &[Operation::HeaderParse.once()],
         replicas: Replicas::OneThread("what it changes is known to CONTROL_REWRITER in one thread"),
         ..Spec::DEFAULT
     },
     build,
-)
-.with_handlers::<FtpPortMapper>();
+);
 
+#[derive(Handlers)]
+#[handler(sum, field = rewritten, "commands that were rewritten")]
 struct FtpPortMapper {
     control: (String, u32),
     data: (String, u32),
@@ -212,20 +212,6 @@ impl Element for FtpPortMapper {
         for packet in batch.iter_mut() {
             // What is no command, or cannot be rewritten, passes as it is.
             let _ = self.rewrite(cx, packet);
-        }
-    }
-}
-
-impl Handlers for FtpPortMapper {
-    fn read_handler(
-        &mut self,
-        _cx: &mut Cx<'_>,
-        name: &str,
-        _param: &str,
-    ) -> Result<String, HandlerError> {
-        match name {
-            "rewritten" => Ok(self.rewritten.to_string()),
-            _ => Err(HandlerError::no_read(name)),
         }
     }
 }

@@ -3,8 +3,8 @@
 use std::any::Any;
 
 use thruway_element::{
-    ArgErrors, Args, Cost, CostModel, Cx, Demand, Direction, Element, Ended, Exception, HotSwap,
-    Known, Load, Nanos, PerSession, Pressing, Reason, SessionFunction, Size, StreamMember,
+    ArgErrors, Args, Cost, CostModel, Cx, Demand, Direction, Element, Ended, Exception, Handlers,
+    HotSwap, Known, Load, Nanos, PerSession, Pressing, Reason, SessionFunction, Size, StreamMember,
     StreamPlan,
 };
 use thruway_flow::SessionDef;
@@ -31,6 +31,63 @@ const BUFFER_MAX: u64 = 1 << 30;
 /// How long nothing is sent again when a function has no room for it.
 const REST_NS: i64 = 10_000_000;
 
+#[derive(Handlers)]
+#[handler(
+    sum, name = "connections", "connections", get = (self.tcp.len() as u64 + self.follow.open)
+)]
+#[handler(
+    sum, name = "opened", "connections that were opened",
+    get = (self.tcp.counts.opened + self.follow.opened)
+)]
+#[handler(
+    sum, name = "picked_up", "those of them that were not seen to open",
+    get = (self.tcp.counts.picked_up + self.follow.picked_up)
+)]
+#[handler(sum, name = "closed", "connections that were reset here", get = self.tcp.counts.closed)]
+#[handler(
+    sum, name = "passed", "connections that went on unseen at the bound",
+    get = self.tcp.counts.passed
+)]
+#[handler(
+    sum, name = "reordered", "segments that waited for what was missing",
+    get = self.tcp.counts.reordered
+)]
+#[handler(sum, name = "resent", "segments sent again from copies", get = self.tcp.counts.resent)]
+#[handler(
+    sum, name = "acks", "acknowledgements, questions and resets made here",
+    get = self.tcp.counts.acks
+)]
+#[handler(
+    sum, name = "split", "segments split because they had grown", get = self.tcp.counts.split
+)]
+#[handler(
+    sum, name = "queued", "segments that waited for room at their receiver",
+    get = self.tcp.counts.queued
+)]
+#[handler(
+    sum, name = "kept", "packets kept now, to be acknowledged or sent",
+    get = (self.tcp.holding() as u64)
+)]
+#[handler(
+    sum, name = "delayed", "packets that wait for a hole or for room at their receiver now",
+    get = (self.tcp.delayed() as u64)
+)]
+#[handler(sum, name = "memory", "bytes of memory that these hold", get = self.tcp.memory_bytes())]
+#[handler(
+    sum, name = "pruned", "connections that gave way to others", get = self.tcp.counts.pruned
+)]
+#[handler(
+    sum, name = "pruned_waiting", "times that segments waiting for a hole gave way",
+    get = self.tcp.counts.pruned_waiting
+)]
+#[handler(
+    sum, name = "stalled", "connections reset as nothing was acknowledged for STALL",
+    get = self.tcp.counts.stalled
+)]
+#[handler(
+    read, name = "mode", "what is done: follow, order, guard or map",
+    get = format!("{:?}", self.settings.mode).to_lowercase()
+)]
 pub(super) struct TcpIn {
     pub tcp: Tcp,
     pub settings: Settings,
