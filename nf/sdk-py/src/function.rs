@@ -22,12 +22,13 @@ const SETTINGS: &[&str] =
 /// `function` is a callable that takes a Batch, or an object with a method `batch(batch)`. It may
 /// have `start(start)`, `timer(context, number)`, `read(handler, parameter)`, `write(handler,
 /// value)`, `new_session(session)`, `released_session(session)` and `drain(context)`, too.
-/// Settings are keyword arguments, or attributes of the object: `name`; `outputs`, how many it uses
-/// (1); `scratch_len`, bytes of scratch per session (0); `batch_len_max`, most packets of a batch
-/// (256); `counters`, their names; `configured`, whether it cannot begin without the text of CONFIG.
+/// Settings are keyword arguments, or attributes of the object: `name`; `outputs`, how many it
+/// uses (1); `scratch_len`, bytes of scratch per session (0); `batch_len_max`, most packets of a
+/// batch (256); `counters`, their names; `configured`, whether it cannot begin without the text
+/// of CONFIG.
 ///
-/// An exception of `start` is what the host tells its user. One of `read` or `write` is the answer. Any other
-/// one ends the process, and the host acts as it does after a crash.
+/// An exception of `start` is what the host tells its user. One of `read` or `write` is the
+/// answer. Any other one ends the process, and the host acts as it does after a crash.
 #[pyfunction]
 #[pyo3(signature = (function, **settings))]
 pub(crate) fn run(

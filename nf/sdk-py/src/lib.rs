@@ -5,7 +5,7 @@
 //! host shares, however long it is kept.
 //!
 //! *Absent here:* unsafe code of our own; that of pyo3's macros is all.
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 mod apply;
 mod batch;

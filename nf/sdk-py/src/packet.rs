@@ -7,8 +7,8 @@ use pyo3::types::{PyByteArray, PyBytes};
 /// A packet: a copy of its bytes, and what becomes of it.
 #[pyclass(module = "thruway_nf")]
 pub(crate) struct Packet {
-    /// Its bytes from the link header on, to be changed in place. Bytes that are added or taken away
-    /// here count as its end's; `push` and `pull` change its beginning.
+    /// Its bytes from the link header on, to be changed in place. Bytes that are added or taken
+    /// away here count as its end's; `push` and `pull` change its beginning.
     #[pyo3(get)]
     pub data: Py<PyByteArray>,
     /// Input of the element that it came in by.

@@ -15,7 +15,7 @@ pub(super) enum Goal {
     /// Nobody asked for the chain: it is watched, and nothing is done to it.
     Unknown,
     /// It is to be as this says.
-    As(Asked),
+    As(Box<Asked>),
     /// It is to end, and its directory to go.
     Deleted,
     /// The worker is to leave; the data plane runs on.

@@ -256,7 +256,7 @@ impl DataPlanes for Supervisor {
         for one in asked {
             if is_name(&one.name) {
                 let name = one.name.clone();
-                self.give(&mut chains, &name, Goal::As(one));
+                self.give(&mut chains, &name, Goal::As(Box::new(one)));
             } else {
                 Board::new(&one.name, self.events.clone())
                     .report("NameRefused", "a chain's name is a DNS label in lower case");
