@@ -32,6 +32,7 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("thruway calibrate", "measures for a minute; tests/calibrate.rs runs a short one"),
     ("thruway estimate --verify", "needs a calibrated host and measures"),
     ("thruway estimate examples/nat.click", "needs a calibrated host and the reader's capture"),
+    ("qemu-system-x86_64 ...", "the reader's own machine"),
     ("thruway offload apply", "needs a switch: the tests of offload have one"),
     ("thruway estimate --paper mine.toml", "the reader's own models"),
     ("thruway plan examples/plan/plan.toml --host", "the reader's own host"),
@@ -44,6 +45,8 @@ const STAND_INS: &[(&str, &str)] = &[
     (", VM \"target/guest/image\"", ""),
     ("\"flowcount\"", "\"/bin/true\""),
     ("\"word_replacer attack hug\"", "\"/bin/true attack hug\""),
+    ("\"/opt/hello/env/bin/python /opt/hello/hello.py\"", "/bin/true"),
+    ("\"/opt/hello /usr", "\"/usr"),
 ];
 
 /// A fenced block of a page.
@@ -90,10 +93,16 @@ fn blocks() -> Vec<Block> {
 #[test]
 fn configurations_of_pages_are_correct() {
     let dir = tempfile::tempdir().expect("a directory");
+    // What a machine's image has, as far as it is looked at before it starts.
+    for name in ["kernel", "initramfs"] {
+        std::fs::write(dir.path().join(name), "").expect("a file");
+    }
+    let image = dir.path().to_str().expect("plain text");
     let (mut problems, mut count) = (Vec::new(), 0);
     for block in blocks().into_iter().filter(|block| block.kind == "click") {
         let text =
             STAND_INS.iter().fold(block.text, |text, (shown, there)| text.replace(shown, there));
+        let text = text.replace("target/guest/standard", image);
         let file = dir.path().join("block.click");
         std::fs::write(&file, text).expect("a file");
         let done = run(thruway().arg("check").arg(&file));
@@ -194,7 +203,8 @@ fn blocks_are_of_known_kinds() {
     // Blocks in Rust are tests of their crates; toml and c are read by programs that have tests of
     // their own; yaml is given to an API server by bin/operator/tests/cluster; text is what a
     // program printed.
-    let known = ["", "click", "sh", "rust", "rust,no_run", "toml", "c", "text", "json", "yaml"];
+    let known =
+        ["", "click", "sh", "rust", "rust,no_run", "toml", "c", "text", "json", "yaml", "python"];
     for block in blocks() {
         assert!(known.contains(&block.kind.as_str()), "{}:{}", block.page, block.line);
     }
