@@ -278,7 +278,6 @@ mod tests {
             libc::SYS_unshare,
             libc::SYS_setns,
             libc::SYS_setuid,
-            libc::SYS_ioctl,
             libc::SYS_ftruncate,
             libc::SYS_fallocate,
             libc::SYS_execveat,
@@ -292,5 +291,7 @@ mod tests {
         ] {
             assert!(!rules.contains_key(&call), "{call}");
         }
+        // Of a descriptor of its own alone.
+        assert_eq!(rules[&libc::SYS_ioctl], each(1, &[libc::FIOCLEX as i32]).unwrap());
     }
 }
