@@ -128,12 +128,9 @@ pub const ALL: &[Attempt] = &[
         sys(libc::SYS_bind, &[3, address(&[1_u16, 0x7800, 0x7978]), 6])
     }),
     forbidden("descriptors", "listen on the control socket", |_| sys(libc::SYS_listen, &[3, 9])),
-    harmless("descriptors", "have its control socket closed on execution", |_| {
-        ioctl(3, libc::FIOCLEX as usize)
-    }),
-    forbidden("descriptors", "clear O_NONBLOCK by ioctl", |_| ioctl(3, libc::FIONBIO as usize)),
-    forbidden("descriptors", "be signalled by ioctl", |_| ioctl(3, libc::FIOASYNC as usize)),
-    forbidden("descriptors", "how much waits", |_| ioctl(3, libc::FIONREAD as usize)),
+    forbidden("ioctl", "clear O_NONBLOCK by ioctl", |_| ioctl(3, libc::FIONBIO as usize)),
+    forbidden("ioctl", "be signalled by ioctl", |_| ioctl(3, libc::FIOASYNC as usize)),
+    forbidden("ioctl", "how much waits", |_| ioctl(3, libc::FIONREAD as usize)),
     harmless("descriptors", "lock its region by flock", |prey| {
         sys(libc::SYS_flock, &[prey.region as usize, libc::LOCK_EX as usize])
     }),
