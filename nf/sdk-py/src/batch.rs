@@ -6,7 +6,7 @@ use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyByteArray;
 
-use crate::context::Context;
+use crate::context::{Context, checked_output};
 use crate::packet::Packet;
 
 /// A packet as it came.
@@ -122,10 +122,10 @@ impl Batch {
             let why = format!("send(): {given} outputs for a batch of {len} packets");
             return Err(PyValueError::new_err(why));
         }
-        let context = this.as_super();
+        let there = this.as_super().outputs;
         let checked = |output: i64| match output {
             -1 => Ok(None),
-            _ => context.output(output).map(Some),
+            _ => checked_output(output, there).map(Some),
         };
         let sent = outputs.into_iter().map(checked).collect::<PyResult<_>>()?;
         this.sent = Some(sent);

@@ -53,14 +53,6 @@ pub(crate) enum Limits {
 }
 
 impl Context {
-    pub(crate) fn output(&self, output: i64) -> PyResult<u8> {
-        let is_there = |output: &u8| u32::from(*output) < self.outputs;
-        u8::try_from(output).ok().filter(is_there).ok_or_else(|| {
-            let all = self.outputs;
-            PyValueError::new_err(format!("output {output}: the element has {all}, from 0 on"))
-        })
-    }
-
     fn counter(&self, name: &str) -> PyResult<usize> {
         self.counters.iter().position(|one| one == name).ok_or_else(|| {
             PyKeyError::new_err(format!("counter '{name}' is not among those given to run()"))
@@ -78,6 +70,23 @@ impl Context {
     }
 }
 
+/// The number of an output, if the element has it.
+pub(crate) fn checked_output(output: i64, outputs: u32) -> PyResult<u8> {
+    let is_there = |output: &u8| u32::from(*output) < outputs;
+    u8::try_from(output).ok().filter(is_there).ok_or_else(|| {
+        PyValueError::new_err(format!("output {output}: the element has {outputs}, from 0 on"))
+    })
+}
+
+/// A packet of the function's own making: an output that there is, and at least one byte.
+pub(crate) fn checked_packet(output: i64, outputs: u32, data: &[u8]) -> PyResult<u8> {
+    let output = checked_output(output, outputs)?;
+    match data.is_empty() {
+        true => Err(PyValueError::new_err("a packet has at least one byte")),
+        false => Ok(output),
+    }
+}
+
 /// A time in seconds.
 pub(crate) fn duration(seconds: f64) -> PyResult<Duration> {
     Duration::try_from_secs_f64(seconds)
@@ -92,10 +101,7 @@ impl Context {
             let why = "packets are sent from the callbacks batch, timer and drain";
             return Err(PyRuntimeError::new_err(why));
         }
-        let output = self.output(output)?;
-        if data.is_empty() {
-            return Err(PyValueError::new_err("a packet has at least one byte"));
-        }
+        let output = checked_packet(output, self.outputs, &data)?;
         self.orders.push(Order::Inject { output, bytes: data });
         Ok(())
     }

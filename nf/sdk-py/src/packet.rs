@@ -4,6 +4,8 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes};
 
+use crate::context::{checked_output, checked_packet};
+
 /// A packet: a copy of its bytes, and what becomes of it.
 #[pyclass(module = "thruway_nf")]
 pub(crate) struct Packet {
@@ -35,16 +37,6 @@ pub(crate) struct Packet {
     pub emitted: Vec<(u8, Vec<u8>)>,
 }
 
-impl Packet {
-    fn checked(&self, output: i64) -> PyResult<u8> {
-        let is_there = |output: &u8| u32::from(*output) < self.outputs;
-        u8::try_from(output).ok().filter(is_there).ok_or_else(|| {
-            let all = self.outputs;
-            PyValueError::new_err(format!("output {output}: the element has {all}, from 0 on"))
-        })
-    }
-}
-
 #[pymethods]
 impl Packet {
     fn __len__(&self, py: Python<'_>) -> usize {
@@ -70,7 +62,7 @@ impl Packet {
 
     #[setter]
     fn set_output(&mut self, output: Option<i64>) -> PyResult<()> {
-        self.output = output.map(|output| self.checked(output)).transpose()?;
+        self.output = output.map(|output| checked_output(output, self.outputs)).transpose()?;
         Ok(())
     }
 
@@ -110,10 +102,7 @@ impl Packet {
     /// Sends another packet in consequence of this one: it leaves after this one and before the
     /// next, also when this one is dropped.
     fn emit(&mut self, output: i64, data: Vec<u8>) -> PyResult<()> {
-        let output = self.checked(output)?;
-        if data.is_empty() {
-            return Err(PyValueError::new_err("a packet has at least one byte"));
-        }
+        let output = checked_packet(output, self.outputs, &data)?;
         self.emitted.push((output, data));
         Ok(())
     }
