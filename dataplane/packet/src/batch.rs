@@ -1,7 +1,7 @@
 //! Batches: the vectors of packets that functions pass on.
 
-use crate::cache;
 use crate::image::Image;
+use crate::many;
 use crate::packet::Packet;
 
 /// Packets a batch is meant to hold at most. Elements that multiply packets may exceed it; the
@@ -51,7 +51,7 @@ impl Batch {
     #[inline]
     pub fn fill<'a>(&mut self, images: impl ExactSizeIterator<Item = Image<'a>>) -> usize {
         let first = self.packets.len();
-        let taken = cache::take_many(&mut self.packets, images.len());
+        let taken = many::take_many(&mut self.packets, images.len());
         let mut lost = Vec::new();
         for (at, (packet, image)) in self.packets[first..].iter_mut().zip(images).enumerate() {
             if !packet.become_image(&image) {
@@ -113,7 +113,7 @@ impl Batch {
     /// Frees all packets.
     #[inline]
     pub fn clear(&mut self) {
-        cache::release_all(&mut self.packets);
+        many::release_all(&mut self.packets);
     }
 
     /// Keeps the packets for which `judge` gives `None`, in order, and hands the others to `take`

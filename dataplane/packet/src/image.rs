@@ -2,7 +2,7 @@
 
 use crate::meta::{Meta, NO_HEADER};
 use crate::packet::Packet;
-use crate::pool::{HEADROOM, Memory, SMALL, SMALL_FRAME};
+use crate::pool::{HEADROOM, SMALL, SMALL_FRAME};
 
 /// Bytes that are copied at a time where the source has them: a processor's line.
 const LINE: usize = 64;
@@ -91,7 +91,7 @@ impl Packet {
 
     #[cold]
     fn become_large(&mut self, image: &Image<'_>, len: usize) -> bool {
-        let Some(mut packet) = Memory::get().packet(&image.bytes[..len]) else { return false };
+        let Some(mut packet) = Packet::new(&image.bytes[..len]) else { return false };
         let meta = packet.meta_mut();
         let (start, pool) = (meta.start, meta.pool);
         image.describe(meta, len);

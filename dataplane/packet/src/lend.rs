@@ -5,7 +5,7 @@
 //! once, whatever the borrower says.
 
 use crate::batch::Batch;
-use crate::cache;
+use crate::many;
 use crate::packet::Packet;
 use crate::pool::{self, Memory, Pool, SMALL_FRAME};
 
@@ -62,7 +62,7 @@ impl Lending {
     #[inline]
     pub fn lend_free(&mut self, count: usize, mut give: impl FnMut(u64)) -> usize {
         let mut fresh = core::mem::take(&mut self.fresh);
-        let taken = cache::take_many(&mut fresh, count);
+        let taken = many::take_many(&mut fresh, count);
         for packet in fresh.drain(..) {
             let index = self.pool.index_of(packet.into_meta());
             self.lent[index / 64] |= 1 << (index % 64);

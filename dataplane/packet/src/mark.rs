@@ -9,20 +9,16 @@
 
 use core::cell::RefCell;
 use core::num::NonZeroU8;
-use core::ptr::NonNull;
 use std::sync::LazyLock;
 
 use thruway_sync::atomic::{AtomicU64, Ordering};
 
-use crate::cache;
 use crate::meta::Meta;
-use crate::packet::Packet;
-use crate::pool::{self, SMALL, SMALL_FRAME};
 
 /// Packets that can be marked at once: what seven bits number, but for "none".
 pub const MARKS_MAX: usize = 127;
 /// Bits of the byte that say the pool; the mark's number stands above them.
-const POOL_BITS: u32 = 1;
+pub(crate) const POOL_BITS: u32 = 1;
 /// Ends of marked packets that a thread keeps until it is asked for them.
 const ENDS_MAX: usize = 256;
 
@@ -78,7 +74,7 @@ pub struct Mark(NonZeroU8);
 impl Mark {
     /// The mark whose number stands in the byte.
     #[inline]
-    fn of(pool: u8) -> Option<Mark> {
+    pub(crate) fn of(pool: u8) -> Option<Mark> {
         NonZeroU8::new(pool >> POOL_BITS).map(Mark)
     }
 
@@ -87,7 +83,7 @@ impl Mark {
     }
 
     /// Takes a free mark for a copy of `parent` (0: of none). `None` when all are in use.
-    fn claim(parent: u64, watchers: u64) -> Option<Mark> {
+    pub(crate) fn claim(parent: u64, watchers: u64) -> Option<Mark> {
         let number = TABLE.numbers.fetch_add(1, Ordering::Relaxed) + 1;
         let claimed = |entry: &Entry| {
             // Acquire: what the former packet's owner wrote comes before what is written here.
@@ -100,6 +96,12 @@ impl Mark {
         TABLE.entries[at].parent.store(parent, Ordering::Relaxed);
         TABLE.entries[at].watchers.store(watchers, Ordering::Relaxed);
         NonZeroU8::new(at as u8 + 1).map(Mark)
+    }
+
+    /// Its number, where it stands in the byte.
+    #[inline]
+    pub(crate) fn bits(self) -> u8 {
+        self.0.get() << POOL_BITS
     }
 
     /// Number of the packet: no two marked packets of a process have the same.
@@ -162,181 +164,16 @@ pub fn unmarked_copies() -> u64 {
     TABLE.unmarked_copies.load(Ordering::Relaxed)
 }
 
+/// Counts a copy that gets no mark.
+pub(crate) fn count_unmarked_copy() {
+    TABLE.unmarked_copies.fetch_add(1, Ordering::Relaxed);
+}
+
 /// Takes the mark off a line whose frame is freed or lent.
 #[cold]
 pub(crate) fn unmark(meta: &mut Meta) {
     if let Some(mark) = Mark::of(meta.pool) {
         meta.pool &= (1 << POOL_BITS) - 1;
         mark.end();
-    }
-}
-
-/// Gives back a large frame, or that of a marked packet.
-#[cold]
-pub(crate) fn release(mut meta: NonNull<Meta>) {
-    // JUSTIFICATION: the line is reached by pointer.
-    // SAFETY: the caller owned the frame and gave it up to be freed here, so this is its only user;
-    // its line is initialised.
-    let line = unsafe { meta.as_mut() };
-    unmark(line);
-    cache::release_to(line.pool, meta);
-}
-
-impl Packet {
-    /// Whether its frame, which is going to leave the packet, is a small one; if so a mark ends.
-    #[inline]
-    pub(crate) fn leaves_small(&mut self) -> bool {
-        self.meta().pool == SMALL || self.leaves_small_marked()
-    }
-
-    #[cold]
-    fn leaves_small_marked(&mut self) -> bool {
-        let is_small = pool::frame_size(self.meta().pool) == SMALL_FRAME;
-        if is_small {
-            unmark(self.meta_mut());
-        }
-        is_small
-    }
-
-    /// Whether someone follows it.
-    #[inline]
-    pub fn is_marked(&self) -> bool {
-        self.meta().pool >> POOL_BITS != 0
-    }
-
-    /// Its mark, if someone follows it.
-    #[inline]
-    pub fn mark(&self) -> Option<Mark> {
-        Mark::of(self.meta().pool)
-    }
-
-    /// Lets these follow it from now on; `None` when so many packets are marked that there is no
-    /// mark left.
-    pub fn follow(&mut self, watchers: u64) -> Option<Mark> {
-        if let Some(mark) = self.mark() {
-            mark.add_watchers(watchers);
-            return Some(mark);
-        }
-        let mark = Mark::claim(0, watchers)?;
-        self.meta_mut().pool |= mark.0.get() << POOL_BITS;
-        Some(mark)
-    }
-
-    /// Marks this packet, a copy of a marked one.
-    #[cold]
-    pub(crate) fn mark_copy(&mut self, of: Mark) {
-        if self.is_marked() {
-            return;
-        }
-        match Mark::claim(of.packet(), of.watchers()) {
-            Some(mark) => self.meta_mut().pool |= mark.0.get() << POOL_BITS,
-            None => _ = TABLE.unmarked_copies.fetch_add(1, Ordering::Relaxed),
-        }
-    }
-
-    /// Takes over the mark of a packet whose bytes moved here.
-    pub(crate) fn take_mark(&mut self, from: &mut Packet) {
-        let pool = &mut from.meta_mut().pool;
-        let mark = *pool & !((1 << POOL_BITS) - 1);
-        *pool &= (1 << POOL_BITS) - 1;
-        self.meta_mut().pool |= mark;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Mutex;
-
-    use super::*;
-    use crate::batch::Batch;
-    use crate::lend::Lending;
-
-    /// The table is the process's: one test at a time.
-    static TURN: Mutex<()> = Mutex::new(());
-
-    fn packet() -> Packet {
-        Packet::new(&[7; 60]).expect("memory")
-    }
-
-    fn ends() -> Vec<u64> {
-        let mut ends = Vec::new();
-        take_ends(|end| ends.push(end.packet));
-        ends
-    }
-
-    #[test]
-    fn a_mark_lasts_as_long_as_its_packet() {
-        let _turn = TURN.lock();
-        let mut one = packet();
-        assert!(!one.is_marked());
-        let mark = one.follow(1).expect("a mark");
-        let number = mark.packet();
-        one.follow(4).expect("the same mark");
-        assert_eq!((one.mark(), mark.watchers(), mark.parent()), (Some(mark), 5, 0));
-        assert_eq!(one.data(), [7; 60]);
-        let _ = ends();
-        drop(one);
-        assert_eq!(ends(), [number]);
-        // The frame that was freed last is taken first, without a mark.
-        let two = packet();
-        assert!(!two.is_marked());
-        assert_eq!(two.tailroom(), crate::SMALL_FRAME - 128 - 60);
-    }
-
-    #[test]
-    fn copies_have_marks_of_their_own_and_moves_take_theirs_along() {
-        let _turn = TURN.lock();
-        let mut one = packet();
-        let number = one.follow(2).expect("a mark").packet();
-        let copy = one.duplicate().expect("memory");
-        let mark = copy.mark().expect("a mark");
-        assert_eq!((mark.parent(), mark.watchers()), (number, 2));
-        assert_ne!(mark.packet(), number);
-        let mut piece = packet();
-        piece.copy_annotations(&one);
-        assert_eq!(piece.mark().map(Mark::parent), Some(number));
-        let _ = ends();
-        // To another, larger frame.
-        assert!(one.push(3000) && one.put(3000));
-        assert_eq!(one.mark().map(Mark::packet), Some(number));
-        assert!(one.tailroom() < crate::LARGE_FRAME && ends().is_empty());
-        drop((one, copy, piece));
-        assert_eq!(ends().len(), 3);
-    }
-
-    #[test]
-    fn batches_and_lent_frames_end_marks() {
-        let _turn = TURN.lock();
-        let mut batch: Batch = (0..10).map(|_| packet()).collect();
-        let numbers: Vec<u64> = batch
-            .iter_mut()
-            .filter_map(|packet| packet.follow(1).map(Mark::packet))
-            .step_by(1)
-            .collect();
-        let _ = ends();
-        batch.clear();
-        assert_eq!(ends(), numbers);
-        let mut one = packet();
-        let number = one.follow(1).expect("a mark").packet();
-        let mut lending = Lending::new();
-        let offset = lending.lend(one).expect("a small frame");
-        assert_eq!(ends(), [number]);
-        assert!(!lending.take_back(offset, 60).expect("it was lent").is_marked());
-    }
-
-    #[test]
-    fn when_all_marks_are_in_use_packets_stay_unmarked() {
-        let _turn = TURN.lock();
-        let mut packets: Vec<Packet> = (0..MARKS_MAX).map(|_| packet()).collect();
-        assert!(packets.iter_mut().all(|packet| packet.follow(1).is_some()));
-        let before = unmarked_copies();
-        let mut more = packet();
-        assert!(more.follow(1).is_none() && !more.is_marked());
-        assert!(!packets[0].duplicate().expect("memory").is_marked());
-        assert_eq!(unmarked_copies(), before + 1);
-        forget_watchers(1);
-        assert!(packets.iter().all(|packet| packet.mark().is_some_and(|m| m.watchers() == 0)));
-        packets.pop();
-        assert!(more.follow(2).is_some());
     }
 }

@@ -6,7 +6,7 @@ use core::ptr::NonNull;
 use crate::anno::Anno;
 use crate::cache;
 use crate::meta::{Meta, NO_HEADER, PacketKind, TAG_SHIFT};
-use crate::pool::{self, Memory};
+use crate::pool::{self, LARGE_FRAME, Memory, Pool, SMALL_FRAME};
 
 /// A packet: the one owner of a frame and its metadata line. Eight bytes, moved freely.
 ///
@@ -66,12 +66,14 @@ impl Packet {
     /// A packet with these bytes, from the process's packet memory; `None` when that is used up or
     /// the bytes exceed the largest frame.
     pub fn new(bytes: &[u8]) -> Option<Packet> {
-        Memory::get().packet(bytes)
+        let mut packet = Packet::uninit(bytes.len(), 0)?;
+        packet.data_mut().copy_from_slice(bytes);
+        Some(packet)
     }
 
     /// A packet of `len` bytes, all zero; `None` as in [`Packet::new`].
     pub fn zeroed(len: usize) -> Option<Packet> {
-        let mut packet = Memory::get().uninit(len, 0)?;
+        let mut packet = Packet::uninit(len, 0)?;
         packet.data_mut().fill(0);
         Some(packet)
     }
@@ -79,7 +81,7 @@ impl Packet {
     /// A second packet with the same bytes, annotations and header offsets; `None` when packet
     /// memory is used up.
     pub fn duplicate(&self) -> Option<Packet> {
-        let mut copy = Memory::get().uninit(self.len(), self.headroom())?;
+        let mut copy = Packet::uninit(self.len(), self.headroom())?;
         copy.data_mut().copy_from_slice(self.data());
         copy.copy_marks(self);
         // A tag is one packet's.
@@ -234,6 +236,37 @@ impl Packet {
         }
     }
 
+    /// A packet of `len` bytes of old content, with at least `head` bytes of head room.
+    #[inline]
+    fn uninit(len: usize, head: usize) -> Option<Packet> {
+        if len <= SMALL_FRAME - pool::HEADROOM && head <= pool::HEADROOM {
+            return Packet::take(Memory::get().small(), len as u32, pool::HEADROOM as u32);
+        }
+        Packet::uninit_with_room(len, head.max(pool::HEADROOM))
+    }
+
+    #[cold]
+    fn uninit_with_room(len: usize, head: usize) -> Option<Packet> {
+        let total = len.checked_add(head)?;
+        if total > LARGE_FRAME {
+            return None;
+        }
+        let memory = Memory::get();
+        let pool = if total <= SMALL_FRAME { memory.small() } else { memory.large() };
+        Packet::take(pool, len as u32, head as u32)
+    }
+
+    /// A packet of `len` bytes of old content behind `head` bytes of room; they fit a frame.
+    #[inline]
+    fn take(pool: &'static Pool, len: u32, head: u32) -> Option<Packet> {
+        let mut meta = cache::with_cache(pool.id(), |cache| cache.pop(pool))??;
+        // JUSTIFICATION: the line is reached by pointer.
+        // SAFETY: the frame was free, so this is its only user; the line is initialised.
+        unsafe { meta.as_mut() }.reset(head, len);
+        // SAFETY: popped from the free frames, so no other Packet has it.
+        Some(unsafe { Packet::from_meta(meta) })
+    }
+
     /// Moves the packet to a frame with at least `head` and `tail` bytes of room.
     #[cold]
     fn make_room(&mut self, head: usize, tail: usize) -> bool {
@@ -241,7 +274,7 @@ impl Packet {
             return false;
         };
         let front = head.max(self.headroom().min(pool::HEADROOM));
-        let Some(mut moved) = Memory::get().uninit_with_room(total, front) else { return false };
+        let Some(mut moved) = Packet::uninit_with_room(total, front) else { return false };
         let len = self.len() as u32;
         moved.meta_mut().len = len;
         moved.data_mut().copy_from_slice(self.data());

@@ -14,9 +14,7 @@ use thruway_region::{HUGE_PAGE_LEN, Pages, Region, RegionError};
 use thruway_sync::CachePadded;
 use thruway_sync::atomic::{AtomicU32, Ordering};
 
-use crate::cache::{Cache, with_cache};
 use crate::meta::Meta;
-use crate::packet::Packet;
 
 /// Bytes of a small frame, head room included: holds an Ethernet frame of 1,856 bytes.
 ///
@@ -65,6 +63,39 @@ pub(crate) fn frame_start(index: usize) -> usize {
 /// Bytes of a region that holds so many frames.
 fn region_len(pool: u8, capacity: u32) -> usize {
     LEAD + capacity as usize * frame_size(pool)
+}
+
+/// Frames a thread keeps at most: four bundles cover the largest batch.
+const CACHE: usize = 4 * BUNDLE;
+
+/// One thread's free frames of one pool.
+pub(crate) struct Cache {
+    pub(crate) len: usize,
+    pub(crate) frames: [NonNull<Meta>; CACHE],
+}
+
+impl Cache {
+    pub(crate) const fn new() -> Cache {
+        Cache { len: 0, frames: [NonNull::dangling(); CACHE] }
+    }
+
+    #[inline]
+    pub(crate) fn pop(&mut self, pool: &Pool) -> Option<NonNull<Meta>> {
+        if self.len == 0 {
+            pool.refill(self);
+        }
+        self.len = self.len.checked_sub(1)?;
+        Some(self.frames[self.len])
+    }
+
+    #[inline]
+    pub(crate) fn push(&mut self, meta: NonNull<Meta>, pool: impl Fn() -> &'static Pool) {
+        if self.len == CACHE {
+            pool().give_back(self);
+        }
+        self.frames[self.len] = meta;
+        self.len += 1;
+    }
 }
 
 /// The process's packet memory: a pool of small frames and one of large ones.
@@ -122,6 +153,7 @@ impl Memory {
     }
 
     /// The pool of small frames.
+    #[inline]
     pub fn small(&'static self) -> &'static Pool {
         &self.small
     }
@@ -133,33 +165,6 @@ impl Memory {
 
     pub(crate) fn pool(&'static self, id: u8) -> &'static Pool {
         if id == SMALL { &self.small } else { &self.large }
-    }
-
-    /// A packet with these bytes.
-    #[inline]
-    pub(crate) fn packet(&'static self, bytes: &[u8]) -> Option<Packet> {
-        let mut packet = self.uninit(bytes.len(), 0)?;
-        packet.data_mut().copy_from_slice(bytes);
-        Some(packet)
-    }
-
-    /// A packet of `len` bytes of old content, with at least `head` bytes of head room.
-    #[inline]
-    pub(crate) fn uninit(&'static self, len: usize, head: usize) -> Option<Packet> {
-        if len <= SMALL_FRAME - HEADROOM && head <= HEADROOM {
-            return self.small.take(len as u32, HEADROOM as u32);
-        }
-        self.uninit_with_room(len, head.max(HEADROOM))
-    }
-
-    #[cold]
-    pub(crate) fn uninit_with_room(&'static self, len: usize, head: usize) -> Option<Packet> {
-        let total = len.checked_add(head)?;
-        if total > LARGE_FRAME {
-            return None;
-        }
-        let pool = if total <= SMALL_FRAME { &self.small } else { &self.large };
-        pool.take(len as u32, head as u32)
     }
 }
 
@@ -232,6 +237,12 @@ impl Pool {
         (self.region.as_ptr(), self.region.len())
     }
 
+    /// Its number in metadata lines.
+    #[inline]
+    pub(crate) fn id(&self) -> u8 {
+        self.id
+    }
+
     /// Number of frames.
     pub(crate) fn capacity(&self) -> usize {
         self.capacity as usize
@@ -267,17 +278,6 @@ impl Pool {
         let first = frame_offset(self.id, index as usize) - LEAD;
         let last = first + LEAD + frame_size(self.id) - 1;
         self.region.pages() != Pages::Huge || first / HUGE_PAGE_LEN == last / HUGE_PAGE_LEN
-    }
-
-    /// A packet of `len` bytes of old content behind `head` bytes of room; they fit a frame.
-    #[inline]
-    fn take(&'static self, len: u32, head: u32) -> Option<Packet> {
-        let mut meta = with_cache(self.id, |cache| cache.pop(self))??;
-        // JUSTIFICATION: the line is reached by pointer.
-        // SAFETY: the frame was free, so this is its only user; the line is initialised.
-        unsafe { meta.as_mut() }.reset(head, len);
-        // SAFETY: popped from the free frames, so no other Packet has it.
-        Some(unsafe { Packet::from_meta(meta) })
     }
 
     /// Fills an empty cache from the depot, else from fresh frames, else from orphans.
