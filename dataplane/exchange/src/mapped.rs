@@ -103,6 +103,12 @@ impl GroupRegion {
         }
     }
 
+    /// Asks for the line behind a frame's head room, to write it.
+    #[inline]
+    pub fn prefetch_fill(&self, frame: u32, headroom: u32) {
+        self.region.prefetch_write(frame as usize * self.stride + headroom as usize);
+    }
+
     /// Gives a frame's bytes to `function`, if there is such a frame.
     ///
     /// # Safety

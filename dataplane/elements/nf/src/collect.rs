@@ -4,7 +4,6 @@ use thruway_element::Cx;
 use thruway_exchange::{Mapped, Origin, PeerFault, Storage, Take, Token};
 
 use super::came::Came;
-use super::framed::Framed;
 use super::link::Link;
 use super::lost::Lost;
 use super::outlet::Outlet;
@@ -64,7 +63,7 @@ impl Link {
         limit: u32,
     ) -> Result<u32, PeerFault> {
         let headroom = self.end.storage.layout().shape.headroom;
-        let Link { master, parked, marks, frames, news, .. } = self;
+        let Link { master, parked, marks, lot, news, .. } = self;
         master.poll(cx.now() as u64, limit, |token| match token.origin {
             Origin::Slot(slot) | Origin::Dropped(slot) if news.released(slot).is_some() => {
                 // However it came back, and whatever it says.
@@ -85,25 +84,21 @@ impl Link {
                 }
             }
             Origin::Slot(slot) => {
-                let framed =
-                    frames.as_ref().map(|(frames, of_slot)| (frames, of_slot[slot as usize]));
-                let entered = framed.map_or(headroom, |(_, framed)| framed.start);
+                let entered = lot.as_ref().map_or(headroom, |lot| lot.of(slot).start);
                 let is_kept = token.is_kept && parked.holds(slot);
                 let stays = parked.take(slot).is_none_or(|packet| {
-                    let frames = framed.map(|of| of.0);
+                    let frames = lot.as_ref().map(|lot| &lot.frames);
                     let came = Came { token: &token, entered, frames, is_kept };
                     outlet.take_back(cx, packet, &came)
                 });
-                if let Some((frames, Framed { frame, .. })) = framed
-                    && stays
-                {
-                    frames.with(|free| free.push(frame));
+                if let Some(lot) = lot.as_mut().filter(|_| stays) {
+                    lot.free(slot);
                 }
             }
             Origin::Dropped(slot) => {
                 outlet.end(parked.take(slot));
-                if let Some((frames, of_slot)) = frames {
-                    frames.with(|free| free.push(of_slot[slot as usize].frame));
+                if let Some(lot) = lot {
+                    lot.free(slot);
                 }
             }
             _ => take_made(cx, outlet, &token, !marks.is_empty()),

@@ -9,7 +9,7 @@ use thruway_packet::{CARRIED_WORDS, Packet, carried_bytes};
 use super::backend::HostEnd;
 use super::came::Came;
 use super::carried::ROOM_LEN;
-use super::framed::{Framed, Frames, Unput, put_framed};
+use super::framed::{Framed, Frames, Lot, Unput, put_framed};
 use super::lost::Lost;
 use super::outlet::Outlet;
 use super::parked::Parked;
@@ -91,8 +91,8 @@ pub(super) struct Link {
     pub(super) parked: Parked,
     /// Of a function of streams: their marks.
     pub(super) marks: Box<[SlotTag]>,
-    /// Of a member of a group: where frames come from, and each slot's frame.
-    pub(super) frames: Option<(Arc<Frames>, Box<[Framed]>)>,
+    /// Of a member of a group: its frames.
+    pub(super) lot: Option<Lot>,
     pub(super) news: News,
     /// Packets that the function could not add, as counted so far.
     pub(super) aux_lost: u64,
@@ -154,8 +154,7 @@ impl Link {
             end,
             parked: Parked::new(slots),
             marks: Box::default(),
-            frames: frames
-                .map(|frames| (frames, vec![Framed::default(); slots].into_boxed_slice())),
+            lot: frames.map(|frames| Lot::new(frames, slots)),
             news: News {
                 of_slot: vec![Notice::default(); if has_sessions { slots } else { 0 }].into(),
                 ..News::default()
@@ -238,7 +237,7 @@ impl Link {
     /// group.
     #[inline]
     pub fn is_plain(&self) -> bool {
-        self.news.of_slot.is_empty() && self.marks.is_empty() && self.frames.is_none()
+        self.news.of_slot.is_empty() && self.marks.is_empty() && self.lot.is_none()
     }
 
     /// As [`put`](Self::put) for all of `packets` until one does not go, of a link that
@@ -308,7 +307,7 @@ impl Link {
         }
         // What a stream's function gives back has a head of its own, which is always read.
         let asked = if self.marks.is_empty() { mark.keeping() } else { mark };
-        let put = match self.frames {
+        let put = match self.lot {
             None => self.master.put(asked, bytes).map_err(Unput::from),
             Some(_) => self.put_parts(asked, [bytes, &[]]),
         };
@@ -317,9 +316,9 @@ impl Link {
 
     #[inline]
     fn put_parts(&mut self, mark: SlotTag, parts: [&[u8]; 2]) -> Result<u32, Unput> {
-        match &mut self.frames {
+        match &mut self.lot {
             None => self.master.put_parts(mark, parts).map_err(Unput::from),
-            Some((frames, of_slot)) => put_framed(&mut self.master, frames, of_slot, mark, parts),
+            Some(lot) => put_framed(&mut self.master, lot, mark, parts),
         }
     }
 
@@ -402,21 +401,25 @@ impl Link {
         packet: Packet,
         came: &Came<'_, '_>,
     ) -> Result<bool, Packet> {
-        let (put, framed) = match (&self.frames, came.frames, came.token.frame()) {
+        let (put, framed) = match (&self.lot, came.frames, came.token.frame()) {
             (None, None, _) => (self.master.put_token(mark, came.token), None),
-            (Some((own, _)), Some(theirs), Some(frame)) if Arc::ptr_eq(own, theirs) => {
+            (Some(own), Some(theirs), Some(frame)) if Arc::ptr_eq(&own.frames, theirs) => {
                 let span = came.token.span();
                 let framed = Framed { frame, start: span.start };
+                let mark = if came.is_kept { mark.keeping() } else { mark };
                 (self.master.put_frame(mark, frame, span), Some(framed))
             }
             _ => return Err(packet),
         };
         let Ok(slot) = put else { return Err(packet) };
-        if let (Some((_, of_slot)), Some(framed)) = (&mut self.frames, framed) {
-            of_slot[slot as usize] = framed;
+        if let (Some(lot), Some(framed)) = (&mut self.lot, framed) {
+            lot.note(slot, framed);
         }
         self.news.note(slot, mark);
-        self.parked.put_elsewhere(slot, packet);
+        match came.is_kept {
+            true => self.parked.put(slot, packet),
+            false => self.parked.put_elsewhere(slot, packet),
+        }
         Ok(framed.is_some())
     }
 
@@ -430,7 +433,7 @@ impl Link {
         if let Some(entries) = entries {
             self.recall(entries);
         }
-        let Link { master, parked, marks, frames, news, .. } = self;
+        let Link { master, parked, marks, lot, news, .. } = self;
         master.reclaim(|slot| {
             if news.released(slot).is_some() {
                 return;
@@ -438,8 +441,8 @@ impl Link {
             if let Some(packet) = parked.take(slot) {
                 lost(marks.get(slot as usize).copied().unwrap_or(SlotTag::NONE), packet);
             }
-            if let Some((frames, of_slot)) = frames {
-                frames.with(|free| free.push(of_slot[slot as usize].frame));
+            if let Some(lot) = lot {
+                lot.free(slot);
             }
         });
     }
