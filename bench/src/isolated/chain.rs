@@ -49,6 +49,15 @@ pub enum Where {
     Anywhere,
 }
 
+/// How a function waits for packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wait {
+    /// It sleeps: the default.
+    Sleeping,
+    /// It looks again and again.
+    Polling,
+}
+
 /// A chain of functions.
 #[derive(Debug, Clone, Copy)]
 pub struct Chain {
@@ -57,9 +66,15 @@ pub struct Chain {
     /// Bytes of a packet.
     pub len: usize,
     pub placement: Where,
+    pub wait: Wait,
 }
 
 impl Chain {
+    /// One whose functions wait as they do by default.
+    pub const fn sleeping(mode: Mode, count: usize, len: usize, placement: Where) -> Chain {
+        Chain { mode, count, len, placement, wait: Wait::Sleeping }
+    }
+
     /// Name of the case.
     pub fn name(&self) -> String {
         let placement = match self.placement {
@@ -67,7 +82,11 @@ impl Chain {
             Where::Together => "/one-core",
             Where::Anywhere => "/unbound",
         };
-        format!("{}/{}/{}{placement}", self.mode.name(), self.count, self.len)
+        let wait = match self.wait {
+            Wait::Sleeping => "",
+            Wait::Polling => "/polling",
+        };
+        format!("{}/{}/{}{placement}{wait}", self.mode.name(), self.count, self.len)
     }
 
     /// The elements that have the functions' handlers, if they are apart from the host.
@@ -83,10 +102,21 @@ impl Chain {
     /// The configuration: packets begin at `s` when its limit is set, and end in `d`. `cores`:
     /// those that the program may use, of which the host has the last.
     pub fn text(&self, cores: &[usize]) -> anyhow::Result<String> {
-        let mut text = format!(
+        let source = format!(
             "s :: InfiniteSource(LENGTH {}, BURST 32, LIMIT 0, STOP true); d :: Counter;\n",
             self.len
         );
+        self.text_between(cores, &source, ["s", "d -> Discard"])
+    }
+
+    /// The functions between two ends that `text` declares.
+    pub fn text_between(
+        &self,
+        cores: &[usize],
+        text: &str,
+        [before, behind]: [&str; 2],
+    ) -> anyhow::Result<String> {
+        let mut text = text.to_owned();
         if matches!(self.mode, Mode::Group | Mode::NfGroup) {
             text += "TrustGroup(tenant, FRAMES 16384);\n";
         }
@@ -94,7 +124,7 @@ impl Chain {
             text += &self.function(nth, &self.more(nth, cores))?;
         }
         let chain: String = (1..=self.count).map(|nth| format!(" -> c{nth}")).collect();
-        Ok(format!("{text}s{chain} -> d -> Discard;\n"))
+        Ok(format!("{text}{before}{chain} -> {behind};\n"))
     }
 
     /// Arguments of the `nth` isolated function.
@@ -113,7 +143,11 @@ impl Chain {
             Mode::Machine => format!(", VM \"{IMAGE}\", STANDBY false"),
             _ => String::new(),
         };
-        format!(", CPUS \"{cpus}\", ISOLATION relaxed{group}{machine}")
+        let wait = match self.wait {
+            Wait::Sleeping => "",
+            Wait::Polling => ", WAIT poll",
+        };
+        format!(", CPUS \"{cpus}\", ISOLATION relaxed{wait}{group}{machine}")
     }
 
     fn function(&self, nth: usize, more: &str) -> anyhow::Result<String> {
@@ -137,7 +171,7 @@ mod tests {
     #[test]
     fn functions_are_where_the_case_says() {
         let on = |placement, cores: &[usize]| {
-            let chain = Chain { mode: Mode::Isolate, count: 3, len: 60, placement };
+            let chain = Chain::sleeping(Mode::Isolate, 3, 60, placement);
             let text = chain.text(cores).expect("a text");
             let parts = text.split("CPUS \"").skip(1);
             parts.map(|part| part.split('"').next().unwrap_or_default().to_owned()).collect()

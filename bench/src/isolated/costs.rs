@@ -30,7 +30,7 @@ pub fn report(workspace: &Workspace, is_quick: bool) -> anyhow::Result<String> {
     for cores_of in [Where::Apart, Where::Together, Where::Anywhere] {
         for mode in Mode::APART {
             for functions in [1, 3] {
-                let chain = Chain { mode, count: functions, len: 60, placement: cores_of };
+                let chain = Chain::sleeping(mode, functions, 60, cores_of);
                 let runs = runs(chain, &workspace.cores, (packets, count))?;
                 text += &line(&chain.name(), &runs);
             }

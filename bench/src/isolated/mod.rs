@@ -5,10 +5,11 @@
 //! function is a `Counter`, or a program of the function library that counts alike, so that what is
 //! measured is the way there and back. Rows are processor time of **all** processes; the step of a
 //! row is what one more function costs by being apart from its host. The report `costs` says who
-//! spends it, and how often somebody sleeps.
+//! spends it, and how often somebody sleeps; `latency`, how long packets are under way.
 
 mod chain;
 mod costs;
+mod latency;
 mod subject;
 
 use super::case::{Case, Goal, Suite};
@@ -22,7 +23,7 @@ pub const SUITE: Suite = Suite {
     name: "isolated",
     about: "chains of functions in one process, isolated, and in a trust group",
     cases,
-    reports: &[("costs", costs::report)],
+    reports: &[("costs", costs::report), ("latency", latency::report)],
 };
 
 /// Functions of a chain.
@@ -34,7 +35,7 @@ fn cases() -> Vec<Case> {
     let mut all = Vec::new();
     for count in COUNTS {
         for len in LENGTHS {
-            let chain = |mode| Chain { mode, count, len, placement: Where::Apart };
+            let chain = |mode| Chain::sleeping(mode, count, len, Where::Apart);
             all.push(case(chain(Mode::Inside), None));
             for mode in Mode::APART {
                 all.push(case(chain(mode), goal(mode, count, len)));
@@ -44,18 +45,14 @@ fn cases() -> Vec<Case> {
     // Against the same function as a process; only where there is an image.
     if Path::new(chain::IMAGE).exists() {
         for len in LENGTHS {
-            let [machine, process] = [Mode::Machine, Mode::Nf].map(|mode| Chain {
-                mode,
-                count: 1,
-                len,
-                placement: Where::Apart,
-            });
+            let [machine, process] =
+                [Mode::Machine, Mode::Nf].map(|mode| Chain::sleeping(mode, 1, len, Where::Apart));
             all.push(Case { baseline: Some(process.name()), ..case(machine, None) });
         }
     }
     for (placement, mode) in [Where::Together, Where::Anywhere].into_iter().flat_map(both_modes) {
         for count in [1, 3] {
-            all.push(case(Chain { mode, count, len: 60, placement }, None));
+            all.push(case(Chain::sleeping(mode, count, 60, placement), None));
         }
     }
     all
