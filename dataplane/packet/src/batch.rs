@@ -54,7 +54,7 @@ impl Batch {
         let taken = many::take_many(&mut self.packets, images.len());
         let mut lost = Vec::new();
         for (at, (packet, image)) in self.packets[first..].iter_mut().zip(images).enumerate() {
-            if !packet.become_image(&image) {
+            if !packet.become_image(image) {
                 lost.push(first + at);
             }
         }
@@ -126,7 +126,8 @@ impl Batch {
     ) {
         let len = self.packets.len();
         let base = self.packets.as_mut_ptr();
-        let mut kept = 0;
+        // PERF: how many have left, not how many stay: mostly there is nothing to count.
+        let mut left = 0;
         // JUSTIFICATION: safe alternatives move every packet or test for a hole at each step; this
         // loop is on every packet's path.
         // SAFETY: length 0 while the loop owns the packets: if `judge` or `take` panics, the rest
@@ -136,19 +137,50 @@ impl Batch {
             // SAFETY: at < len, initialised, and not yet moved out.
             let verdict = judge(unsafe { &mut *base.add(at) });
             match verdict {
-                None => {
-                    if kept != at {
-                        // SAFETY: slot `kept` was moved out before, slot `at` is moved out by this.
-                        unsafe { core::ptr::copy_nonoverlapping(base.add(at), base.add(kept), 1) };
-                    }
-                    kept += 1;
+                None if left == 0 => {}
+                // SAFETY: slot `at - left` was moved out before, slot `at` is moved out by this.
+                None => unsafe {
+                    core::ptr::copy_nonoverlapping(base.add(at), base.add(at - left), 1);
+                },
+                Some(word) => {
+                    left += 1;
+                    // SAFETY: slot `at` is initialised; it is not read again.
+                    take(unsafe { base.add(at).read() }, word);
                 }
-                // SAFETY: slot `at` is initialised; it is not read again (kept <= at).
-                Some(word) => take(unsafe { base.add(at).read() }, word),
             }
         }
-        // SAFETY: slots 0..kept are initialised and owned by nobody else.
-        unsafe { self.packets.set_len(kept) };
+        // SAFETY: slots 0..len - left are initialised and owned by nobody else.
+        unsafe { self.packets.set_len(len - left) };
+    }
+
+    /// Moves each packet to the end of the lane whose number stands in its place in `numbers`, in
+    /// order; numbers beyond the last lane stand for that one. Packets without a number stay.
+    #[inline]
+    pub fn deal(&mut self, numbers: &[u32], lanes: &mut [Batch]) {
+        let count = self.packets.len().min(numbers.len());
+        let Some(last) = lanes.len().checked_sub(1) else { return };
+        // Any lane may get all of them.
+        lanes.iter_mut().for_each(|lane| lane.packets.reserve(count));
+        let len = self.packets.len();
+        let base = self.packets.as_mut_ptr();
+        // JUSTIFICATION: draining and pushing tests each packet's place and each lane's room.
+        // SAFETY: length 0 while the loop owns the packets; nothing in it panics.
+        unsafe { self.packets.set_len(0) };
+        for (at, number) in numbers[..count].iter().enumerate() {
+            let lane = &mut lanes[(*number as usize).min(last)].packets;
+            let end = lane.len();
+            // SAFETY: at < len, each packet is moved out once; the lane has room for `count` more
+            // than it had, and no more than that come.
+            unsafe {
+                lane.as_mut_ptr().add(end).write(base.add(at).read());
+                lane.set_len(end + 1);
+            }
+        }
+        // SAFETY: packets count..len are initialised and were not moved; they go to the front.
+        unsafe {
+            core::ptr::copy(base.add(count), base, len - count);
+            self.packets.set_len(len - count);
+        }
     }
 
     /// Asks for the first line of every packet, a few packets apart, so that the misses overlap.

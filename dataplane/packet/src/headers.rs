@@ -23,9 +23,11 @@ impl Packet {
     #[inline]
     fn header_span(&self, mark: u16, n: u32) -> Option<(usize, usize)> {
         let meta = self.meta();
-        let (at, end) = (u32::from(mark), meta.start + meta.len);
-        let within = mark != NO_HEADER && at >= meta.start && at + n <= end;
-        within.then(|| (at as usize, (end - at) as usize))
+        let at = u32::from(mark);
+        // PERF: before the packet it is a number that is larger than any length: one test for both.
+        let offset = at.wrapping_sub(meta.start);
+        let within = mark != NO_HEADER && u64::from(offset) + u64::from(n) <= u64::from(meta.len);
+        within.then(|| (at as usize, meta.len.wrapping_sub(offset) as usize))
     }
 
     /// Bytes from a marked header on; empty when it is not marked or not within the packet.
@@ -34,7 +36,7 @@ impl Packet {
         let Some((at, len)) = self.header_span(mark, 0) else { return &[] };
         // JUSTIFICATION: one test of the mark instead of one per slice of a slice.
         // SAFETY: `header_span` found at..at + len within the packet, whose bytes are ours.
-        unsafe { core::slice::from_raw_parts(self.meta().buffer.add(at), len) }
+        unsafe { core::slice::from_raw_parts(self.meta().frame().add(at), len) }
     }
 
     /// The same, to be changed.
@@ -43,7 +45,7 @@ impl Packet {
         let Some((at, len)) = self.header_span(mark, 0) else { return &mut [] };
         // JUSTIFICATION: as in `bytes_from`.
         // SAFETY: as in `bytes_from`; `&mut self` excludes other borrows.
-        unsafe { core::slice::from_raw_parts_mut(self.meta().buffer.add(at), len) }
+        unsafe { core::slice::from_raw_parts_mut(self.meta().frame().add(at), len) }
     }
 
     /// The first `N` bytes of the link-layer header, to be changed; `None` when it is not marked,
@@ -53,7 +55,7 @@ impl Packet {
         let (at, _) = self.header_span(self.meta().l2, N as u32)?;
         // JUSTIFICATION: as in `bytes_from`.
         // SAFETY: as in `network_head`; `&mut self` excludes other borrows.
-        Some(unsafe { &mut *self.meta().buffer.add(at).cast::<[u8; N]>() })
+        Some(unsafe { &mut *self.meta().frame().add(at).cast::<[u8; N]>() })
     }
 
     /// The first `N` bytes of the network header; `None` when it is not marked or not all there.
@@ -62,7 +64,7 @@ impl Packet {
         let (at, _) = self.header_span(self.meta().l3, N as u32)?;
         // JUSTIFICATION: as in `bytes_from`.
         // SAFETY: `header_span` found N bytes at `at` within the packet; an array has no alignment.
-        Some(unsafe { &*self.meta().buffer.add(at).cast::<[u8; N]>() })
+        Some(unsafe { &*self.meta().frame().add(at).cast::<[u8; N]>() })
     }
 
     /// The same, to be changed.
@@ -71,7 +73,7 @@ impl Packet {
         let (at, _) = self.header_span(self.meta().l3, N as u32)?;
         // JUSTIFICATION: as in `bytes_from`.
         // SAFETY: as in `network_head`; `&mut self` excludes other borrows.
-        Some(unsafe { &mut *self.meta().buffer.add(at).cast::<[u8; N]>() })
+        Some(unsafe { &mut *self.meta().frame().add(at).cast::<[u8; N]>() })
     }
 
     /// Bytes from the link-layer header on; empty when it is not marked or was pulled off.
@@ -96,13 +98,30 @@ impl Packet {
         // JUSTIFICATION: the bytes lie before `data()`, in the same frame.
         // SAFETY: `end` is inside the frame (checked above against start + len), the frame is ours
         // alone and its bytes are initialised.
-        Some(unsafe { core::slice::from_raw_parts(self.meta().buffer.add(at), n) })
+        Some(unsafe { core::slice::from_raw_parts(self.meta().frame().add(at), n) })
     }
 
     /// Marks where the link-layer header begins, in bytes from `data()`'s start.
     #[inline]
     pub fn set_mac_offset(&mut self, offset: usize) {
         self.meta_mut().l2 = self.mark_at(offset);
+    }
+
+    /// Puts a link-layer header in front and marks it; false, and nothing changed, as with
+    /// [`push`](Self::push).
+    #[inline]
+    #[must_use]
+    pub fn push_mac<const N: usize>(&mut self, header: &[u8; N]) -> bool {
+        if !self.push(N) {
+            return false;
+        }
+        let meta = self.meta_mut();
+        meta.l2 = u16::try_from(meta.start).unwrap_or(NO_HEADER);
+        // JUSTIFICATION: a slice of the packet would be tested for its length again.
+        // SAFETY: N bytes were just added in front, the frame is this packet's alone; an array has
+        // no alignment.
+        unsafe { *meta.frame().add(meta.start as usize).cast::<[u8; N]>() = *header };
+        true
     }
 
     /// Bytes from the network header on; empty when it is not marked.

@@ -1,5 +1,7 @@
 //! Packets made in bulk from bytes that lie side by side in memory: what a replay needs.
 
+use core::ptr::NonNull;
+
 use crate::meta::{Meta, NO_HEADER};
 use crate::packet::Packet;
 use crate::pool::{HEADROOM, SMALL, SMALL_FRAME};
@@ -42,7 +44,7 @@ impl Packet {
         let meta = self.meta();
         let usual = |mark| shifted(mark, i64::from(meta.start), HEADROOM as i64);
         let line = Meta {
-            buffer: core::ptr::null_mut(),
+            buffer: NonNull::dangling(),
             l2: usual(meta.l2),
             l3: usual(meta.l3),
             l4: usual(meta.l4),
@@ -63,13 +65,13 @@ impl Packet {
 
     /// Makes this packet, of a small frame, into the image; false when no frame holds it.
     #[inline]
-    pub(crate) fn become_image(&mut self, image: &Image<'_>) -> bool {
+    pub(crate) fn become_image(&mut self, image: Image<'_>) -> bool {
         let len = image.len.min(image.bytes.len());
         if len > SMALL_MAX {
             return self.become_large(image, len);
         }
         image.describe(self.meta_mut(), len);
-        let lines = len.next_multiple_of(LINE);
+        let lines = (len + LINE - 1) & !(LINE - 1);
         if lines > image.bytes.len() {
             self.data_mut().copy_from_slice(&image.bytes[..len]);
             return true;
@@ -78,7 +80,7 @@ impl Packet {
         // SAFETY: `lines` bytes are in `image.bytes` (tested above) and in the frame behind its
         // head room (len <= SMALL_MAX, a multiple of a line); the frame is this packet's alone.
         unsafe {
-            let (from, to) = (image.bytes.as_ptr(), self.meta().buffer.add(HEADROOM));
+            let (from, to) = (image.bytes.as_ptr(), self.meta().frame().add(HEADROOM));
             if lines == LINE {
                 // PERF: what benches and acknowledgements are made of, without a call.
                 core::ptr::copy_nonoverlapping(from, to, LINE);
@@ -90,7 +92,7 @@ impl Packet {
     }
 
     #[cold]
-    fn become_large(&mut self, image: &Image<'_>, len: usize) -> bool {
+    fn become_large(&mut self, image: Image<'_>, len: usize) -> bool {
         let Some(mut packet) = Packet::new(&image.bytes[..len]) else { return false };
         let meta = packet.meta_mut();
         let (start, pool) = (meta.start, meta.pool);

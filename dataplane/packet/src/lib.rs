@@ -15,6 +15,7 @@ mod carry;
 mod frames;
 mod headers;
 mod image;
+pub mod lanes;
 mod lend;
 mod many;
 mod mark;

@@ -1,5 +1,7 @@
 //! The private metadata line of a frame.
 
+use core::ptr::NonNull;
+
 /// Offset value for "this header is not known".
 pub(crate) const NO_HEADER: u16 = u16::MAX;
 
@@ -42,7 +44,7 @@ pub(crate) const TAG_SHIFT: u32 = 3;
 #[repr(C, align(64))]
 pub(crate) struct Meta {
     /// First byte of the frame; set once when the frame first leaves its pool.
-    pub buffer: *mut u8,
+    pub buffer: NonNull<u8>,
     /// Where the packet's bytes begin, from `buffer`.
     pub start: u32,
     /// Packet length in bytes.
@@ -68,6 +70,12 @@ pub(crate) struct Meta {
 const _: () = assert!(size_of::<Meta>() == 64);
 
 impl Meta {
+    /// The frame's first byte.
+    #[inline]
+    pub fn frame(&self) -> *mut u8 {
+        self.buffer.as_ptr()
+    }
+
     /// Everything but `buffer` and `pool` as of a packet just made.
     #[inline]
     pub fn reset(&mut self, start: u32, len: u32) {

@@ -141,7 +141,7 @@ impl Packet {
         // SAFETY: start + len <= frame size is kept by every function that changes them, the frame
         // belongs to this packet alone, and its bytes were written (regions begin zeroed).
         unsafe {
-            core::slice::from_raw_parts(meta.buffer.add(meta.start as usize), meta.len as usize)
+            core::slice::from_raw_parts(meta.frame().add(meta.start as usize), meta.len as usize)
         }
     }
 
@@ -152,7 +152,10 @@ impl Packet {
         // JUSTIFICATION: as in `data`.
         // SAFETY: as in `data`; `&mut self` excludes other borrows.
         unsafe {
-            core::slice::from_raw_parts_mut(meta.buffer.add(meta.start as usize), meta.len as usize)
+            core::slice::from_raw_parts_mut(
+                meta.frame().add(meta.start as usize),
+                meta.len as usize,
+            )
         }
     }
 

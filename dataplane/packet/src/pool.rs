@@ -316,15 +316,17 @@ impl Pool {
     fn first_use(&self, index: u32) -> NonNull<Meta> {
         // JUSTIFICATION: lines and frames are arrays reached by index.
         // SAFETY: index < capacity, the length of both arrays.
-        let (mut meta, buffer) = unsafe {
+        let (meta, buffer) = unsafe {
             let at = index as usize;
             (self.metas.add(at), self.region.as_ptr().add(frame_offset(self.id, at)))
         };
-        // SAFETY: this thread drew `index`, so nobody else has the line; all-zero bytes are a valid
-        // Meta (null pointer, zeros, kind Host).
-        let line = unsafe { meta.as_mut() };
-        line.buffer = buffer.as_ptr();
-        line.pool = self.id;
+        let line = meta.as_ptr();
+        // SAFETY: this thread drew `index`, so nobody else has the line. Its bytes are zero, as any
+        // field may be but the pointer: it is a valid Meta afterwards.
+        unsafe {
+            (&raw mut (*line).buffer).write(buffer);
+            (&raw mut (*line).pool).write(self.id);
+        }
         meta
     }
 

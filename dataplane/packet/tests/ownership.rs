@@ -154,3 +154,20 @@ fn what_is_left_in_a_ring_is_freed() {
         drop((producer, consumer));
     }
 }
+
+#[test]
+fn packets_are_dealt_in_order() {
+    let numbered = |count: u8| (0..count).map(|nth| Packet::new(&[nth]).unwrap()).collect();
+    let bytes = |batch: &Batch| batch.iter().map(|packet| packet.data()[0]).collect::<Vec<u8>>();
+    let mut lanes = [Batch::new(), Batch::new(), Batch::new()];
+    let mut batch: Batch = numbered(6);
+    batch.deal(&[1, 0, 1, 7, u32::MAX], &mut lanes);
+    assert_eq!(lanes.each_ref().map(bytes), [vec![1], vec![0, 2], vec![3, 4]]);
+    assert_eq!(bytes(&batch), [5], "it has no number");
+    // Lanes keep what they have; more numbers than packets do no harm.
+    batch.deal(&[0, 0, 0], &mut lanes);
+    assert_eq!((bytes(&lanes[0]), batch.len()), (vec![1, 5], 0));
+    let mut batch: Batch = numbered(3);
+    batch.deal(&[0; 3], &mut []);
+    assert_eq!(bytes(&batch), [0, 1, 2], "there is no lane");
+}

@@ -134,8 +134,8 @@ impl Store {
             let alike = heads.iter().take_while(|head| self.input(head.kind) == output);
             heads = &heads[..alike.count()];
         }
-        let bytes_of =
-            |head: &Head| self.block.get(self.base + head.at as usize * ALIGN..).unwrap_or(&[]);
+        let block = self.block.get(self.base..).unwrap_or(&[]);
+        let bytes_of = |head: &Head| block.get(head.at as usize * ALIGN..).unwrap_or(&[]);
         batch.fill(heads.iter().enumerate().map(|(number, head)| {
             if let Some(ahead) = rest.get(number + AHEAD) {
                 prefetch_bytes(bytes_of(ahead));

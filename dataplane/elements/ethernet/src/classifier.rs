@@ -4,7 +4,9 @@ use thruway_element::{
     ArgErrors, Args, Arguments, Changes, Cost, CostModel, Cx, Element, Entry, Handlers, Load,
     Operation, Replicas, ShortCut, Spec, Topic, Ty, Verdict, reasons,
 };
-use thruway_flow::{Common, PacketView, PatternProgram};
+use thruway_elements_support::marked::Marked;
+use thruway_flow::{Common, PacketView, Path, PatternProgram};
+use thruway_packet::lanes::LANES;
 use thruway_packet::{Batch, Packet};
 
 /// See the spec.
@@ -57,7 +59,14 @@ struct Classifier {
     program: PatternProgram,
     /// The output that most packets are likely to take: that of the last packet.
     usual: u32,
+    /// The path that many packets took lately.
+    path: Option<Path>,
+    /// Batches in which no path is looked for.
+    pause: u8,
 }
+
+/// Batches that are classified packet by packet after one in which few packets took the path.
+const PAUSE: u8 = 15;
 
 fn compiled(args: &Args<'_>) -> Result<PatternProgram, ArgErrors> {
     let texts: Vec<&str> = args.rest().map(|(_, text)| text).collect();
@@ -86,6 +95,33 @@ fn steps(of_verdicts: &[(u32, u32)], verdict: u32) -> f64 {
 }
 
 impl Classifier {
+    /// Marks the packets that take the usual path.
+    #[inline]
+    fn mark(&mut self, batch: &mut Batch) -> Marked {
+        if self.pause > 0 || batch.len() < LANES {
+            self.pause = self.pause.saturating_sub(1);
+            return Marked::default();
+        }
+        let path = &self.path;
+        let marked = Marked::by_groups(batch.iter_mut().into_slice(), |group| {
+            let frames = group.each_ref().map(Packet::data);
+            path.as_ref().map_or(0, |path| path.takers(&frames))
+        });
+        if 2 * marked.count() < batch.len() {
+            self.find_path(batch);
+        }
+        marked
+    }
+
+    /// Takes the last packet's path for the usual one.
+    #[cold]
+    fn find_path(&mut self, batch: &Batch) {
+        let was_wrong = self.path.is_some();
+        let last = batch.iter().next_back().map_or(&[][..], Packet::data);
+        self.path = Path::of(&self.program, last);
+        self.pause = if was_wrong || self.path.is_none() { PAUSE } else { 0 };
+    }
+
     #[cold]
     fn look_at_probe(&self, cx: &mut Cx<'_>, batch: &Batch) {
         let is_common = |packet: &Packet| {
@@ -106,12 +142,24 @@ impl Element for Classifier {
         if cx.is_probe() {
             self.look_at_probe(cx, batch);
         }
+        let marked = self.mark(batch);
         let (program, usual, outputs) = (&self.program, self.usual, cx.outputs());
-        let mut last = usual;
+        let of_path = self.path.as_ref().map_or(usual, Path::verdict);
+        if marked.count() == batch.len() && of_path == usual {
+            if usual != 0 {
+                cx.emit_all(usual as usize, batch);
+            }
+            return;
+        }
+        let (mut last, mut at) = (usual, 0);
         // PERF: packets of the usual output stay where they are and go on as a batch: no packet is
         // moved when all are alike.
         cx.filter(batch, |packet| {
-            let output = program.classify(packet.data());
+            let output = match marked.holds(at) {
+                true => of_path,
+                false => program.classify(packet.data()),
+            };
+            at += 1;
             if output == usual {
                 return Verdict::Pass;
             }

@@ -88,9 +88,7 @@ impl Sorter {
             cx.filter(batch, |_| ports.next().map_or(Verdict::Pass, |port| verdict(*port)));
             return;
         };
-        for (packet, &port) in batch.drain().zip(ports) {
-            self.lanes[(port as usize).min(last)].push(packet);
-        }
+        batch.deal(ports, &mut self.lanes);
         for (port, lane) in self.lanes[..last].iter_mut().enumerate().skip(1) {
             if !lane.is_empty() {
                 cx.emit_all(port, lane);

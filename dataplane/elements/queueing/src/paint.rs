@@ -46,7 +46,9 @@ pub(super) fn one_byte(AnnoArg(anno): AnnoArg) -> Result<Anno, String> {
 impl Element for Paint {
     fn process(&mut self, _cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         for packet in batch {
-            packet.set_anno_number(self.anno, u32::from(self.color));
+            if let Some(byte) = packet.anno_mut(self.anno).first_mut() {
+                *byte = self.color;
+            }
         }
     }
 }

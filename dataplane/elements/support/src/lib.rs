@@ -7,6 +7,7 @@ pub mod dialect;
 pub mod durations;
 pub mod ewma;
 pub mod links;
+pub mod marked;
 pub mod named_file;
 pub mod notice;
 pub mod pace;

@@ -295,10 +295,18 @@ impl<A: Address> Resolver<A> {
         let mut unknown = std::mem::take(&mut self.unknown);
         let mut no_memory = 0;
         batch.extract(
-            |packet| match self.header(packet, now) {
-                Some(header) if prepend(packet, &header) => None,
-                Some(_) => Some(true),
-                None => Some(false),
+            |packet| {
+                let address = A::of(packet);
+                let cached = &self.cache[slot(address)];
+                let is_good = cached.address == address && cached.generation == self.generation;
+                let pushed = match is_good && now < cached.until {
+                    true => packet.push_mac(&cached.header),
+                    false => match self.look_up(address, packet, now) {
+                        Some(header) => packet.push_mac(&header),
+                        None => return Some(false),
+                    },
+                };
+                (!pushed).then_some(true)
             },
             |packet, known| match known {
                 true => {
@@ -318,17 +326,6 @@ impl<A: Address> Resolver<A> {
     }
 
     /// The Ethernet header for a packet, when its next hop is known.
-    #[inline]
-    fn header(&mut self, packet: &Packet, now: i64) -> Option<Prefix> {
-        let address = A::of(packet);
-        let cached = &self.cache[slot(address)];
-        let good = cached.address == address && cached.generation == self.generation;
-        if good && now < cached.until {
-            return Some(cached.header);
-        }
-        self.look_up(address, packet, now)
-    }
-
     #[cold]
     fn look_up(&mut self, address: A, packet: &Packet, now: i64) -> Option<Prefix> {
         let shared = Arc::clone(&self.shared);
@@ -483,17 +480,4 @@ impl<A: Address> Resolver<A> {
 fn slot<A: Address>(address: A) -> usize {
     // Fibonacci hashing: neighbours in a subnet differ in their low bits only.
     (address.spread().wrapping_mul(0x9e37_79b1) >> (32 - CACHE_BITS)) as usize
-}
-
-/// Puts the header in front; false when packet memory is used up.
-#[inline]
-fn prepend(packet: &mut Packet, header: &Prefix) -> bool {
-    if !packet.push(header.len()) {
-        return false;
-    }
-    if let Some(front) = packet.data_mut().first_chunk_mut() {
-        *front = *header;
-    }
-    packet.set_mac_offset(0);
-    true
 }
