@@ -1,9 +1,10 @@
 //! The bench's own elements: numbered packets of many sessions, and an end that looks at what comes
 //! back from the function, which says in each which of its processes had it.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
+use parking_lot::{Mutex, MutexGuard};
 use thruway_element::{Arg, Cx, Element, Entry, Run, Spec, Threading, Topic, Ty};
 use thruway_packet::Batch;
 use thruway_sync::Counter;
@@ -54,7 +55,7 @@ impl ledger::Ledger for Ledger {
 impl Ledger {
     /// All changes so far; the first process is not one.
     pub fn changes(&self) -> MutexGuard<'_, Vec<Change>> {
-        self.changes.lock().unwrap_or_else(PoisonError::into_inner)
+        self.changes.lock()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use crate::access::{Credential, Proof, Registry, Role, Token};
@@ -17,6 +17,7 @@ use crate::{
     ChainName, ChainSpec, ConditionKind, DataPlanes, Event, FunctionSpec, GroupSpec,
     ResourceStatus, expansion, prospect,
 };
+use parking_lot::Mutex;
 use prospect::Step;
 
 /// Who tells whether a specification can run, as `thruway check` does.
@@ -239,7 +240,7 @@ impl Manager {
         let [created, expires] = [Some(created), expires].map(|time| time.map(in_milliseconds));
         let created = created.unwrap_or(SystemTime::UNIX_EPOCH);
         let credential = Credential { name, role, proof, created, expires, author };
-        let _order = self.granting.lock().unwrap_or_else(PoisonError::into_inner);
+        let _order = self.granting.lock();
         self.store.grant(&credential)?;
         self.access.insert(credential.clone());
         Ok((credential, token))
@@ -251,7 +252,7 @@ impl Manager {
     /// # Errors
     /// The disk's.
     pub fn revoke(&self, name: &ChainName) -> Result<bool, StoreError> {
-        let _order = self.granting.lock().unwrap_or_else(PoisonError::into_inner);
+        let _order = self.granting.lock();
         let was_there = self.store.revoke(name)?;
         self.access.remove(name);
         Ok(was_there)
@@ -371,7 +372,7 @@ impl Manager {
         options: &ChangeOptions<'_>,
         change: impl FnOnce() -> Result<Put, StoreError>,
     ) -> Result<Put, ChangeError> {
-        let _order = self.keeping.lock().unwrap_or_else(PoisonError::into_inner);
+        let _order = self.keeping.lock();
         if let Some(spec) = spec.filter(|_| !options.dry_run) {
             spec.keep(self)?;
         }
@@ -425,7 +426,7 @@ impl Manager {
     /// Removes copies of executables that no function declares and no data plane runs. What cannot
     /// be removed stays.
     fn sweep(&self) -> Result<(), StoreError> {
-        let _order = self.keeping.lock().unwrap_or_else(PoisonError::into_inner);
+        let _order = self.keeping.lock();
         let mut wanted: BTreeSet<String> = self.store.hashes()?.into_iter().collect();
         // Nearly always; what runs is not looked at then.
         if self.kept.unwanted(&wanted).is_ok_and(|unwanted| unwanted.is_empty()) {
@@ -440,7 +441,7 @@ impl Manager {
 
     /// Hands what is asked for to the data planes, if it changed since it was handed on.
     fn converge(&self, changed: bool) -> Result<(), StoreError> {
-        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pending = self.pending.lock();
         *pending |= changed;
         if *pending {
             self.planes.converge(self.store.all()?);

@@ -2,8 +2,7 @@
 
 mod support;
 
-use std::sync::Mutex;
-
+use parking_lot::Mutex;
 use support::{LOG, router};
 use thruway_engine::{ClockKind, Options, Router};
 
@@ -33,7 +32,7 @@ fn seen(router: &mut Router, name: &str) -> Vec<Vec<String>> {
 
 /// Runs a configuration with one trace.
 fn trace(text: &str, start: &str) -> (Vec<Vec<String>>, Router) {
-    LOG.lock().unwrap().clear();
+    LOG.lock().clear();
     let options = Options { clock: ClockKind::Simulated(0), ..Options::default() };
     let mut router = router(text, &options);
     router.write("trace", &format!("start t {start}")).expect("a trace");
@@ -69,7 +68,7 @@ fn every_element_is_told_in_order() {
         ];
         assert_eq!(paths, [expected], "bursts of {burst}");
         // And the others passed as without it.
-        let log = LOG.lock().unwrap();
+        let log = LOG.lock();
         let bytes = |name: &str| -> Vec<u8> {
             log.iter().filter(|(other, _)| other == name).map(|(_, byte)| *byte).collect()
         };
@@ -88,7 +87,7 @@ fn outputs_that_lead_to_one_input_are_told_apart() {
         let (paths, _) = trace(&text, "9 - -");
         let left: Vec<&str> = paths.iter().map(|way| &way[2][..]).collect();
         assert_eq!(left, ["x out 0", "x out 1", "x out 0", "x out 1"]);
-        let log: Vec<u8> = LOG.lock().unwrap().iter().map(|(_, byte)| *byte).collect();
+        let log: Vec<u8> = LOG.lock().iter().map(|(_, byte)| *byte).collect();
         assert_eq!(log, [0, 1, 2, 3], "their order stays");
     }
 }

@@ -19,7 +19,7 @@ fn chain(used: &str) -> String {
 
 /// What the data planes were asked to run last, by the path `/PROGRAM`.
 fn variables(served: &Served) -> Value {
-    let asked = served.planes.asked.lock().expect("asked");
+    let asked = served.planes.asked.lock();
     let last = &asked.last().expect("a call").last().expect("a chain").run;
     json!(last.variables(|function| format!("/{}", &function.sha256[..4]).into()))
 }
@@ -140,7 +140,7 @@ async fn a_copy_goes_when_nothing_runs_it_any_more() {
     let (one, two) = (executable(&served, "one"), executable(&served, "two"));
     let runs = |hashes: &[&str]| {
         let hashes = hashes.iter().map(|hash| (*hash).to_owned());
-        *served.planes.runs.lock().expect("runs") = hashes.collect();
+        *served.planes.runs.lock() = hashes.collect();
     };
     let observed = |reason| served.context.manager.observed(crate::event("web", reason));
     assert_eq!(served.put(IDS, &spec(&one, ONE)).await.0, 201);
