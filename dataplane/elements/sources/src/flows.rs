@@ -2,6 +2,7 @@
 
 use std::net::Ipv4Addr;
 
+use thruway_element::declared::joined;
 use thruway_element::{
     Arg, ArgErrors, Args, Cost, CostModel, Cx, Element, Entry, FromArg, HandlerError, Handlers,
     Load, Made, Operation, Replicas, Spec, Topic, Ty, cost::Access, handler_value,
@@ -29,21 +30,7 @@ pub static ENTRY: Entry = Entry::built::<Flows>(
                   STOP true) -> Unqueue -> Discard",
         ports: "0/1",
         processing: "/l",
-        args: &[
-            Arg::required("RATE", Ty::UInt, "packets a second; 0 for no limit"),
-            Arg::required("LIMIT", Ty::Int, "packets in all; -1 for no limit"),
-            Arg::required("LENGTH", Ty::UInt, "bytes of a packet, Ethernet header included"),
-            Arg::required("SRCETH", Ty::Ether, "source Ethernet address"),
-            Arg::required("SRCIP", Ty::Ip, "source IP address"),
-            Arg::required("DSTETH", Ty::Ether, "destination Ethernet address"),
-            Arg::required("DSTIP", Ty::Ip, "destination IP address"),
-            Arg::required("FLOWS", Ty::UInt, "number of flows"),
-            Arg::required("FLOWSIZE", Ty::UInt, "packets before a flow changes its ports"),
-            Arg::optional("CHECKSUM", Ty::Bool, "whether UDP checksums are computed").or("true"),
-            Arg::optional("ACTIVE", Ty::Bool, "whether it makes packets").or("true"),
-            Arg::optional("STOP", Ty::Bool, "whether the driver stops after the last").or("false"),
-            Arg::keyword("SEED", Ty::UInt, "where random numbers begin").or("1"),
-        ],
+        args: &UDP_ARGS,
         cost: &[Operation::Make.once(), Operation::Random.once()],
         replicas: Replicas::Single,
         ..Spec::DEFAULT
@@ -65,25 +52,44 @@ pub static TCP: Entry = Entry::built::<Flows>(
                nothing. Equal SEEDs give equal packets.",
         example: "FastTCPFlows(0, 10, 60, 0:0:0:0:0:1, 1.0.0.1, 0:0:0:0:0:2, 2.0.0.2, 4, 3, \
                   STOP true) -> Unqueue -> Discard",
-        args: &[
-            Arg::required("RATE", Ty::UInt, "packets a second; 0 for no limit"),
-            Arg::required("LIMIT", Ty::Int, "packets in all; -1 for no limit"),
-            Arg::required("LENGTH", Ty::UInt, "bytes of a packet, Ethernet header included"),
-            Arg::required("SRCETH", Ty::Ether, "source Ethernet address"),
-            Arg::required("SRCIP", Ty::Ip, "source IP address"),
-            Arg::required("DSTETH", Ty::Ether, "destination Ethernet address"),
-            Arg::required("DSTIP", Ty::Ip, "destination IP address"),
-            Arg::required("FLOWS", Ty::UInt, "number of flows"),
-            Arg::required("FLOWSIZE", Ty::UInt, "packets of a flow, at least 3"),
-            Arg::optional("ACTIVE", Ty::Bool, "whether it makes packets").or("true"),
-            Arg::keyword("STOP", Ty::Bool, "whether the driver stops after the last").or("false"),
-            Arg::keyword("SEED", Ty::UInt, "where random numbers begin").or("1"),
-        ],
+        args: &TCP_ARGS,
         ..ENTRY.spec
     },
     build,
 )
 .with_cost_model::<Flows>();
+
+/// Arguments of both, and what follows them.
+const FIRST: &[Arg] = &[
+    Arg::required("RATE", Ty::UInt, "packets a second; 0 for no limit"),
+    Arg::required("LIMIT", Ty::Int, "packets in all; -1 for no limit"),
+    Arg::required("LENGTH", Ty::UInt, "bytes of a packet, Ethernet header included"),
+    Arg::required("SRCETH", Ty::Ether, "source Ethernet address"),
+    Arg::required("SRCIP", Ty::Ip, "source IP address"),
+    Arg::required("DSTETH", Ty::Ether, "destination Ethernet address"),
+    Arg::required("DSTIP", Ty::Ip, "destination IP address"),
+    Arg::required("FLOWS", Ty::UInt, "number of flows"),
+];
+const UDP_ARGS: [Arg; 13] = joined(&[
+    FIRST,
+    &[
+        Arg::required("FLOWSIZE", Ty::UInt, "packets before a flow changes its ports"),
+        Arg::optional("CHECKSUM", Ty::Bool, "whether UDP checksums are computed").or("true"),
+        Arg::optional("ACTIVE", Ty::Bool, "whether it makes packets").or("true"),
+        Arg::optional("STOP", Ty::Bool, "whether the driver stops after the last").or("false"),
+        SEED,
+    ],
+]);
+const TCP_ARGS: [Arg; 12] = joined(&[
+    FIRST,
+    &[
+        Arg::required("FLOWSIZE", Ty::UInt, "packets of a flow, at least 3"),
+        Arg::optional("ACTIVE", Ty::Bool, "whether it makes packets").or("true"),
+        Arg::keyword("STOP", Ty::Bool, "whether the driver stops after the last").or("false"),
+        SEED,
+    ],
+]);
+const SEED: Arg = Arg::keyword("SEED", Ty::UInt, "where random numbers begin").or("1");
 
 /// Shortest packet, as in Click: the least that Ethernet carries.
 const LENGTH_MIN: usize = 60;

@@ -11,8 +11,8 @@ use super::at;
 use super::lab::{INSIDE, Lab, OUTSIDE, PUBLIC};
 use crate::control::{AWAY_NS, Client};
 use crate::network::Namespace;
-use crate::process::{Running, at_length, privileged, resident_kib, wait_for};
-use crate::siege::{DOWNLOAD, Download, Ending, besiege, requests, serve};
+use crate::process::{Ending, Running, at_length, privileged, resident_kib, wait_for};
+use crate::siege::{DOWNLOAD, Download, besiege, requests, serve};
 
 const PORT: u16 = 9000;
 /// Packets of a flood a second, which a build without optimisation takes beside other work; where

@@ -9,7 +9,7 @@ use thruway_sync::atomic::{AtomicBool, Ordering};
 use super::keeper::{Lab, signal, spec};
 use super::{connect, echo, talk};
 use crate::control::Client;
-use crate::process::wait_for;
+use crate::process::{Ending, wait_for};
 
 /// Managers that are killed.
 const KILLS: u64 = 100;
@@ -60,12 +60,10 @@ fn a_hundred_kills_of_the_manager_cost_no_packet() {
             let stream = connect(path);
             scope.spawn(move || talk(stream, goes_on))
         });
-        // Whatever comes of it, the threads are to end.
-        let stormed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            (0..KILLS).for_each(|round| life(&mut lab, round, &mut dice));
-        }));
-        over.store(true, Ordering::Release);
-        stormed.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        // Whatever comes of it, the threads end.
+        let ending = Ending(&[&over]);
+        (0..KILLS).for_each(|round| life(&mut lab, round, &mut dice));
+        drop(ending);
         talks.map(|talk| talk.join().expect("every word came back"))
     });
     println!("{KILLS} kills in {:?}, {words:?} words", begin.elapsed());

@@ -8,7 +8,7 @@ use thruway_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::ctl;
 use crate::network::{HostConfig, Network};
-use crate::process::{Done, LIMIT, privileged, wait_for};
+use crate::process::{Done, Ending, LIMIT, privileged, wait_for};
 
 const LAN: HostConfig = HostConfig { addresses: &["10.0.0.1/24"], routers: &[] };
 const WAN: HostConfig = HostConfig { addresses: &["10.0.0.2/24"], routers: &[] };
@@ -232,17 +232,12 @@ fn swaps_under_traffic(words: &[&str], method: &str) {
         let receivers: Vec<ScopedJoinHandle<'_, Vec<u64>>> =
             sockets.iter().map(|socket| scope.spawn(|| traffic.receive(socket))).collect();
         scope.spawn(|| traffic.send(&sockets));
-        // Whatever comes of it, the threads are to end.
-        let operator = Operator { router, network: &network, traffic: &traffic };
-        let operated = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            operator.go_through_all();
-        }));
-        traffic.stop.store(true, Ordering::Release);
-        let received: Vec<Vec<u64>> =
-            receivers.into_iter().map(|receiver| receiver.join().expect("no panic")).collect();
-        over.store(true, Ordering::Release);
-        operated.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        received
+        // Whatever comes of it, the threads end.
+        let ending = (Ending(&[&traffic.stop]), Ending(&[&over]));
+        Operator { router, network: &network, traffic: &traffic }.go_through_all();
+        drop(ending.0);
+        let received = receivers.into_iter().map(|receiver| receiver.join().expect("no panic"));
+        received.collect::<Vec<Vec<u64>>>()
     });
     let sent = traffic.rounds.load(Ordering::Acquire);
     assert!(sent > 20, "{sent} of each flow");
