@@ -23,7 +23,7 @@ pub const SESSIONS_MAX: u32 = 1 << 16;
 /// Where the session's number is in a packet: the end of the source's address.
 const HOST: std::ops::Range<usize> = 28..30;
 
-/// A change from one process of the function to the next, as packets tell it.
+/// A change from one process of the function to the next, as packets show it.
 #[derive(Debug, Clone, Copy)]
 pub struct Change {
     /// When the first packet of the next one was back.

@@ -1,4 +1,4 @@
-//! `thruway run`: runs a configuration and tells what every element did.
+//! `thruway run`: runs a configuration and reports what every element did.
 
 use parking_lot::Mutex;
 use std::collections::BTreeMap;

@@ -114,7 +114,7 @@ pub fn finish(router: &mut Router) -> bool {
     errors.is_empty()
 }
 
-/// Tells what went wrong while it ran.
+/// Reports what went wrong while it ran.
 pub fn report(router: &Router, errors: &[BuildError]) {
     let graph = &router.layout().graph;
     let told = load::explain(graph, errors, Diagnostics::about(&graph.sources));

@@ -11,7 +11,7 @@ use crate::executable::{self, Fault, Stamp};
 /// Hashes that are kept, so that an unchanged executable is read once.
 const HASHES_MAX: usize = 1024;
 
-/// By the path, with what tells whether the file is still the same.
+/// By the path, with what reports whether the file is still the same.
 #[derive(Debug, Default)]
 pub struct Hashes(Mutex<BTreeMap<PathBuf, (Stamp, Sha256)>>);
 
@@ -70,7 +70,7 @@ mod tests {
         let (hashes, one) = (Hashes::default(), hex(&sha256(b"one")));
         let remembered = || hashes.0.lock().contains_key(&path);
         hashes.verify(&path, &one).expect("the declared one");
-        assert!(!remembered(), "it is too new to be told from what may be written now");
+        assert!(!remembered(), "it is too new to be distinguished from what may be written now");
         std::thread::sleep(STAMP_AGE_MIN + Duration::from_millis(1100));
         hashes.verify(&path, &one).expect("the declared one");
         assert!(remembered());

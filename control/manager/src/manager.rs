@@ -20,7 +20,7 @@ use crate::{
 use parking_lot::Mutex;
 use prospect::Step;
 
-/// Who tells whether a specification can run, as `thruway check` does.
+/// Who reports whether a specification can run, as `thruway check` does.
 pub trait Checker: Send + Sync {
     /// Checks a specification; returns warnings, which may be empty. Its variables are those of its
     /// functions, too.

@@ -104,7 +104,7 @@ impl Observer {
         ]
     }
 
-    /// Tells since when each finding of a resource is as it is.
+    /// Reports since when each finding of a resource is as it is.
     pub fn status(
         &self,
         (kind, name): (ResourceKind, &str),

@@ -23,7 +23,7 @@ pub struct Unsupported {
 }
 
 impl Unsupported {
-    /// Tells of chains that it does not start by events.
+    /// Reports on chains that it does not start by events.
     pub fn new(events: Arc<EventLog>) -> Unsupported {
         Unsupported { events, asked: Mutex::new(BTreeMap::new()) }
     }

@@ -164,8 +164,8 @@ impl Control {
         })
     }
 
-    /// Signals that elements were told of and have not begun with, ascending: after the last run,
-    /// nobody will.
+    /// Signals that elements were informed of and have not begun with, ascending: after the last
+    /// run, nobody will.
     pub fn signals_left(&self) -> Vec<i32> {
         self.takers.left()
     }

@@ -6,7 +6,7 @@
 use parking_lot::Mutex;
 use rustix::process::Signal;
 
-/// Signals that a process cannot take (KILL, STOP), or that tell of a fault of its own code.
+/// Signals that a process cannot take (KILL, STOP), or that report a fault of its own code.
 const NOT_TO_BE_TAKEN: [Signal; 6] =
     [Signal::KILL, Signal::STOP, Signal::ILL, Signal::FPE, Signal::SEGV, Signal::BUS];
 
@@ -22,7 +22,7 @@ pub(crate) struct Taker {
 #[derive(Debug)]
 struct Waiting {
     taker: Taker,
-    /// It has been told, and not begun: more of the same signal are one with it.
+    /// It has been reported, and not begun: more of the same signal are one with it.
     notified: bool,
     /// It still wants the next one.
     armed: bool,
@@ -68,9 +68,9 @@ impl Takers {
         numbers
     }
 
-    /// A signal came: tells those who are to be told of it now. Says whether anyone waits for it at
-    /// all. None of them begins ([`Takers::begin`]) before all are told: what one does may end
-    /// the run.
+    /// A signal came: `tell` reports it to those that wait for it now. Says whether anyone waits
+    /// for it at all. None of them begins ([`Takers::begin`]) before all have learnt of it: what
+    /// one does may end the run.
     pub fn came(&self, signal: i32, mut tell: impl FnMut(Taker)) -> bool {
         let mut all = self.0.lock();
         let mut any = false;

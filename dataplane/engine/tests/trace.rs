@@ -1,4 +1,4 @@
-//! Traces: what is told of packets is what happened to them, and nothing else changes.
+//! Traces: what is reported on packets is what happened to them, and nothing else changes.
 
 mod support;
 
@@ -117,7 +117,7 @@ fn copies_are_branches() {
     let first = ["s out 0", "c in 0", "c out 0", "a in 0", "a out 0", "k in 0", "k ended -"];
     let copy = ["c out 1", "b in 0", "b out 0", "k2 in 0", "k2 ended -"];
     assert_eq!(paths, [&first[..], &copy[..]]);
-    // More than there are marks: some are not followed, and that is told; all are freed.
+    // More than there are marks: some are not followed, and that is reported; all are freed.
     let many = "s :: Source(8, 8) -> m :: Multiply -> r :: Record -> k :: Sink;";
     let (paths, mut router) = trace(many, "8 - -");
     let [left, chosen, unmarked, copies, lost] = counts(&mut router, "t")[..] else { panic!() };

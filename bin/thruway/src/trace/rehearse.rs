@@ -17,7 +17,7 @@ use crate::signals::Receiver;
 /// How often is looked what was seen.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Runs until all was seen or the configuration stops. `None`: it does not run, which was told;
+/// Runs until all was seen or the configuration stops. `None`: it does not run, which was reported;
 /// else why it ended badly, if it did.
 pub fn run(
     args: &TraceArgs,

@@ -96,7 +96,7 @@ impl Download {
     }
 }
 
-/// Short requests one after the other, each on a connection of its own, until told to stop: how
+/// Short requests one after the other, each on a connection of its own, until asked to stop: how
 /// many were made, and were answered in full.
 pub fn requests(to: SocketAddr, over: &AtomicBool) -> (usize, usize) {
     let request = || -> std::io::Result<usize> {

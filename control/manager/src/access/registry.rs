@@ -22,7 +22,7 @@ pub enum AccessError {
     /// The text is no token.
     #[error("this is no token; send it as `thruway token create` printed it")]
     Malformed,
-    /// There is no such credential. Whether the name or the secret is wrong is not told.
+    /// There is no such credential. Whether the name or the secret is wrong is not reported.
     #[error(
         "this {kind} is not known: it was revoked, or it is another manager's; `thruway token \
          create` makes one"
@@ -76,7 +76,7 @@ impl Registry {
         self.all.read().values().cloned().collect()
     }
 
-    /// Tells of each change.
+    /// Reports on each change.
     pub fn watch(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()
     }

@@ -124,7 +124,7 @@ async fn copies_are_of_what_is_declared() {
     assert_eq!(served.post(&format!("{IDS}/rollback"), r#"{"to":1}"#).await.0, 200);
     assert_eq!(served.delete("/v1/functions/ids@2").await.0, 200);
     assert_eq!(copies(&served), [ONE]);
-    // What was taken away by hand is told, and made again.
+    // What was taken away by hand is reported, and made again.
     fs::remove_file(served.dir.path().join("functions").join(ONE)).expect("removed");
     let (_, shown) = served.get(IDS).await;
     let kept = &shown["status"]["conditions"][2];

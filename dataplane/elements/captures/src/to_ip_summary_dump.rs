@@ -129,7 +129,7 @@ struct ToIpSummaryDump {
     )]
     #[arg(
         keyword, name = "BAD_PACKETS", value = bool, or = "false",
-        "whether !bad lines tell of bad headers"
+        "whether !bad lines report bad headers"
     )]
     #[arg(
         keyword, name = "CAREFUL_TRUNC", value = bool, or = "true",
@@ -247,7 +247,7 @@ impl ToIpSummaryDump {
         }
     }
 
-    /// Tells of a failure, once.
+    /// Reports on a failure, once.
     fn complain(&mut self, cx: &mut Cx<'_>, result: Result<(), String>) {
         if let Err(error) = result
             && !std::mem::replace(&mut self.complained, true)

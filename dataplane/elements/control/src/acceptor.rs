@@ -22,7 +22,7 @@ pub(super) const LOCALHOST: Arg =
 pub(super) const RETRIES: Arg =
     Arg::keyword("RETRIES", Ty::Int, "how often to try again to listen, every second").or("0");
 pub(super) const RETRY_WARNINGS: Arg =
-    Arg::keyword("RETRY_WARNINGS", Ty::Bool, "whether that is told").or("true");
+    Arg::keyword("RETRY_WARNINGS", Ty::Bool, "whether that is reported").or("true");
 pub(super) const AUTH: Arg = Arg::keyword(
     "AUTH",
     Ty::Choice(&["token", "none"]),

@@ -31,7 +31,7 @@ pub static ENTRY: Entry = Entry::built::<FromDpdkDevice>(
                whether they were for this port's address, for all, for a group or for others. One \
                that comes in pieces is put together; one whose IPv4 header has a checksum that \
                the port found wrong is dropped: ports that can are asked to look (CHECKSUM; of \
-               elements that share a port one is enough; offloads tells). What a port could not \
+               elements that share a port one is enough; see offloads). What a port could not \
                judge passes, so CheckIPHeader is no less needed. Checksums of TCP \
                and UDP are the receiving host's business.\n\
                With several threads (`thruway run -j`) all of them read the port, those on cores of \
@@ -41,7 +41,7 @@ pub static ENTRY: Entry = Entry::built::<FromDpdkDevice>(
                StaticThreadSched places it in one thread. Several FromDPDKDevice of one port share \
                it, too: each has queues from QUEUE on, or the next free ones. The port spreads \
                packets over all these queues by a hash of addresses and ports that is the same in \
-               both directions of a connection, where the driver can (device tells). A port that \
+               both directions of a connection, where the driver can (see device). A port that \
                has fewer queues than threads is refused: say MAXTHREADS.\n\
                DPDK's drivers do not wake who sleeps: the port is looked at all the time, and when \
                nothing came for a while every SLEEP. With SLEEP 0 it is looked at for ever.\n\

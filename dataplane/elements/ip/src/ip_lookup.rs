@@ -36,7 +36,7 @@ pub static ENTRY: Entry = Entry::built::<IpLookup>(
         docs: "Looks the destination address annotation (set by GetIPAddress or CheckIPHeader) up by \
                longest prefix match. If the route has a gateway, the annotation becomes the \
                gateway's address; the packet leaves by the route's output. A packet without a \
-               route is dropped; the first five are told to the user.\n\n\
+               route is dropped; the first five are reported to the user.\n\n\
                Each argument is a route, ADDR/MASK [GATEWAY] OUTPUT; a gateway of - is none. Of two \
                routes for one prefix the first stays. A large table loads faster with FILE: a route \
                on each line, # begins a comment.\n\n\
@@ -79,7 +79,7 @@ reasons! {
 // The lookup itself gives the port that dispatch takes for this drop.
 const _: () = assert!(Hop::NONE.port() == drop_for(Lost::NoRoute as u8));
 
-/// How many packets without a route the user is told of.
+/// How many packets without a route the user is informed of.
 const COMPLAINTS: u32 = 5;
 
 #[derive(Handlers)]
@@ -119,7 +119,7 @@ fn forward(packet: &mut Packet, hop: Hop) {
 }
 
 impl IpLookup {
-    /// Tells the user of packets that have no route, a few times. Once that is done, no packet
+    /// Informs the user of packets that have no route, a few times. Once that is done, no packet
     /// pays for it.
     #[cold]
     fn complain(&mut self, cx: &mut Cx<'_>, count: usize) {

@@ -117,7 +117,7 @@ pub(crate) struct RouteTable<F> {
     addresses: Addresses,
     /// Arguments that named a prefix which an earlier one had.
     doubles: usize,
-    /// Whether the user was told of them.
+    /// Whether the user was informed of them.
     reported: OnceLock<()>,
     /// How reading FILE went, once it was read.
     file: OnceLock<Result<(), String>>,
@@ -166,7 +166,7 @@ impl<F: Fib> RouteTable<F> {
         &self.fib
     }
 
-    /// What to tell the user about the arguments, the first time this is asked.
+    /// What to show the user about the arguments, the first time this is asked.
     pub(crate) fn warning(&self) -> Option<String> {
         self.reported.set(()).ok()?;
         let routes = match self.doubles {

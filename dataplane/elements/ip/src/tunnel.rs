@@ -29,7 +29,7 @@ pub(super) struct Tunnel {
 reasons! {
     /// Why a packet does not go into a tunnel, or not out of one.
     pub(super) enum Bad {
-        TooLong = "too-long": "it is longer than the header's length field can tell",
+        TooLong = "too-long": "it is longer than the header's length field can hold",
         Header = "bad-header": "it does not begin with a header of this tunnel that carries data",
         OtherTunnel = "other-tunnel": "its identifier is not the one that was asked for",
     }

@@ -18,9 +18,9 @@ use super::http_in::{self, DROPS};
 pub static ENTRY: Entry = Entry::of::<HttpOut>(Spec {
     name: "HTTPOut",
     topic: Topic::Streams,
-    summary: "ends the context of HTTP/1: the length of bodies is told anew where it may differ",
+    summary: "ends the context of HTTP/1: the length of bodies is written anew where it may differ",
     docs: "Where functions since HTTPIn hold bytes back or change lengths, the end of each body \
-           that they saw is told anew: by Content-Length where all of it is in one packet, else \
+           that they saw is written anew: by Content-Length where all of it is in one packet, else \
            in chunks. Bodies of requests, and of answers to clients of HTTP/1.0, which know no \
            chunks, are held until their length is known, HOLD_MAX bytes at most; beyond these, \
            requests go on in chunks, answers to old clients end with the connection, and \

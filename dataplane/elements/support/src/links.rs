@@ -120,7 +120,7 @@ impl PortMtu {
         self.get() != self.seen
     }
 
-    /// Tells the user of an interface that takes less than the element is configured for.
+    /// Informs the user of an interface that takes less than the element is configured for.
     #[cold]
     pub fn warn(&mut self, cx: &mut Cx<'_>, configured: usize) {
         self.seen = self.get();

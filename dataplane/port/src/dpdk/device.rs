@@ -14,7 +14,7 @@ use thruway_packet::Frames;
 
 /// What comes in a frame on top of an MTU: head room, Ethernet's header, two VLAN tags.
 const AROUND_MTU: usize = 128 + 14 + 2 * 4;
-/// Most extended statistics that are told.
+/// Most extended statistics that are reported.
 const XSTATS_MAX: usize = 1024;
 
 /// Ports that are open.
@@ -391,7 +391,7 @@ fn check(name: &str, info: &PortInfo, config: &PortConfig) -> Result<(), PortErr
         ))
     };
     if config.rx_queues > info.rx_queues_max {
-        let remedy = "take fewer (MAXTHREADS or N_QUEUES of FromDPDKDevice, QUEUE), or tell the device to have \
+        let remedy = "take fewer (MAXTHREADS or N_QUEUES of FromDPDKDevice, QUEUE), or make the device have \
                       more where it can (net_af_packet0,iface=x,qpairs=2)";
         return Err(too_many("receive", config.rx_queues, info.rx_queues_max, remedy));
     }

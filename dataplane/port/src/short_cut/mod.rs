@@ -269,7 +269,7 @@ impl ShortCuts {
         Numbers { end, ack, room, shift }
     }
 
-    /// Tells the kernel of numbers that the software has seen, where they are later.
+    /// Informs the kernel of numbers that the software has seen, where they are later.
     pub fn advance(&self, (slot, direction): (u32, usize), seen: Numbers) {
         let own = half(direction);
         let later = |a: u32, b: u32| a.wrapping_sub(b) as i32 > 0;

@@ -16,7 +16,8 @@ const KILLS: u64 = 100;
 /// Bytes of a word of [`talk`].
 const WORD: u64 = 8;
 
-/// One manager's life: it adopts, is told of a chain that comes, changes and goes, and is killed.
+/// One manager's life: it adopts, hears of a chain that comes, changes and goes, and is
+/// killed.
 fn life(lab: &mut Lab, round: u64, dice: &mut Random) {
     if round.is_multiple_of(5) {
         lab.unset("passing");

@@ -52,7 +52,7 @@ fn server(network: &Network) -> UdpSocket {
     socket
 }
 
-/// Answers each datagram with the same until told to stop.
+/// Answers each datagram with the same until asked to stop.
 fn echo(socket: &UdpSocket, stop: &AtomicBool) {
     let mut bytes = [0; 64];
     while !stop.load(Ordering::Acquire) {
@@ -93,7 +93,7 @@ impl Traffic {
     }
 
     /// Sends numbered datagrams of all flows, some thousand a second and at most [`WINDOW`] ahead
-    /// of the answers, until told to stop. The answers are read by other threads.
+    /// of the answers, until asked to stop. The answers are read by other threads.
     fn send(&self, sockets: &[UdpSocket]) {
         let (mut number, mut sent) = (0u64, 0);
         while !self.stop.load(Ordering::Acquire) {

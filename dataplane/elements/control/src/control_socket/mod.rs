@@ -57,7 +57,7 @@ pub static ENTRY: Entry = Entry::built::<ControlSocket>(
             acceptor::FILENAME,
             Arg::keyword("READONLY", Ty::Bool, "whether write handlers are refused").or("false"),
             Arg::keyword("PROXY", Ty::Element, "element that bare handler names belong to"),
-            Arg::keyword("VERBOSE", Ty::Bool, "whether connections are told of").or("false"),
+            Arg::keyword("VERBOSE", Ty::Bool, "whether connections are reported").or("false"),
             Arg::keyword("FILES", Ty::Str, "directory of the files that values may name"),
             acceptor::AUTH,
             acceptor::TOKEN,

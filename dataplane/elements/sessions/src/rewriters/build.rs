@@ -238,7 +238,7 @@ fn inputs(args: &Args<'_>, class: Class, names: &Names) -> Result<Vec<Input>, Ar
             Err(why) => errors.push(wrong(why)),
         }
     }
-    // What is no pattern at all is told first.
+    // What is no pattern at all is reported first.
     if errors.is_empty() {
         errors = refused;
     }
