@@ -18,6 +18,7 @@ mod executable;
 pub mod expansion;
 pub mod function;
 mod function_use;
+pub mod grant;
 pub mod graph;
 pub mod group;
 mod hashes;
