@@ -12,7 +12,7 @@ pub struct Suite {
     pub about: &'static str,
     /// The cases in the order of the report.
     pub cases: fn() -> Vec<Case>,
-    /// What is told besides rows, each under a name that is chosen as cases are.
+    /// What is reported besides rows, each under a name that is chosen as cases are.
     pub reports: &'static [(&'static str, Report)],
 }
 
@@ -41,7 +41,7 @@ pub struct Case {
     pub baseline: Option<String>,
     /// How many steps, alike, lie between the baseline and this.
     pub steps: u32,
-    /// Bytes of payload in a packet, on average, where bits per second are told.
+    /// Bytes of payload in a packet, on average, where bits per second are reported.
     pub payload: Option<f64>,
     /// Whether setting it up takes long.
     pub is_long: bool,

@@ -33,6 +33,11 @@ impl Latencies {
         self.0.iter().sum::<f64>() / self.0.len().max(1) as f64
     }
 
+    /// How many took longer.
+    pub fn above(&self, ns: f64) -> usize {
+        self.0.len() - self.0.partition_point(|latency| *latency <= ns)
+    }
+
     /// The latency that so many percent do not exceed (nearest rank); 0 of nothing.
     pub fn percentile_ns(&self, percent: f64) -> f64 {
         let rank = (percent / 100.0 * self.0.len() as f64).ceil() as usize;
@@ -50,6 +55,7 @@ mod tests {
         assert_eq!((latencies.count(), latencies.mean_ns()), (200, 50.25));
         let at = [0.0, 0.5, 50.0, 99.0, 100.0].map(|percent| latencies.percentile_ns(percent));
         assert_eq!(at, [0.5, 0.5, 50.0, 99.0, 100.0]);
+        assert_eq!([0.0, 50.0, 50.5, 100.0].map(|ns| latencies.above(ns)), [200, 100, 99, 0]);
         let none = Latencies::default();
         assert_eq!((none.mean_ns(), none.percentile_ns(50.0)), (0.0, 0.0));
         let both = Latencies::merged([&latencies, &Latencies::new(vec![1000], 1.0)].into_iter());

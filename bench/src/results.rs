@@ -36,7 +36,7 @@ fn condition(text: &str) -> Result<(String, String), String> {
 /// Prints the results of a report.
 ///
 /// # Errors
-/// The file and what is wrong with it, or which rows cannot be told apart.
+/// The file and what is wrong with it, or which rows cannot be distinguished.
 pub fn run(options: &Options) -> anyhow::Result<bool> {
     let file = options.file.display();
     let text = std::fs::read_to_string(&options.file)
@@ -133,7 +133,7 @@ fn scalar(text: &str) -> Value {
     number.map_or_else(|| Value::String(text.to_owned()), Value::Number)
 }
 
-/// Fields that tell rows apart: those that were asked for, or else the texts that differ.
+/// Fields that distinguish rows: those that were asked for, or else the texts that differ.
 fn distinguishing(rows: &[Fields], by: &[String]) -> Vec<String> {
     if !by.is_empty() {
         return by.to_vec();

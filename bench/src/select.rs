@@ -11,7 +11,7 @@ pub fn wanted(pattern: Option<&str>, case: &str) -> bool {
     }
 }
 
-/// The figures of these names, or all; `list` tells which there are.
+/// The figures of these names, or all; `list` reports which there are.
 pub fn named<F>(
     all: &'static [F],
     name_of: fn(&F) -> &str,

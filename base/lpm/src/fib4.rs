@@ -7,8 +7,8 @@ use crate::footprint::{self, Footprint};
 use crate::hops::{Acquired, Hop, Route};
 use crate::limits::MAX_HOPS;
 use crate::prefix::Prefix;
+use parking_lot::Mutex;
 use std::collections::HashSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use thruway_sync::atomic::{AtomicU64, Ordering};
 use zerocopy::FromZeros;
 
@@ -125,7 +125,7 @@ impl Fib4 {
     /// # Errors
     /// When it has one, or the table is full in one of the ways of [`LpmError`].
     pub fn insert(&self, prefix: Prefix<u32>, route: Route<u32>) -> Result<(), LpmError> {
-        let mut writer = self.writer();
+        let mut writer = self.control.lock();
         if writer.base.rib.get(prefix).is_some() {
             return Err(LpmError::Exists);
         }
@@ -143,7 +143,7 @@ impl Fib4 {
         &self,
         routes: &[(Prefix<u32>, Route<u32>)],
     ) -> Result<usize, (usize, LpmError)> {
-        let writer = &mut *self.writer();
+        let writer = &mut *self.control.lock();
         let (mut added, mut new_groups) = (Vec::new(), HashSet::new());
         let mut failed = None;
         for (at, &(prefix, route)) in routes.iter().enumerate() {
@@ -188,7 +188,7 @@ impl Fib4 {
         prefix: Prefix<u32>,
         route: Route<u32>,
     ) -> Result<Option<Route<u32>>, LpmError> {
-        self.set(&mut self.writer(), prefix, route)
+        self.set(&mut self.control.lock(), prefix, route)
     }
 
     /// Removes the route of a prefix and returns it.
@@ -196,7 +196,7 @@ impl Fib4 {
     /// # Errors
     /// [`LpmError::NotFound`] when it has none.
     pub fn remove(&self, prefix: Prefix<u32>) -> Result<Route<u32>, LpmError> {
-        let writer = &mut *self.writer();
+        let writer = &mut *self.control.lock();
         let index = writer.base.rib.remove(prefix).ok_or(LpmError::NotFound)?;
         self.table.unset(&mut writer.groups, &writer.base.rib, prefix);
         let route = writer.base.hops.get(index).ok_or(LpmError::NotFound);
@@ -206,7 +206,7 @@ impl Fib4 {
 
     /// Removes every route.
     pub fn clear(&self) {
-        let writer = &mut *self.writer();
+        let writer = &mut *self.control.lock();
         // The base is empty first, so that each prefix's addresses go straight to "no route".
         let all: Vec<_> = writer.base.rib.iter().map(|(prefix, &index)| (prefix, index)).collect();
         writer.base.rib.clear();
@@ -218,22 +218,22 @@ impl Fib4 {
 
     /// The route of exactly this prefix.
     pub fn get(&self, prefix: Prefix<u32>) -> Option<Route<u32>> {
-        self.writer().base.get(prefix)
+        self.control.lock().base.get(prefix)
     }
 
     /// Every prefix with its route, by address and then length.
     pub fn routes(&self) -> Vec<(Prefix<u32>, Route<u32>)> {
-        self.writer().base.routes()
+        self.control.lock().base.routes()
     }
 
     /// A line per route, in order: prefix, gateway (`-` when there is none) and port, by tabs.
     pub fn dump(&self) -> String {
-        self.writer().base.dump()
+        self.control.lock().base.dump()
     }
 
     /// Number of prefixes.
     pub fn len(&self) -> usize {
-        self.writer().base.rib.len()
+        self.control.lock().base.rib.len()
     }
 
     /// Whether there is no route.
@@ -243,13 +243,13 @@ impl Fib4 {
 
     /// Number of different routes, and of /24s that hold longer prefixes.
     pub fn usage(&self) -> (usize, usize) {
-        let writer = self.writer();
+        let writer = self.control.lock();
         (writer.base.hops.len(), writer.groups.in_use())
     }
 
     /// Memory that lookups reach. (Routes behind indices are few, and not in it.)
     pub fn footprint(&self) -> Footprint {
-        let writer = self.writer();
+        let writer = self.control.lock();
         let rib = &writer.base.rib;
         let first = footprint::blocks(rib, FIRST_BITS) * size_of::<u16>();
         let second = writer.groups.in_use() * GROUP_SIZE * size_of::<u16>();
@@ -260,11 +260,6 @@ impl Fib4 {
     /// The forwarding table itself.
     pub fn table(&self) -> &Dir24_8 {
         &self.table
-    }
-
-    fn writer(&self) -> MutexGuard<'_, Writer> {
-        // A writer that panicked left every entry a valid one, so the table stays in use.
-        self.control.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn set(

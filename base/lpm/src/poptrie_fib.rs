@@ -16,8 +16,9 @@ use crate::footprint::{self, Footprint};
 use crate::hops::Route;
 use crate::poptrie::{Poptrie, ROOT_BITS, slot_of};
 use crate::prefix::{Key, Prefix};
+use parking_lot::Mutex;
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use thruway_sync::atomic::{AtomicU64, Ordering};
 
 /// IPv6 routes.
@@ -124,7 +125,7 @@ impl<K: Key> PoptrieFib<K> {
     /// # Errors
     /// When it has one, or there are too many different routes.
     pub fn insert(&self, prefix: Prefix<K>, route: Route<K>) -> Result<(), LpmError> {
-        let mut writer = self.writer();
+        let mut writer = self.writer.lock();
         if writer.base.rib.get(prefix).is_some() {
             return Err(LpmError::Exists);
         }
@@ -137,7 +138,7 @@ impl<K: Key> PoptrieFib<K> {
     /// # Errors
     /// The place of the first route for which there is no room. Those before it are added.
     pub fn insert_all(&self, routes: &[(Prefix<K>, Route<K>)]) -> Result<usize, (usize, LpmError)> {
-        let mut writer = self.writer();
+        let mut writer = self.writer.lock();
         let mut known = 0;
         for (at, &(prefix, route)) in routes.iter().enumerate() {
             if writer.base.rib.get(prefix).is_some() {
@@ -159,7 +160,7 @@ impl<K: Key> PoptrieFib<K> {
         prefix: Prefix<K>,
         route: Route<K>,
     ) -> Result<Option<Route<K>>, LpmError> {
-        self.writer().set(prefix, route)
+        self.writer.lock().set(prefix, route)
     }
 
     /// Removes the route of a prefix and returns it. Readers see it until the next publication.
@@ -167,7 +168,7 @@ impl<K: Key> PoptrieFib<K> {
     /// # Errors
     /// [`LpmError::NotFound`] when it has none.
     pub fn remove(&self, prefix: Prefix<K>) -> Result<Route<K>, LpmError> {
-        let mut writer = self.writer();
+        let mut writer = self.writer.lock();
         let index = writer.base.rib.remove(prefix).ok_or(LpmError::NotFound)?;
         writer.touch(prefix);
         let route = writer.base.hops.get(index).ok_or(LpmError::NotFound);
@@ -177,7 +178,7 @@ impl<K: Key> PoptrieFib<K> {
 
     /// Removes every route. Readers see them until the next publication.
     pub fn clear(&self) {
-        let mut writer = self.writer();
+        let mut writer = self.writer.lock();
         let all: Vec<_> = writer.base.rib.iter().map(|(prefix, _)| prefix).collect();
         all.into_iter().for_each(|prefix| writer.touch(prefix));
         writer.base = Control::new();
@@ -188,9 +189,9 @@ impl<K: Key> PoptrieFib<K> {
     /// Costs the building of each subtree that changed (there is one for each /16 with longer
     /// prefixes) once for each of the two tries; after many changes a copy of the trie.
     pub fn publish(&self) {
-        let mut writer = self.writer();
-        let next = writer.next(|| Arc::clone(&self.published()));
-        let old = std::mem::replace(&mut *self.published(), next);
+        let mut writer = self.writer.lock();
+        let next = writer.next(|| Arc::clone(&self.published.lock()));
+        let old = std::mem::replace(&mut *self.published.lock(), next);
         // Release: a reader that sees this version (acquire in `refresh`) finds its snapshot, or a
         // later one, behind the lock.
         self.version.fetch_add(1, Ordering::Release);
@@ -199,34 +200,30 @@ impl<K: Key> PoptrieFib<K> {
         writer.retired.retain(|snapshot| Arc::strong_count(snapshot) > 1);
     }
 
-    fn published(&self) -> MutexGuard<'_, Arc<Snapshot<K>>> {
-        self.published.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// A reader for one thread, which sees what is published now.
     pub fn reader(self: &Arc<Self>) -> Reader<K> {
         let version = self.version.load(Ordering::Acquire);
-        Reader { fib: Arc::clone(self), version, snapshot: Arc::clone(&self.published()) }
+        Reader { fib: Arc::clone(self), version, snapshot: Arc::clone(&self.published.lock()) }
     }
 
     /// The route of exactly this prefix.
     pub fn get(&self, prefix: Prefix<K>) -> Option<Route<K>> {
-        self.writer().base.get(prefix)
+        self.writer.lock().base.get(prefix)
     }
 
     /// Every prefix with its route, by address and then length.
     pub fn routes(&self) -> Vec<(Prefix<K>, Route<K>)> {
-        self.writer().base.routes()
+        self.writer.lock().base.routes()
     }
 
     /// A line per route, in order: prefix, gateway (`-` when there is none) and port, by tabs.
     pub fn dump(&self) -> String {
-        self.writer().base.dump()
+        self.writer.lock().base.dump()
     }
 
     /// Number of prefixes.
     pub fn len(&self) -> usize {
-        self.writer().base.rib.len()
+        self.writer.lock().base.rib.len()
     }
 
     /// Whether there is no route.
@@ -236,21 +233,17 @@ impl<K: Key> PoptrieFib<K> {
 
     /// Number of different routes, and bytes of the trie as of the last publication.
     pub fn usage(&self) -> (usize, usize) {
-        (self.writer().base.hops.len(), self.published().trie.bytes())
+        (self.writer.lock().base.hops.len(), self.published.lock().trie.bytes())
     }
 
     /// Memory that lookups reach, as of the last publication: a slot, the nodes on the way to a
     /// prefix, and a leaf. (Routes behind indices are few, and not in it.)
     pub fn footprint(&self) -> Footprint {
-        let writer = self.writer();
+        let writer = self.writer.lock();
         let rib = &writer.base.rib;
-        let bytes = self.published().trie.bytes_behind(footprint::blocks(rib, ROOT_BITS));
+        let bytes = self.published.lock().trie.bytes_behind(footprint::blocks(rib, ROOT_BITS));
         let nodes = footprint::mean(rib, |len| Poptrie::<K>::depth(len) as f64).max(1.0);
         Footprint { bytes, lines: 1.0 + nodes + 1.0 }
-    }
-
-    fn writer(&self) -> MutexGuard<'_, Writer<K>> {
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -320,7 +313,7 @@ impl<K: Key> Reader<K> {
 
     #[cold]
     fn take(&mut self, version: u64) {
-        if let Ok(published) = self.fib.published.try_lock() {
+        if let Some(published) = self.fib.published.try_lock() {
             self.snapshot = Arc::clone(&published);
             self.version = version;
         }

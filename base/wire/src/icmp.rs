@@ -1,10 +1,8 @@
 //! ICMP for IPv4 (RFC 792, RFC 1191, RFC 1256, RFC 1812).
 
-use crate::checksum::{self, Delta};
+use crate::checksum;
 use crate::{Header, Layer, ParseError};
 use core::net::Ipv4Addr;
-use zerocopy::byteorder::network_endian::{U16, U32};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// Types, from the IANA registry "ICMP Parameters".
 pub mod icmp_type {
@@ -107,54 +105,12 @@ pub mod parameter_problem {
     pub const LENGTH: u8 = 2;
 }
 
-/// The header, 8 bytes: type, code, checksum and four bytes whose meaning the type decides.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
-)]
-#[repr(C)]
-pub struct IcmpHeader {
-    icmp_type: u8,
-    code: u8,
-    checksum: U16,
-    rest: U32,
-}
-
-impl Header for IcmpHeader {
-    const LAYER: Layer = Layer::Icmpv4;
+icmp_header! {
+    /// The header, 8 bytes: type, code, checksum and four bytes whose meaning the type decides.
+    IcmpHeader: Icmpv4
 }
 
 impl IcmpHeader {
-    /// A header without its checksum; `rest` is the last four bytes.
-    #[must_use]
-    pub fn new(icmp_type: u8, code: u8, rest: u32) -> Self {
-        Self { icmp_type, code, checksum: U16::ZERO, rest: U32::new(rest) }
-    }
-
-    accessors! {
-        /// What message, see [`icmp_type`].
-        icmp_type, set_icmp_type: u8;
-        /// What kind of it.
-        code, set_code: u8;
-        /// Checksum of the whole message.
-        checksum, set_checksum: u16;
-        /// The last four bytes as a number.
-        rest, set_rest: u32;
-    }
-
-    /// Identifier of an echo, timestamp... message.
-    #[must_use]
-    #[inline]
-    pub fn ident(&self) -> u16 {
-        (self.rest() >> 16) as u16
-    }
-
-    /// Sequence number of an echo, timestamp... message.
-    #[must_use]
-    #[inline]
-    pub fn sequence(&self) -> u16 {
-        self.rest() as u16
-    }
-
     /// Gateway of a redirect.
     #[must_use]
     #[inline]
@@ -182,17 +138,6 @@ impl IcmpHeader {
     #[inline]
     pub fn is_error(&self) -> bool {
         is_error(self.icmp_type)
-    }
-
-    /// Changes the checksum by `delta`.
-    #[inline]
-    pub fn update_checksum(&mut self, delta: Delta) {
-        self.checksum = U16::new(delta.apply(self.checksum()));
-    }
-
-    updates! {
-        update_type: icmp_type, set_icmp_type, u8, of_high;
-        update_rest: rest, set_rest, u32, of_u32;
     }
 
     /// Computes and sets the checksum of a whole message.

@@ -1,9 +1,7 @@
 //! ICMP for IPv6 (RFC 4443). Neighbour discovery messages: [`crate::ndp`].
 
-use crate::checksum::{Delta, Sum};
+use crate::checksum::Sum;
 use crate::{Header, Layer, ParseError};
-use zerocopy::byteorder::network_endian::{U16, U32};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// Types, from the IANA registry "ICMPv6 Parameters".
 pub mod icmpv6_type {
@@ -75,72 +73,18 @@ pub mod parameter_problem {
     pub const OPTION: u8 = 2;
 }
 
-/// The header, 8 bytes: type, code, checksum and the four bytes that every message has next.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
-)]
-#[repr(C)]
-pub struct Icmpv6Header {
-    icmp_type: u8,
-    code: u8,
-    checksum: U16,
-    rest: U32,
-}
-
-impl Header for Icmpv6Header {
-    const LAYER: Layer = Layer::Icmpv6;
+icmp_header! {
+    /// The header, 8 bytes: type, code, checksum and the four bytes that every message has next.
+    Icmpv6Header: Icmpv6
 }
 
 impl Icmpv6Header {
-    /// A header without its checksum; `rest` is the last four bytes.
-    #[must_use]
-    pub fn new(icmp_type: u8, code: u8, rest: u32) -> Self {
-        Self { icmp_type, code, checksum: U16::ZERO, rest: U32::new(rest) }
-    }
-
-    accessors! {
-        /// What message, see [`icmpv6_type`].
-        icmp_type, set_icmp_type: u8;
-        /// What kind of it.
-        code, set_code: u8;
-        /// Checksum of the whole message with the pseudo header.
-        checksum, set_checksum: u16;
-        /// The last four bytes as a number: MTU of "packet too big", pointer of a parameter
-        /// problem, identifier and sequence number of an echo.
-        rest, set_rest: u32;
-    }
-
-    /// Identifier of an echo message.
-    #[must_use]
-    #[inline]
-    pub fn ident(&self) -> u16 {
-        (self.rest() >> 16) as u16
-    }
-
-    /// Sequence number of an echo message.
-    #[must_use]
-    #[inline]
-    pub fn sequence(&self) -> u16 {
-        self.rest() as u16
-    }
-
     /// One of the errors, which quote a packet and must never be answered by an error: types below
     /// 128 (RFC 4443 section 2.1).
     #[must_use]
     #[inline]
     pub fn is_error(&self) -> bool {
         self.icmp_type < 128
-    }
-
-    /// Changes the checksum by `delta`.
-    #[inline]
-    pub fn update_checksum(&mut self, delta: Delta) {
-        self.checksum = U16::new(delta.apply(self.checksum()));
-    }
-
-    updates! {
-        update_type: icmp_type, set_icmp_type, u8, of_high;
-        update_rest: rest, set_rest, u32, of_u32;
     }
 
     /// Computes and sets the checksum of a whole message; `pseudo` is the pseudo header's sum, see

@@ -21,6 +21,8 @@
 
 #[macro_use]
 mod header;
+#[macro_use]
+mod icmp_header;
 mod error;
 mod layers;
 mod mac;

@@ -128,7 +128,7 @@ impl Drop for Process {
     }
 }
 
-/// What passed between two moments at which `count` tells how much did.
+/// What passed between two moments at which `count` reports how much did.
 fn between(
     process: &mut Process,
     time: Duration,

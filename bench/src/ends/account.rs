@@ -2,7 +2,7 @@
 //!
 //! Three answers, because on a virtual link the receiver's work is done in the sender's name:
 //!
-//! - *process*: the time of the box's process, as `ps` tells it. It contains what the hosts'
+//! - *process*: the time of the box's process, as `ps` shows it. It contains what the hosts'
 //!   kernels do with what the box sent, and not what the box's kernel does with what comes.
 //! - *added*: the time of everything (client, server, box, the kernel's thread for what is left
 //!   over) less the same of the same round without a box. Nothing is attributed to anybody; but
@@ -72,7 +72,7 @@ impl Account {
         Account { core, seconds, softirq, dir: dir.to_owned(), samples: has("perf") }
     }
 
-    /// Whether reception can be told apart.
+    /// Whether reception can be distinguished.
     pub fn samples(&self) -> bool {
         self.samples
     }

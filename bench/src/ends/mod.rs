@@ -29,7 +29,7 @@ use systems::{Kind, STREAM_MODULE, System};
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Needs root, haproxy, nginx with its stream module, wrk and curl; perf, if it \
-                        is there, tells whose time reception is."
+                        is there, shows whose time reception is."
 )]
 pub struct Options {
     /// Turns of everyone; a row is the median

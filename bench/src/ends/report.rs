@@ -90,7 +90,7 @@ pub fn heading(machine: &Machine, rounds: u32, seconds: u32, samples: bool) -> S
     let core = machine.pinned.map_or(0, |core| core);
     let samples = match samples {
         true => "",
-        false => "perf is not installed: own time is not told\n",
+        false => "perf is not installed: own time is not reported\n",
     };
     format!(
         "bench ends: all on core {core} of {}, {}, Linux {}, load {}; {rounds} rounds of {seconds} s\n\

@@ -27,7 +27,7 @@ pub enum Shape {
     Ring,
 }
 
-/// What the Master's loop is told.
+/// What the Master's loop is given.
 #[derive(Debug, Clone, Copy)]
 pub struct Course {
     pub shape: Shape,

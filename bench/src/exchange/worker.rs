@@ -167,7 +167,7 @@ pub fn serve(mut end: impl End, control: &Control, duty: &Duty) {
     let mut bench = Bench::new(duty.work);
     let waiter = FutexWaiter(control.clone());
     let mut packets = 0_u64;
-    // Tells the Master that this Worker is ready.
+    // Shows the Master that this Worker is ready.
     control.beat();
     loop {
         let waiting = end.waiting();

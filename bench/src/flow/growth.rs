@@ -6,11 +6,12 @@ use std::hint::black_box;
 
 use super::chains::{Function, together};
 use crate::case::Workspace;
+use crate::latency::Latencies;
 use crate::measure::Meter;
 use rustix::time::{ClockId, clock_gettime};
 
 /// No batch is to take longer, nanoseconds.
-const GOAL_NS: u64 = 50_000;
+const GOAL_NS: f64 = 50_000.0;
 /// Packets of a batch: the source's.
 const BATCH: u64 = 128;
 
@@ -48,39 +49,16 @@ fn control(batches: usize, usual_ns: u64) -> Vec<u64> {
     times
 }
 
-/// Percentiles and what is beyond the goal.
-struct Histogram {
-    sorted: Vec<u64>,
-}
-
-impl Histogram {
-    fn new(mut times: Vec<u64>) -> Histogram {
-        times.sort_unstable();
-        Histogram { sorted: times }
-    }
-
-    fn at(&self, share: f64) -> u64 {
-        let last = self.sorted.len().saturating_sub(1);
-        self.sorted.get((last as f64 * share) as usize).copied().unwrap_or(0)
-    }
-
-    fn above(&self, ns: u64) -> usize {
-        self.sorted.len() - self.sorted.partition_point(|time| *time <= ns)
-    }
-
-    fn line(&self, name: &str, switches: u64) -> String {
-        let us = |share: f64| self.at(share) as f64 / 1000.0;
-        format!(
-            "  {name:24} {:>8.1} {:>8.1} {:>8.1} {:>8.1} {:>8.1} {:>9} {:>9} {switches:>9}\n",
-            us(0.5),
-            us(0.99),
-            us(0.999),
-            us(0.9999),
-            us(1.0),
-            self.above(GOAL_NS),
-            self.sorted.len(),
-        )
-    }
+/// A row of the table.
+fn line(name: &str, times: &Latencies, switches: u64) -> String {
+    let [p50, p99, p999, p9999, worst] =
+        [50.0, 99.0, 99.9, 99.99, 100.0].map(|percent| times.percentile_ns(percent) / 1e3);
+    format!(
+        "  {name:24} {p50:>8.1} {p99:>8.1} {p999:>8.1} {p9999:>8.1} {worst:>8.1} {:>9} {:>9} \
+         {switches:>9}\n",
+        times.above(GOAL_NS),
+        times.count(),
+    )
 }
 
 /// Grows and tells; `is_quick` to a million only.
@@ -99,16 +77,17 @@ fn grow(sessions: u32) -> anyhow::Result<String> {
     let times: Vec<u64> = times.split(' ').filter_map(|time| time.parse().ok()).collect();
     anyhow::ensure!(!times.is_empty(), "no batch was timed");
     let memory = memory(&running.router.read("fc.levels")?);
-    let growth = Histogram::new(times);
-    let idle = Histogram::new(control(growth.sorted.len(), growth.at(0.5)));
+    let growth = Latencies::new(times, 1.0);
+    let usual_ns = growth.percentile_ns(50.0) as u64;
+    let idle = Latencies::new(control(growth.count(), usual_ns), 1.0);
     let control_switches = switches().unwrap_or(0) - after;
     let mut text = format!(
         "growth from 0 to {sessions} sessions, batches of {BATCH} packets of new sessions \
          (CPU time, microseconds)\n  {:24} {:>8} {:>8} {:>8} {:>8} {:>8} {:>9} {:>9} {:>9}\n",
         "", "median", "99 %", "99.9 %", "99.99 %", "worst", "> 50 us", "of", "switches"
     );
-    text += &growth.line("growing", after - before);
-    text += &idle.line("arithmetic as long", control_switches);
+    text += &line("growing", &growth, after - before);
+    text += &line("arithmetic as long", &idle, control_switches);
     let met = if growth.above(GOAL_NS) == 0 { "yes" } else { "no" };
     // Writing to a string cannot fail.
     let _ = writeln!(text, "  no batch over 50 us: {met}");
@@ -132,13 +111,6 @@ fn memory(levels: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_histogram_is_of_sorted_times() {
-        let histogram = Histogram::new((1..=1000).rev().map(|n| n * 100).collect());
-        assert_eq!((histogram.at(0.5), histogram.at(1.0)), (50_000, 100_000));
-        assert_eq!((histogram.above(GOAL_NS), Histogram::new(Vec::new()).at(0.5)), (500, 0));
-    }
 
     #[test]
     fn growth_counts_every_batch_and_all_memory() {

@@ -70,7 +70,7 @@ impl Running {
         self.send(u64::from(self.sessions), meter)
     }
 
-    /// A number that a handler tells.
+    /// A number that a handler reports.
     pub fn count(&mut self, handler: &str) -> anyhow::Result<u64> {
         Ok(self.router.read(handler)?.trim().parse()?)
     }

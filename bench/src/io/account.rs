@@ -34,7 +34,7 @@ impl Account {
         let [wan, far] = system.site.no_room()?;
         let mut lost = vec![("no room at wan".to_owned(), wan)];
         if !matches!(kind, Kind::Packet | Kind::TestpmdPacket) {
-            // A packet socket is told, and ToDevice tries again.
+            // A packet socket gets an error, and ToDevice tries again.
             lost.push(("no room at the far end".to_owned(), far));
         }
         if kind == Kind::Kernel {

@@ -4,9 +4,9 @@
 //! A generator in the kernel makes more packets than anybody takes, on a core of its own; what
 //! arrives at the other end is counted there, in the kernel, too. All contestants stand ready at
 //! once, each between cables of its own ([`site`]), and have their turns in every round, so what
-//! the machine does meanwhile falls on all of them. A rate is told in two ways: per second, and per
-//! second of processor time of who forwards: its process, and the thread that receives for it. On a
-//! quiet machine they are the same.
+//! the machine does meanwhile falls on all of them. A rate is reported in two ways: per second, and
+//! per second of processor time of who forwards: its process, and the thread that receives for it.
+//! On a quiet machine they are the same.
 
 mod account;
 mod cases;

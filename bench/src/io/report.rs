@@ -22,7 +22,7 @@ pub struct Row {
     per_core_min: f64,
     per_core_max: f64,
     made: f64,
-    /// What part of the core seemed used without load, where nobody's name tells it.
+    /// What part of the core seemed used without load, where nobody's name shows it.
     busy_before: Option<f64>,
     /// To the baseline's rate per core: the median of the rounds' ratios.
     ratio: Option<f64>,

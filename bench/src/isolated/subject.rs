@@ -47,7 +47,7 @@ impl Running {
         Ok(Running { router, functions, last: Taken::default(), cores: (own, before) })
     }
 
-    /// A number that a handler tells.
+    /// A number that a handler reports.
     fn number<T: std::str::FromStr>(&mut self, handler: &str) -> anyhow::Result<T>
     where
         T::Err: std::error::Error + Send + Sync + 'static,

@@ -1,9 +1,10 @@
 //! The bench's own elements: numbered packets of many sessions, and an end that looks at what comes
 //! back from the function, which says in each which of its processes had it.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
+use parking_lot::{Mutex, MutexGuard};
 use thruway_element::{Arg, Cx, Element, Entry, Run, Spec, Threading, Topic, Ty};
 use thruway_packet::Batch;
 use thruway_sync::Counter;
@@ -22,7 +23,7 @@ pub const SESSIONS_MAX: u32 = 1 << 16;
 /// Where the session's number is in a packet: the end of the source's address.
 const HOST: std::ops::Range<usize> = 28..30;
 
-/// A change from one process of the function to the next, as packets tell it.
+/// A change from one process of the function to the next, as packets show it.
 #[derive(Debug, Clone, Copy)]
 pub struct Change {
     /// When the first packet of the next one was back.
@@ -54,7 +55,7 @@ impl ledger::Ledger for Ledger {
 impl Ledger {
     /// All changes so far; the first process is not one.
     pub fn changes(&self) -> MutexGuard<'_, Vec<Change>> {
-        self.changes.lock().unwrap_or_else(PoisonError::into_inner)
+        self.changes.lock()
     }
 }
 

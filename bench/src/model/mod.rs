@@ -13,6 +13,7 @@ use thruway_elements::CATALOG;
 use thruway_engine::Options as EngineOptions;
 use thruway_lang::{NoLibraries, Variables};
 use thruway_model::Hardware;
+use thruway_model::calibrate::quantile;
 use thruway_model::estimate::{Assumed, error_percent};
 use thruway_model::rehearsal::{Captures, Rehearsal};
 
@@ -121,7 +122,7 @@ impl Errors {
     fn of(rows: &[Row]) -> Errors {
         let mut all: Vec<f64> = rows.iter().map(|row| row.error().abs()).collect();
         all.sort_by(f64::total_cmp);
-        let at = |share: f64| all[((all.len() - 1) as f64 * share).round() as usize];
+        let at = |share: f64| quantile(&all, share);
         let mean = rows.iter().map(Row::error).sum::<f64>() / rows.len() as f64;
         Errors { count: rows.len(), median: at(0.5), nine_of_ten: at(0.9), worst: at(1.0), mean }
     }

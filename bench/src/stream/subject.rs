@@ -73,7 +73,7 @@ impl Connections {
         Ok(())
     }
 
-    /// A number that a handler tells.
+    /// A number that a handler reports.
     fn count(&mut self, handler: &str) -> anyhow::Result<u64> {
         Ok(self.router.read(handler)?.trim().parse()?)
     }

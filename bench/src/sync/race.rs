@@ -37,7 +37,7 @@ pub struct Role {
     /// Multiplications before each add, and before each read that is timed: one depends on the
     /// other, and each takes about half a nanosecond.
     pub work: u32,
-    /// Whether each operation's time is told.
+    /// Whether each operation's time is reported.
     pub is_timed: bool,
 }
 

@@ -13,7 +13,7 @@ pub const LARGE: usize = 512;
 pub enum Subject {
     /// Nothing is added to anything: what the rest of a turn costs.
     Nothing,
-    /// Two words that all threads load and store, without any care: what is lost is told.
+    /// Two words that all threads load and store, without any care: what is lost is reported.
     Careless,
     /// One of the structures.
     Of(Structure),

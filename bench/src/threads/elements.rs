@@ -1,7 +1,8 @@
 //! The bench's own elements: an input queue that is never empty, and an end that counts.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use thruway_element::{
     Arg, ArgErrors, Args, Cx, Element, Entry, HandlerError, Handlers, Run, Shared, Spec, Threading,
     Topic, Ty,
@@ -78,7 +79,7 @@ impl Ledger {
         self.begin.store(begin, Ordering::Relaxed);
         self.gap.store((gap * 1024.0) as u64, Ordering::Relaxed);
         self.lanes.iter().for_each(|lane| lane.0.counted.set(0));
-        self.samples.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.samples.lock().clear();
         self.end.store(end, Ordering::Relaxed);
     }
 
@@ -94,7 +95,7 @@ impl Ledger {
 
     /// Ticks that packets took from source to sink, since the last [`set`](Ledger::set).
     pub fn samples(&self) -> Vec<u64> {
-        std::mem::take(&mut self.samples.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut self.samples.lock())
     }
 }
 
@@ -282,7 +283,7 @@ impl Element for Sink {
 
 impl Sink {
     fn write_flush(&mut self) -> Result<(), HandlerError> {
-        let mut all = self.ledger.samples.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.ledger.samples.lock();
         all.append(&mut self.samples);
         Ok(())
     }

@@ -130,7 +130,7 @@ fn turns(group: &Group, options: &Options, ticks: Ticks) -> anyhow::Result<Vec<R
     let mut built = built.collect::<anyhow::Result<Vec<Running>>>()?;
     let mut time = options.time();
     for running in &mut built {
-        // Fills caches, and tells how long many packets take.
+        // Fills caches, and reports how long many packets take.
         let probe = running.run(options.time(), None, ticks)?;
         let wanted = Duration::try_from_secs_f64(PACKETS_MIN / probe.rate).unwrap_or(TIME_MAX);
         time = time.max(wanted.min(TIME_MAX));

@@ -85,7 +85,7 @@ pub fn runtime() -> anyhow::Result<Runtime> {
     runtime.context("no runtime can be started")
 }
 
-/// Runs the manager until it is told to end.
+/// Runs the manager until it is asked to end.
 pub fn main(args: DaemonArgs, socket: &Path) -> anyhow::Result<ExitCode> {
     let network = Network::of(&args)?;
     let state = args.state.map_or_else(default_state, Ok)?;

@@ -108,7 +108,7 @@ struct Named {
     _name: IgnoredAny,
 }
 
-/// What tells of which kind a resource is that `get` printed.
+/// What shows the kind of a resource that `get` printed.
 #[derive(Deserialize)]
 struct Shape {
     name: String,
@@ -183,7 +183,7 @@ fn files(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
 }
 
 fn parse(text: &str, suffix: &str, dir: &Path) -> anyhow::Result<Declarations> {
-    // What it is decides first, so that an error is told of that.
+    // What it is decides first, so that an error is about that.
     if deserialize::<Vec<IgnoredAny>>(text, suffix).is_ok() {
         return printed(text, suffix, false);
     }

@@ -8,7 +8,7 @@ use thruway_manager::client::{Answer, Client, ClientError, Content};
 /// Longest event that is read, in bytes.
 const EVENT_LEN_MAX: usize = 1 << 20;
 
-/// Reads a stream to its end: gives the data of each event to `each`, and tells of gaps.
+/// Reads a stream to its end: gives the data of each event to `each`, and reports gaps.
 pub async fn read(
     client: &Client,
     target: &str,

@@ -31,7 +31,7 @@ pub struct AgentArgs {
     hardware: Option<PathBuf>,
 }
 
-/// Runs the agent until it is told to end; the chains run on.
+/// Runs the agent until it is asked to end; the chains run on.
 pub fn main(args: AgentArgs) -> anyhow::Result<()> {
     ChainName::new(&args.host).context("--host")?;
     let hardware = args.hardware.map(|path| {

@@ -22,7 +22,7 @@ pub struct RunArgs {
     name: Option<String>,
 }
 
-/// Runs the operator until it is told to end.
+/// Runs the operator until it is asked to end.
 pub fn main(args: RunArgs) -> anyhow::Result<()> {
     let config = OperatorConfig {
         namespace: args.namespace,

@@ -231,7 +231,7 @@ fn operations(hardware: &Hardware) -> String {
 
 /// What two calibrations of a quiet machine should not differ by, as a share.
 const REPEATABLE: f64 = 0.05;
-/// Cycles that are too few to be told apart.
+/// Cycles that are too few to be distinguished.
 const NOTHING: f64 = 0.5;
 
 /// By how much two calibrations differ.

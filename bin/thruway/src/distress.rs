@@ -48,7 +48,7 @@ const NO_MEMORY: &str = "(os error 12)";
 const MORE_MEMORY: &str =
     "raise the limits of address space (ulimit -v) and of data (ulimit -d), or free memory";
 
-/// Tells of a panic in one line, and ends the process where memory is what lacks: unwinding wants
+/// Reports on a panic in one line, and ends the process where memory is what lacks: unwinding wants
 /// some, too, and a thread that the standard library starts panics where it cannot unwind. Nothing
 /// is allocated and no symbols are looked up: both may fail then, and to panic here again would
 /// hang the process.

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 /// Words in front of the pairs: protocol, state, seconds left.
 const LEADING: usize = 3;
 
-/// The session that a line tells of; none where it is not of the form
+/// The session that a line reports on; none where it is not of the form
 /// `PROTOCOL STATE SECONDS KEY=VALUE... [reply KEY=VALUE...] idle=S session="..." class="..."`.
 pub fn parse(line: &str) -> Option<Value> {
     // A class is the user's own text, and the last.

@@ -223,7 +223,7 @@ fn inner(graph: &Graph, part: &Part, at: usize, owners: &[Option<usize>]) -> Str
     let edges = sorted(within.chain(entering).chain(leaving));
     let mut inner = Graph { elements, edges, requirements: Vec::new(), ..graph.clone() };
     let first = &graph.elements[part.isolate];
-    // Of several packets, only those of such elements can be told apart when they leave.
+    // Of several packets, only those of such elements can be distinguished when they leave.
     let mut own_nodes = nodes.iter().filter(|node| owners[**node] == Some(at));
     let is_straight = own_nodes.all(|node| graph.elements[*node].spec.straight);
     inner.elements.push(ElementDecl {
@@ -256,7 +256,7 @@ fn nf(graph: &Graph, part: &Part, text: &str) -> Result<ElementDecl, BuildError>
         return Err(wrong(message));
     }
     let program = std::env::current_exe()
-        .map_err(|error| wrong(format!("where this program is cannot be told: {error}")))?;
+        .map_err(|error| wrong(format!("the path of this program is unknown: {error}")))?;
     let exec = quote(quoted_word(&program.to_string_lossy(), "worker").as_bytes());
     let own = |text: String| ArgText { text, span: isolate.span };
     let mut args = vec![

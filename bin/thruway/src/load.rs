@@ -99,7 +99,7 @@ impl Loader for Libraries {
     }
 }
 
-/// Everything wrong with a configuration, in the two manners of telling it.
+/// Everything wrong with a configuration, in the two manners of showing it.
 #[derive(Debug)]
 pub struct Failure {
     /// For people.

@@ -28,7 +28,7 @@ pub fn main(args: &[OsString]) -> ExitCode {
     let own = match std::env::current_exe() {
         Ok(own) => own,
         Err(error) => {
-            errln!("thruway: cannot tell where this program is: {error}");
+            errln!("thruway: cannot find the path of this program: {error}");
             return ExitCode::FAILURE;
         }
     };

@@ -1,9 +1,10 @@
-//! `thruway run`: runs a configuration and tells what every element did.
+//! `thruway run`: runs a configuration and reports what every element did.
 
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use thruway_element::Purpose;
 
@@ -183,11 +184,11 @@ impl Watched {
 
     fn follow(&self, router: &Router) {
         let now = (Arc::clone(router.control()), Arc::clone(router.layout()));
-        *self.now.lock().unwrap_or_else(|poison| poison.into_inner()) = now;
+        *self.now.lock() = now;
     }
 
     fn now(&self) -> (Arc<Control>, Arc<Layout>) {
-        self.now.lock().unwrap_or_else(|poison| poison.into_inner()).clone()
+        self.now.lock().clone()
     }
 
     fn is_over(&self) -> bool {

@@ -2,10 +2,11 @@
 //! waits for is handed to it.
 
 use std::io::{IsTerminal as _, Write as _};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
+use parking_lot::Mutex;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 use signal_hook::low_level::emulate_default_handler;
@@ -49,7 +50,7 @@ impl Receiver {
         let receiver = Receiver { target: Arc::clone(&target), handle: signals.handle() };
         std::thread::Builder::new().name("signals".into()).spawn(move || {
             for signal in signals.forever() {
-                let reload = lock(&target).deliver(signal);
+                let reload = target.lock().deliver(signal);
                 // Without the lock: reading a configuration takes time; it logs what came of it.
                 let _ = reload.map(|control| control.reload());
             }
@@ -60,7 +61,7 @@ impl Receiver {
     /// Lets signals go to this router, which is initialised, from now on; those too that its
     /// predecessor has not begun with.
     pub fn follow(&self, control: &Arc<Control>) -> std::io::Result<()> {
-        let mut target = lock(&self.target);
+        let mut target = self.target.lock();
         let before = target.control.replace(Arc::clone(control));
         if target.ended {
             control.end();
@@ -116,10 +117,6 @@ pub fn wait(time: Duration, end: &AtomicBool, is_over: impl Fn() -> bool) -> boo
         }
     }
     !end.load(Ordering::Relaxed)
-}
-
-fn lock(target: &Mutex<Target>) -> MutexGuard<'_, Target> {
-    target.lock().unwrap_or_else(|poison| poison.into_inner())
 }
 
 impl Target {

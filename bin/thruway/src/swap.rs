@@ -1,7 +1,8 @@
 //! Hot swap (`-R`): another configuration takes over while the process stays.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use thruway_engine::{BuildError, Control, HotSwaps, Outcome, Router};
 use thruway_lang::Diagnostics;
 
@@ -51,7 +52,7 @@ impl Swap {
         let (next, counts) = (Arc::clone(&self.next), Arc::clone(&self.counts));
         let running = Arc::downgrade(control);
         move |router| {
-            let mut next = next.lock().unwrap_or_else(|poison| poison.into_inner());
+            let mut next = next.lock();
             // Under the lock, so that a later number is a later configuration.
             if next.replace((counts.count_asked(), router)).is_some() {
                 counts.count_superseded();
@@ -67,7 +68,7 @@ impl Swap {
     /// if that cannot be initialised, by the same. A stop is worth more than a swap: whoever asked
     /// for it, and when, no other configuration begins.
     pub fn goes_on(&self, router: &mut Router, outcome: &Outcome) -> bool {
-        let next = self.next.lock().unwrap_or_else(|poison| poison.into_inner()).take();
+        let next = self.next.lock().take();
         let Some((number, next)) = next else { return false };
         if !outcome.paused || router.control().is_stopping() {
             errln!("hotconfig: not used: the router was stopped");
@@ -98,7 +99,7 @@ impl Swap {
                 router.take_over(&mut next);
                 self.counts.count_refused(number, &reason);
                 // One that came meanwhile paused the router that never ran.
-                if self.next.lock().unwrap_or_else(|poison| poison.into_inner()).is_some() {
+                if self.next.lock().is_some() {
                     router.control().pause();
                 }
             }
@@ -113,7 +114,7 @@ pub fn finish(router: &mut Router) -> bool {
     errors.is_empty()
 }
 
-/// Tells what went wrong while it ran.
+/// Reports what went wrong while it ran.
 pub fn report(router: &Router, errors: &[BuildError]) {
     let graph = &router.layout().graph;
     let told = load::explain(graph, errors, Diagnostics::about(&graph.sources));

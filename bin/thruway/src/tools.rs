@@ -127,7 +127,7 @@ fn undead_text(graph: &Graph, verbose: bool) -> Result<String, String> {
     let (_, found) = resolve(graph);
     if found.has_errors() {
         err!("{}", found.click());
-        return Err("the configuration has errors; 'thruway check' tells more of them".into());
+        return Err("the configuration has errors; 'thruway check' shows more of them".into());
     }
     let alive = undead::undead(graph, |doing, decl| {
         if verbose {

@@ -52,7 +52,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// The part as a router, ready to run; its one element IsolatedPorts then tells the host.
+/// The part as a router, ready to run; its one element IsolatedPorts then reports to the host.
 fn router(text: String, host: &Arc<Host>) -> Result<Router, String> {
     let given = Arc::clone(host);
     let options = Options {
@@ -69,10 +69,10 @@ fn router(text: String, host: &Arc<Host>) -> Result<Router, String> {
     Ok(router)
 }
 
-/// Tells the host why it cannot begin.
+/// Shows the host why it cannot begin.
 fn fail(attached: &Attached, why: &str) -> ExitCode {
     errln!("thruway worker: {why}");
-    // A host that is gone needs not be told.
+    // A host that is gone needs no report.
     let _ = attached.failed(why);
     ExitCode::FAILURE
 }

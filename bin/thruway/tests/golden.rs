@@ -12,8 +12,8 @@ mod parse;
 mod run;
 
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 
+use parking_lot::Mutex;
 use run::Outcome;
 
 /// Scripts run at once.
@@ -64,16 +64,16 @@ fn run_file(file: &Path, report: &Mutex<Report>) {
     let tests = match std::fs::read(file) {
         Ok(text) => parse::parse(&text, testie),
         Err(error) => {
-            report.lock().unwrap().failed.push(format!("{name}: {error}"));
+            report.lock().failed.push(format!("{name}: {error}"));
             return;
         }
     };
     if tests.is_empty() {
-        report.lock().unwrap().failed.push(format!("{name}: holds no test (no %script)"));
+        report.lock().failed.push(format!("{name}: holds no test (no %script)"));
     }
     for test in tests {
         let outcome = run::run(&test, Path::new(env!("CARGO_BIN_EXE_thruway")));
-        let mut report = report.lock().unwrap();
+        let mut report = report.lock();
         match outcome {
             Outcome::Passed => report.passed += 1,
             Outcome::Skipped(why) => report.skipped.push(format!("{name}: needs: {why}")),
@@ -90,13 +90,13 @@ fn golden() {
         for _ in 0..THREADS {
             scope.spawn(|| {
                 loop {
-                    let Some(file) = queue.lock().unwrap().next() else { return };
+                    let Some(file) = queue.lock().next() else { return };
                     run_file(&file, &report);
                 }
             });
         }
     });
-    let Report { passed, skipped, mut failed } = report.into_inner().unwrap();
+    let Report { passed, skipped, mut failed } = report.into_inner();
     failed.sort();
     println!("golden tests: {passed} passed, {} failed, {} skipped", failed.len(), skipped.len());
     skipped.iter().for_each(|line| println!("skipped: {line}"));

@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output};
-use std::sync::{Mutex, MutexGuard};
 
+use parking_lot::{Mutex, MutexGuard};
 use tempfile::TempDir;
 
 fn run(dir: &Path, args: &[&str]) -> Output {
@@ -17,7 +17,7 @@ fn run(dir: &Path, args: &[&str]) -> Output {
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 fn one_at_a_time() -> MutexGuard<'static, ()> {
-    ONE_AT_A_TIME.lock().unwrap_or_else(|poison| poison.into_inner())
+    ONE_AT_A_TIME.lock()
 }
 
 /// A directory with the program alone.

@@ -7,9 +7,9 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use parking_lot::Mutex;
 use rustix::fs::OFlags;
 use serde::Serialize;
 
@@ -111,7 +111,7 @@ impl Audit {
         let mut text = serde_json::to_vec(&line)?;
         text.push(b'\n');
         let log = if call.caller.is_some() { &self.called } else { &self.refused };
-        log.lock().unwrap_or_else(PoisonError::into_inner).write(&text)
+        log.lock().write(&text)
     }
 }
 

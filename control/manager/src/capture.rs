@@ -4,8 +4,9 @@
 
 use std::collections::HashSet;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use thruway_client::trace::{Answer, Record, Shot, What};
 use thruway_port::capture::{CaptureWriter, FileFormat, LinkType, WriterOptions};
@@ -74,7 +75,7 @@ struct Sink(Arc<Mutex<Vec<u8>>>);
 
 impl io::Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
+        self.0.lock().extend_from_slice(bytes);
         Ok(bytes.len())
     }
 
@@ -134,7 +135,7 @@ impl Capture {
             }
         }
         self.writer.flush().map_err(|error| error.to_string())?;
-        let mut written = self.sink.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut written = self.sink.0.lock();
         Ok(std::mem::take(&mut *written))
     }
 

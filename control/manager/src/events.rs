@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::Event;
@@ -84,7 +84,7 @@ impl EventLog {
             event.message.truncate(end);
             event.message += "...";
         }
-        let mut ring = self.ring();
+        let mut ring = self.ring.lock();
         if ring.events.len() == EVENTS_KEPT {
             ring.events.pop_front();
         }
@@ -102,7 +102,7 @@ impl EventLog {
     /// The events behind `seen`. One of another log was emitted before the manager was started
     /// again: then all that is kept follows, and something may be missed.
     pub fn following(&self, seen: EventId) -> Following {
-        let ring = self.ring();
+        let ring = self.ring.lock();
         let first = ring.last + 1 - ring.events.len() as u64;
         let known = seen.log == self.log && seen.number <= ring.last;
         let from = if known { (seen.number + 1).max(first) } else { first };
@@ -118,10 +118,6 @@ impl EventLog {
     /// Tells the number of the last event, and each change of it.
     pub fn watch(&self) -> watch::Receiver<u64> {
         self.last.subscribe()
-    }
-
-    fn ring(&self) -> MutexGuard<'_, Ring> {
-        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

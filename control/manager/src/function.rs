@@ -84,7 +84,7 @@ impl Limits {
     }
 }
 
-/// Whether a value that may be missing is right; the error tells what it should be.
+/// Whether a value that may be missing is right; the error reports what it should be.
 fn right(
     field: &'static str,
     value: &Option<String>,

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::Mutex;
 
 use crate::access::Sha256;
 use crate::executable::{self, Fault, Stamp};
@@ -10,7 +11,7 @@ use crate::executable::{self, Fault, Stamp};
 /// Hashes that are kept, so that an unchanged executable is read once.
 const HASHES_MAX: usize = 1024;
 
-/// By the path, with what tells whether the file is still the same.
+/// By the path, with what reports whether the file is still the same.
 #[derive(Debug, Default)]
 pub struct Hashes(Mutex<BTreeMap<PathBuf, (Stamp, Sha256)>>);
 
@@ -27,11 +28,11 @@ impl Hashes {
     fn hash(&self, path: &Path) -> Result<Sha256, Fault> {
         let file = executable::open(path)?;
         let stamp = file.stamp().clone();
-        if let Some((_, hash)) = self.all().get(path).filter(|(of, _)| *of == stamp) {
+        if let Some((_, hash)) = self.0.lock().get(path).filter(|(of, _)| *of == stamp) {
             return Ok(*hash);
         }
         let (hash, is_settled) = file.hash(path)?;
-        let mut all = self.all();
+        let mut all = self.0.lock();
         if all.len() >= HASHES_MAX {
             all.clear();
         }
@@ -39,10 +40,6 @@ impl Hashes {
             all.insert(path.to_owned(), (stamp, hash));
         }
         Ok(hash)
-    }
-
-    fn all(&self) -> MutexGuard<'_, BTreeMap<PathBuf, (Stamp, Sha256)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -71,9 +68,9 @@ mod tests {
     fn a_remembered_hash_is_of_the_content_that_is_there() {
         let (_dir, path) = executable_one();
         let (hashes, one) = (Hashes::default(), hex(&sha256(b"one")));
-        let remembered = || hashes.all().contains_key(&path);
+        let remembered = || hashes.0.lock().contains_key(&path);
         hashes.verify(&path, &one).expect("the declared one");
-        assert!(!remembered(), "it is too new to be told from what may be written now");
+        assert!(!remembered(), "it is too new to be distinguished from what may be written now");
         std::thread::sleep(STAMP_AGE_MIN + Duration::from_millis(1100));
         hashes.verify(&path, &one).expect("the declared one");
         assert!(remembered());
@@ -88,9 +85,9 @@ mod tests {
         let stamp = executable::open(&path).expect("there").stamp().clone();
         for number in 0..HASHES_MAX {
             let one = (stamp.clone(), Sha256::default());
-            hashes.all().insert(number.to_string().into(), one);
+            hashes.0.lock().insert(number.to_string().into(), one);
         }
         hashes.hash(&path).expect("read");
-        assert!(hashes.all().len() <= 1);
+        assert!(hashes.0.lock().len() <= 1);
     }
 }

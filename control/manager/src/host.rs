@@ -10,10 +10,10 @@ use utoipa::ToSchema;
 /// Longest text that is read of a file, in bytes.
 const TEXT_LEN_MAX: u64 = 1 << 20;
 
-/// Interfaces that are told at most.
+/// Interfaces that are reported at most.
 const INTERFACES_MAX: usize = 1024;
 
-/// What is observed of a host. What the kernel does not tell is null or missing.
+/// What is observed of a host. What the kernel does not report is null or missing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct HostStatus {
     /// Release of the kernel: `6.12.1-amd64`.

@@ -7,8 +7,8 @@ use std::fs::{self, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use rustix::fs::{StatVfsMountFlags, statvfs};
 
 use crate::FunctionSpec;
@@ -90,7 +90,7 @@ impl Kept {
 
     /// A name that no other copy has while it is written.
     fn fresh(&self) -> PathBuf {
-        let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut begun = self.begun.lock();
         *begun += 1;
         self.dir.join(format!("new-{}-{begun}", std::process::id()))
     }

@@ -1,5 +1,5 @@
 //! Keeps the chains that a host is to run, and makes what runs equal to what is asked for. Keeps
-//! functions and groups, too, and tells what is observed of them and of the host.
+//! functions and groups, too, and reports what is observed of them and of the host.
 //!
 //! What is asked for ([`ChainSpec`]) and what is observed ([`ChainStatus`]) are never mixed: an
 //! operator writes the first, the manager writes the second. A chain is one data-plane process,
@@ -18,6 +18,7 @@ mod executable;
 pub mod expansion;
 pub mod function;
 mod function_use;
+pub mod grant;
 pub mod graph;
 pub mod group;
 mod hashes;

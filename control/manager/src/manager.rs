@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::sync::Arc;
+use std::time::SystemTime;
 
-use crate::access::{Credential, Proof, Registry, Role, Token};
+use crate::access::Registry;
 pub use crate::change::{Change, ChangeError, MANAGED_BY_HEADER};
 use crate::events::EventLog;
 use crate::executable::{DISK_FULL, Fault, HASH_DIFFERS};
@@ -17,9 +17,10 @@ use crate::{
     ChainName, ChainSpec, ConditionKind, DataPlanes, Event, FunctionSpec, GroupSpec,
     ResourceStatus, expansion, prospect,
 };
+use parking_lot::Mutex;
 use prospect::Step;
 
-/// Who tells whether a specification can run, as `thruway check` does.
+/// Who reports whether a specification can run, as `thruway check` does.
 pub trait Checker: Send + Sync {
     /// Checks a specification; returns warnings, which may be empty. Its variables are those of its
     /// functions, too.
@@ -27,35 +28,6 @@ pub trait Checker: Send + Sync {
     /// # Errors
     /// It cannot run.
     fn check(&self, name: &ChainName, spec: &ChainSpec) -> Result<String, CheckError>;
-}
-
-/// Access to be given.
-#[derive(Debug)]
-pub struct Grant {
-    /// Its name.
-    pub name: ChainName,
-    /// What its owner may do.
-    pub role: Role,
-    /// From when on it is refused, if ever.
-    pub expires: Option<SystemTime>,
-    /// Proof of a certificate; a token is made where it is missing.
-    pub certificate: Option<Proof>,
-    /// Who gives it.
-    pub author: String,
-}
-
-/// Why no access was given.
-#[derive(Debug, thiserror::Error)]
-pub enum GrantError {
-    /// It would never have been of use.
-    #[error("it would have expired already; give a time to come")]
-    Past,
-    /// There is no secret.
-    #[error("{0}")]
-    Random(&'static str),
-    /// The store refused.
-    #[error(transparent)]
-    Store(#[from] StoreError),
 }
 
 /// A kind of resource that the manager checks before it is kept.
@@ -143,7 +115,7 @@ pub struct Manager {
     /// nothing needs are removed.
     keeping: Mutex<()>,
     /// Held while credentials are kept and told of, so that both are in the same order.
-    granting: Mutex<()>,
+    pub(crate) granting: Mutex<()>,
     /// Held while what is asked for is read and handed on: the last list that is handed on is the
     /// newest. True if a change could not be handed on; then the next call does it.
     pending: Mutex<bool>,
@@ -216,45 +188,6 @@ impl Manager {
     /// Who may use the API.
     pub fn access(&self) -> &Registry {
         &self.access
-    }
-
-    /// Gives access; returns the token where one was made, which nobody can ask for again.
-    ///
-    /// # Errors
-    /// [`GrantError`].
-    pub fn grant(&self, grant: Grant) -> Result<(Credential, Option<Token>), GrantError> {
-        let Grant { name, role, expires, certificate, author } = grant;
-        let created = SystemTime::now();
-        if expires.is_some_and(|end| end <= created) {
-            return Err(GrantError::Past);
-        }
-        let (proof, token) = match certificate {
-            Some(proof) => (proof, None),
-            None => {
-                let token = Token::generate(name.clone()).map_err(GrantError::Random)?;
-                (Proof::Token(token.hash()), Some(token))
-            }
-        };
-        // Kept in milliseconds: what is known is what is read again.
-        let [created, expires] = [Some(created), expires].map(|time| time.map(in_milliseconds));
-        let created = created.unwrap_or(SystemTime::UNIX_EPOCH);
-        let credential = Credential { name, role, proof, created, expires, author };
-        let _order = self.granting.lock().unwrap_or_else(PoisonError::into_inner);
-        self.store.grant(&credential)?;
-        self.access.insert(credential.clone());
-        Ok((credential, token))
-    }
-
-    /// Takes access away: calls are refused and event streams end from now on. Whether there was
-    /// such a token or certificate.
-    ///
-    /// # Errors
-    /// The disk's.
-    pub fn revoke(&self, name: &ChainName) -> Result<bool, StoreError> {
-        let _order = self.granting.lock().unwrap_or_else(PoisonError::into_inner);
-        let was_there = self.store.revoke(name)?;
-        self.access.remove(name);
-        Ok(was_there)
     }
 
     /// What is observed of a function, looked at now: its executable may be read.
@@ -371,7 +304,7 @@ impl Manager {
         options: &ChangeOptions<'_>,
         change: impl FnOnce() -> Result<Put, StoreError>,
     ) -> Result<Put, ChangeError> {
-        let _order = self.keeping.lock().unwrap_or_else(PoisonError::into_inner);
+        let _order = self.keeping.lock();
         if let Some(spec) = spec.filter(|_| !options.dry_run) {
             spec.keep(self)?;
         }
@@ -425,7 +358,7 @@ impl Manager {
     /// Removes copies of executables that no function declares and no data plane runs. What cannot
     /// be removed stays.
     fn sweep(&self) -> Result<(), StoreError> {
-        let _order = self.keeping.lock().unwrap_or_else(PoisonError::into_inner);
+        let _order = self.keeping.lock();
         let mut wanted: BTreeSet<String> = self.store.hashes()?.into_iter().collect();
         // Nearly always; what runs is not looked at then.
         if self.kept.unwanted(&wanted).is_ok_and(|unwanted| unwanted.is_empty()) {
@@ -440,7 +373,7 @@ impl Manager {
 
     /// Hands what is asked for to the data planes, if it changed since it was handed on.
     fn converge(&self, changed: bool) -> Result<(), StoreError> {
-        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pending = self.pending.lock();
         *pending |= changed;
         if *pending {
             self.planes.converge(self.store.all()?);
@@ -472,13 +405,6 @@ fn may_change<S: Spec>(
         Some(owner) => Err(ChangeError::Managed(owner.to_owned())),
         None => Ok(()),
     }
-}
-
-/// A time without what a store does not keep of it.
-fn in_milliseconds(time: SystemTime) -> SystemTime {
-    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let milliseconds = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
-    SystemTime::UNIX_EPOCH + Duration::from_millis(milliseconds)
 }
 
 /// What was asked for.

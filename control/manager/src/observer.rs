@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -104,7 +104,7 @@ impl Observer {
         ]
     }
 
-    /// Tells since when each finding of a resource is as it is.
+    /// Reports since when each finding of a resource is as it is.
     pub fn status(
         &self,
         (kind, name): (ResourceKind, &str),
@@ -112,7 +112,7 @@ impl Observer {
         findings: Vec<Finding>,
     ) -> ResourceStatus {
         let now = SystemTime::now();
-        let mut all = locked(&self.since);
+        let mut all = self.since.lock();
         let known = all.entry((kind.as_str(), name.to_owned())).or_default();
         let settled = findings.into_iter().map(|Finding { kind, holds, reason, message }| {
             let before = known.iter().find(|one| (one.kind, one.holds) == (kind, holds));
@@ -127,17 +127,13 @@ impl Observer {
 
     /// Forgets a resource that is not asked for any more.
     pub fn forget(&self, kind: ResourceKind, name: &str) {
-        locked(&self.since).remove(&(kind.as_str(), name.to_owned()));
+        self.since.lock().remove(&(kind.as_str(), name.to_owned()));
     }
 }
 
 /// A finding.
 pub fn finding(kind: ConditionKind, holds: bool, reason: &'static str, message: String) -> Finding {
     Finding { kind, holds, reason, message }
-}
-
-fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -160,6 +156,6 @@ mod tests {
         assert!(third.since > first.since);
         observer.forget(ResourceKind::Function, "ids@1");
         assert!(status(true, "HashMatches", 3).since >= third.since);
-        assert_eq!(locked(&observer.since).len(), 1);
+        assert_eq!(observer.since.lock().len(), 1);
     }
 }

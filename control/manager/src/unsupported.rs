@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::SystemTime;
+
+use parking_lot::Mutex;
 
 use crate::events::EventLog;
 use crate::{Asked, ChainStatus, Condition, ConditionKind, DataPlanes, Event, LogPart, PlaneError};
@@ -21,20 +23,16 @@ pub struct Unsupported {
 }
 
 impl Unsupported {
-    /// Tells of chains that it does not start by events.
+    /// Reports on chains that it does not start by events.
     pub fn new(events: Arc<EventLog>) -> Unsupported {
         Unsupported { events, asked: Mutex::new(BTreeMap::new()) }
-    }
-
-    fn asked(&self) -> MutexGuard<'_, BTreeMap<String, SystemTime>> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl DataPlanes for Unsupported {
     fn converge(&self, asked: Vec<Asked>) {
         let now = SystemTime::now();
-        let mut known = self.asked();
+        let mut known = self.asked.lock();
         known.retain(|name, _| asked.iter().any(|one| one.name == *name));
         for one in asked {
             known.entry(one.name.clone()).or_insert_with(|| {
@@ -46,7 +44,7 @@ impl DataPlanes for Unsupported {
     }
 
     fn status(&self, chain: &str) -> Option<ChainStatus> {
-        let since = *self.asked().get(chain)?;
+        let since = *self.asked.lock().get(chain)?;
         let condition = |kind| Condition {
             kind,
             holds: false,

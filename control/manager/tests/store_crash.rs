@@ -175,7 +175,7 @@ fn short_writer() {
 }
 
 /// Runs the short writer under strace, which kills it as it enters the call `at` of this name;
-/// tells what was acknowledged, and whether it came to its end.
+/// reports what was acknowledged, and whether it came to its end.
 fn kill_at(dir: &Path, call: &str, at: u32) -> (Acknowledged, bool) {
     let output = Command::new("strace")
         .args(["-f", "-qq", "-o", "/dev/null", "-e", &format!("trace={call}")])

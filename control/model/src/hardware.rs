@@ -9,6 +9,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::file_error::{self, FileError};
+
 /// A number, how far its measurements lay apart, and where it comes from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -146,22 +148,9 @@ pub struct OperationCost {
 /// Why a description is not used.
 #[derive(Debug, thiserror::Error)]
 pub enum HardwareError {
-    /// The file cannot be read or written.
-    #[error("{path}: {why}")]
-    File {
-        /// Which.
-        path: String,
-        /// In the system's words.
-        why: std::io::Error,
-    },
-    /// It is not such a description.
-    #[error("{path}: {why}")]
-    Text {
-        /// Which.
-        path: String,
-        /// With line and column.
-        why: String,
-    },
+    /// The file cannot be read, or is not such a file.
+    #[error(transparent)]
+    File(#[from] FileError),
     /// A value that cannot be.
     #[error("{path}: {field} is {value}: {remedy}")]
     Value {
@@ -196,10 +185,7 @@ impl Hardware {
     /// # Errors
     /// When there is none, it is not one, or it has impossible values.
     pub fn load(path: &Path) -> Result<Hardware, HardwareError> {
-        let name = path.display().to_string();
-        let text = std::fs::read_to_string(path)
-            .map_err(|why| HardwareError::File { path: name.clone(), why })?;
-        Hardware::parse(&name, &text)
+        Hardware::parse(&path.display().to_string(), &file_error::read(path)?)
     }
 
     /// Reads a description; `path` is what errors call it.
@@ -207,10 +193,7 @@ impl Hardware {
     /// # Errors
     /// When the text is none, or has impossible values.
     pub fn parse(path: &str, text: &str) -> Result<Hardware, HardwareError> {
-        let hardware: Hardware = toml::from_str(text).map_err(|why| HardwareError::Text {
-            path: path.to_owned(),
-            why: why.to_string().trim_end().to_owned(),
-        })?;
+        let hardware: Hardware = file_error::parse(path, text)?;
         hardware.check(path)?;
         Ok(hardware)
     }

@@ -9,10 +9,12 @@
 
 pub mod calibrate;
 pub mod estimate;
+mod file_error;
 pub mod hardware;
 pub mod paper;
 pub mod plan;
 pub mod rehearsal;
 pub mod traffic;
 
+pub use file_error::FileError;
 pub use hardware::{Constant, Hardware, HardwareError};

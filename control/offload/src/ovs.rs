@@ -120,7 +120,7 @@ impl Port {
 
     /// What says whose rules they are. It holds for the port, so that there are no two owners.
     fn cookie(&self) -> u64 {
-        // FNV-1a, 32 bits: to tell a few ports apart.
+        // FNV-1a, 32 bits: to distinguish a few ports.
         let hash = self
             .from
             .bytes()

@@ -43,7 +43,7 @@ operations! {
     Count "count" "packets and bytes counted";
     Clock "clock" "the time read and written down";
     Random "random" "a random number drawn and compared";
-    Format "format" "a packet told as text";
+    Format "format" "a packet shown as text";
     HeaderMove "header-move" "bytes added or taken in front of the packet, their values aside";
     HeaderRead "header-read" "a few fields of a header read";
     HeaderWrite "header-write" "a few fields of a header, or all of it, written";
@@ -154,7 +154,7 @@ impl Cost {
     }
 }
 
-/// What an element is told of the traffic when it is asked for its cost.
+/// What an element learns of the traffic when it is asked for its cost.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Load {
     /// Bytes of a packet where it enters, on average.

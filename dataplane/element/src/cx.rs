@@ -146,7 +146,7 @@ pub trait Host {
         false
     }
 
-    /// Tells functions that sessions of theirs have ended, and lets the flow manager use their
+    /// Shows functions that sessions of theirs have ended, and lets the flow manager use their
     /// records again.
     fn notify_ended(&mut self, wires: &mut Wires) {
         let _ = wires;
@@ -161,7 +161,7 @@ pub trait Host {
     /// A line for the user (standard error).
     fn log(&mut self, line: &str);
 
-    /// Tells the user that the call which `call` describes failed, where that is known later only
+    /// Shows the user that the call which `call` describes failed, where that is known later only
     /// ([`HandlerError::Later`]) when it is.
     fn report(&mut self, call: String, error: HandlerError) {
         self.log(&format!("{call} {error}"));

@@ -2,7 +2,9 @@
 
 use std::any::Any;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::addresses::Addresses;
 use crate::paths::Paths;
@@ -22,7 +24,7 @@ impl Shared {
         key: &'static str,
         make: impl FnOnce() -> T,
     ) -> Option<Arc<T>> {
-        let mut map = self.0.lock().unwrap_or_else(|poison| poison.into_inner());
+        let mut map = self.0.lock();
         let entry =
             map.entry((element.to_owned(), key)).or_insert_with(|| Arc::new(make()) as SharedValue);
         Arc::clone(entry).downcast().ok()

@@ -2,8 +2,10 @@
 //! waits for them.
 
 use std::fmt;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
 
 /// Why a handler call failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -71,14 +73,9 @@ struct CallState {
 }
 
 impl Slot {
-    /// Whole also where a thread died: each change is one assignment.
-    fn lock(&self) -> MutexGuard<'_, CallState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The first answer counts.
     fn answer(&self, answer: Answer) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.answer.is_some() {
             return;
         }
@@ -105,7 +102,7 @@ impl Promise {
 
 impl Drop for Promise {
     fn drop(&mut self) {
-        if self.0.lock().answer.is_none() {
+        if self.0.state.lock().answer.is_none() {
             self.0.answer(Err(HandlerError::refused("the one that was asked ended unanswered")));
         }
     }
@@ -114,7 +111,7 @@ impl Drop for Promise {
 impl Later {
     /// The answer, if it has come. Never waits.
     pub fn get(&self) -> Option<Answer> {
-        self.0.lock().answer.clone()
+        self.0.state.lock().answer.clone()
     }
 
     /// The answer if it has come, else the error that carries it.
@@ -128,25 +125,15 @@ impl Later {
     /// Waits for the answer, so not for a thread that moves packets. `None` when it did not come
     /// in this time.
     pub fn wait(&self, at_most: Duration) -> Option<Answer> {
-        let end = Instant::now() + at_most;
-        let mut state = self.0.lock();
-        loop {
-            if let Some(answer) = &state.answer {
-                return Some(answer.clone());
-            }
-            let left = end.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return None;
-            }
-            let waited = self.0.came.wait_timeout(state, left);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
+        let mut state = self.0.state.lock();
+        self.0.came.wait_while_for(&mut state, |state| state.answer.is_none(), at_most);
+        state.answer.clone()
     }
 
     /// Has `then` called with the answer: at once if it is there, else by the thread that gives
     /// it.
     pub fn then(&self, then: impl FnOnce(&Answer) + Send + 'static) {
-        let mut state = self.0.lock();
+        let mut state = self.0.state.lock();
         match &state.answer {
             None => state.then.push(Box::new(then)),
             Some(answer) => {

@@ -101,7 +101,7 @@ impl Cx<'_> {
     }
 }
 
-/// Tells a function of the end of a session: what [`crate::SessionFunction::closed`] is given.
+/// Informs a function of the end of a session: what [`crate::SessionFunction::closed`] is given.
 pub fn stream_ended<F: StreamFunction>(stage: &mut Stage, function: &mut F, scratch: &[u8]) {
     let Ok((mut memory, state)) = Memory::read_from_prefix(scratch) else { return };
     stage.forget(&mut memory);

@@ -124,7 +124,7 @@ impl Core {
         }
     }
 
-    /// Tells the user of a call that failed, also where that is known later only.
+    /// Informs the user of a call that failed, also where that is known later only.
     #[cold]
     pub(crate) fn report_failure(&self, call: String, error: HandlerError) {
         let later = match error {

@@ -26,7 +26,7 @@ pub(crate) struct View {
 /// any.
 ///
 /// # Errors
-/// Declarations that cannot be read, and dispatchers that could not tell their outputs apart.
+/// Declarations that cannot be read, and dispatchers that could not distinguish their outputs.
 pub(crate) fn view(
     (graph, checked): (&Graph, &Checked),
     elements: &[Option<Replica<'_>>],

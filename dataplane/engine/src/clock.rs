@@ -139,7 +139,7 @@ impl Time {
         !self.is_simulated() && self.clock.is_settling()
     }
 
-    /// Tells others what the clock is at, if that has changed.
+    /// Shows others what the clock is at, if that has changed.
     #[inline]
     pub fn publish(&mut self, words: &ClockWords) {
         let changes = self.clock.changes();
@@ -150,7 +150,7 @@ impl Time {
     }
 }
 
-/// What a thread's clock tells of itself: it writes, anyone reads. Not of one moment.
+/// What a thread's clock reports on itself: it writes, anyone reads. Not of one moment.
 #[derive(Debug)]
 pub(crate) struct ClockWords([Counter; 7]);
 

@@ -2,8 +2,9 @@
 
 mod stops;
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, OnceLock};
 
+use parking_lot::{Mutex, MutexGuard};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
 use thruway_element::{HandlerError, Ready, Stats};
@@ -138,14 +139,14 @@ impl Control {
     /// Passes a line for the user on.
     pub(crate) fn log(&self, line: &str) {
         (self.log)(line);
-        for ear in self.ears.lock().unwrap_or_else(|poison| poison.into_inner()).iter() {
+        for ear in self.ears.lock().iter() {
             ear(line);
         }
     }
 
     /// Has all lines for the user told to `ear`, too.
     pub(crate) fn hear(&self, ear: LogSink) {
-        self.ears.lock().unwrap_or_else(|poison| poison.into_inner()).push(ear);
+        self.ears.lock().push(ear);
     }
 
     /// The signals that elements wait for, ascending: whoever owns the process registers them and
@@ -163,8 +164,8 @@ impl Control {
         })
     }
 
-    /// Signals that elements were told of and have not begun with, ascending: after the last run,
-    /// nobody will.
+    /// Signals that elements were informed of and have not begun with, ascending: after the last
+    /// run, nobody will.
     pub fn signals_left(&self) -> Vec<i32> {
         self.takers.left()
     }
@@ -175,7 +176,7 @@ impl Control {
 
     /// The traces that run.
     pub(crate) fn traces(&self) -> MutexGuard<'_, Vec<Arc<trace::Shared>>> {
-        self.traces.lock().unwrap_or_else(|poison| poison.into_inner())
+        self.traces.lock()
     }
 
     /// How many traces there were before this one.
@@ -185,12 +186,12 @@ impl Control {
 
     /// Gives the router a writable `hotconfig` handler.
     pub fn allow_reconfigure(&self, reconfigure: Reconfigure) {
-        *self.reconfigure.lock().unwrap_or_else(|poison| poison.into_inner()) = Some(reconfigure);
+        *self.reconfigure.lock() = Some(reconfigure);
     }
 
     /// Replaces the configuration, where that is allowed.
     pub(crate) fn reconfigure(&self, text: &str) -> Result<(), HandlerError> {
-        let reconfigure = self.reconfigure.lock().unwrap_or_else(|poison| poison.into_inner());
+        let reconfigure = self.reconfigure.lock();
         match &*reconfigure {
             Some(reconfigure) => reconfigure(text).map_err(HandlerError::refused),
             None => Err(HandlerError::no_write("hotconfig")),
@@ -199,7 +200,7 @@ impl Control {
 
     /// Gives the router a writable `reload` handler, which reads its configuration file again.
     pub fn allow_reload(&self, reload: Reload) {
-        *self.reload.lock().unwrap_or_else(|poison| poison.into_inner()) = Some(reload);
+        *self.reload.lock() = Some(reload);
     }
 
     /// Reads the configuration file again and lets it take over.
@@ -207,7 +208,7 @@ impl Control {
     /// # Errors
     /// This driver does not reload, or the configuration is wrong; the running one goes on.
     pub fn reload(&self) -> Result<(), HandlerError> {
-        let reload = self.reload.lock().unwrap_or_else(|poison| poison.into_inner());
+        let reload = self.reload.lock();
         match &*reload {
             Some(reload) => reload().map_err(HandlerError::refused),
             None => Err(HandlerError::no_write("reload")),
@@ -216,23 +217,23 @@ impl Control {
 
     /// Has the handler `swaps` answer with these counts.
     pub fn share_hot_swaps(&self, counts: Arc<HotSwaps>) {
-        *self.hot_swaps.lock().unwrap_or_else(|poison| poison.into_inner()) = counts;
+        *self.hot_swaps.lock() = counts;
     }
 
     /// What became of the process's hot swaps.
     pub(crate) fn hot_swaps(&self) -> String {
-        self.hot_swaps.lock().unwrap_or_else(|poison| poison.into_inner()).lines()
+        self.hot_swaps.lock().lines()
     }
 
     /// Whether [`reload`](Control::reload) does something.
     pub fn reloads(&self) -> bool {
-        self.reload.lock().unwrap_or_else(|poison| poison.into_inner()).is_some()
+        self.reload.lock().is_some()
     }
 
     pub(crate) fn set_running(&self, running: bool) {
         self.running.store(running, Ordering::Release);
         if running {
-            let beginners = self.beginners.lock().unwrap_or_else(|poison| poison.into_inner());
+            let beginners = self.beginners.lock();
             beginners.iter().for_each(|ready| ready());
         }
     }
@@ -240,7 +241,7 @@ impl Control {
     /// Whoever looks at [`Control::running`] after this is called again if that changes: the lock
     /// orders it against the change.
     pub(crate) fn when_running(&self, ready: &Ready) {
-        let mut beginners = self.beginners.lock().unwrap_or_else(|poison| poison.into_inner());
+        let mut beginners = self.beginners.lock();
         beginners.push(Ready::clone(ready));
     }
 
@@ -295,13 +296,8 @@ impl Mailbox {
         self.put(|mails| mails.calls.push(mail));
     }
 
-    /// What waits; whole also where a thread died.
-    fn mails(&self) -> MutexGuard<'_, CommandQueue> {
-        self.mails.lock().unwrap_or_else(|poison| poison.into_inner())
-    }
-
     fn put(&self, put: impl FnOnce(&mut CommandQueue)) {
-        put(&mut self.mails());
+        put(&mut self.mails.lock());
         // Release: whoever sees the flag finds the mail.
         self.waiting.store(true, Ordering::Release);
         self.wake();
@@ -338,14 +334,14 @@ impl Mailbox {
 
     /// All that waits.
     pub fn take(&self) -> CommandQueue {
-        let mut mails = self.mails();
+        let mut mails = self.mails.lock();
         self.waiting.store(false, Ordering::Release);
         std::mem::take(&mut *mails)
     }
 
     /// What elements of other threads wait for; the rest goes on waiting.
     pub fn take_calls(&self) -> Vec<Command> {
-        let mut mails = self.mails();
+        let mut mails = self.mails.lock();
         self.waiting.store(!mails.between.is_empty(), Ordering::Release);
         std::mem::take(&mut mails.calls)
     }

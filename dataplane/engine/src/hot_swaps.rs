@@ -1,7 +1,8 @@
 //! What became of the configurations that were to replace a running one.
 
 use std::fmt::Write as _;
-use std::sync::{Mutex, MutexGuard};
+
+use parking_lot::Mutex;
 
 /// Counts of a process's hot swaps; the routers that follow one another share them.
 ///
@@ -23,40 +24,36 @@ struct Counts {
 }
 
 impl HotSwaps {
-    fn counts(&self) -> MutexGuard<'_, Counts> {
-        self.0.lock().unwrap_or_else(|poison| poison.into_inner())
-    }
-
     /// A configuration was built and waits to take over; returns its number, from 1.
     pub fn count_asked(&self) -> u64 {
-        let mut counts = self.counts();
+        let mut counts = self.0.lock();
         counts.asked += 1;
         counts.asked
     }
 
     /// Configuration `number` took over.
     pub fn count_taken(&self, number: u64) {
-        let mut counts = self.counts();
+        let mut counts = self.0.lock();
         counts.taken += 1;
         counts.settled = Some((number, true));
     }
 
     /// Configuration `number` did not take over, for this reason.
     pub fn count_refused(&self, number: u64, reason: &str) {
-        let mut counts = self.counts();
+        let mut counts = self.0.lock();
         counts.settled = Some((number, false));
         counts.refuse(reason);
     }
 
     /// A configuration that waited gave way to a later one, whose fate decides about both.
     pub fn count_superseded(&self) {
-        self.counts().refuse("another configuration came before it took over");
+        self.0.lock().refuse("another configuration came before it took over");
     }
 
     /// The handler `swaps`: `taken N`, `refused N`, `asked N`, after the first one `settled N
     /// taken` or `settled N refused` and, after a refusal, `reason TEXT`.
     pub(crate) fn lines(&self) -> String {
-        let counts = self.counts();
+        let counts = self.0.lock();
         let Counts { taken, refused, asked, .. } = *counts;
         let mut text = format!("taken {taken}\nrefused {refused}\nasked {asked}\n");
         if let Some((number, took_over)) = counts.settled {

@@ -13,7 +13,7 @@ use thruway_packet::cycles;
 use crate::clock::STABILISE_NS;
 use crate::engine::Engine;
 
-/// Longest sleep: elements may change in ways that nobody tells (a file that grows), and sessions
+/// Longest sleep: elements may change in ways that nobody reports (a file that grows), and sessions
 /// end.
 const SLEEP_MAX: Duration = Duration::from_millis(100);
 /// While the router stops: whether packets are under way is asked in rounds.

@@ -3,11 +3,10 @@
 //! The engine installs no signal handlers: whoever owns the process does, and hands each signal
 //! over by [`crate::Control::signal`].
 
-use std::sync::{Mutex, MutexGuard};
-
+use parking_lot::Mutex;
 use rustix::process::Signal;
 
-/// Signals that a process cannot take (KILL, STOP), or that tell of a fault of its own code.
+/// Signals that a process cannot take (KILL, STOP), or that report a fault of its own code.
 const NOT_TO_BE_TAKEN: [Signal; 6] =
     [Signal::KILL, Signal::STOP, Signal::ILL, Signal::FPE, Signal::SEGV, Signal::BUS];
 
@@ -23,7 +22,7 @@ pub(crate) struct Taker {
 #[derive(Debug)]
 struct Waiting {
     taker: Taker,
-    /// It has been told, and not begun: more of the same signal are one with it.
+    /// It has been reported, and not begun: more of the same signal are one with it.
     notified: bool,
     /// It still wants the next one.
     armed: bool,
@@ -34,10 +33,6 @@ struct Waiting {
 pub(crate) struct Takers(Mutex<Vec<Waiting>>);
 
 impl Takers {
-    fn all(&self) -> MutexGuard<'_, Vec<Waiting>> {
-        self.0.lock().unwrap_or_else(|poison| poison.into_inner())
-    }
-
     /// Notes that an element wants the next signal of this number.
     ///
     /// # Errors
@@ -46,7 +41,7 @@ impl Takers {
         if NOT_TO_BE_TAKEN.iter().any(|signal| signal.as_raw() == taker.signal) {
             return Err(format!("signal {} cannot be taken", taker.signal));
         }
-        let mut all = self.all();
+        let mut all = self.0.lock();
         match all.iter_mut().find(|waiting| waiting.taker == taker) {
             Some(waiting) => waiting.armed = true,
             None => all.push(Waiting { taker, notified: false, armed: true }),
@@ -65,7 +60,7 @@ impl Takers {
     }
 
     fn numbers(&self, of: impl Fn(&Waiting) -> bool) -> Vec<i32> {
-        let all = self.all();
+        let all = self.0.lock();
         let numbers = all.iter().filter(|waiting| of(waiting)).map(|waiting| waiting.taker.signal);
         let mut numbers: Vec<i32> = numbers.collect();
         numbers.sort_unstable();
@@ -73,11 +68,11 @@ impl Takers {
         numbers
     }
 
-    /// A signal came: tells those who are to be told of it now. Says whether anyone waits for it at
-    /// all. None of them begins ([`Takers::begin`]) before all are told: what one does may end
-    /// the run.
+    /// A signal came: `tell` reports it to those that wait for it now. Says whether anyone waits
+    /// for it at all. None of them begins ([`Takers::begin`]) before all have learnt of it: what
+    /// one does may end the run.
     pub fn came(&self, signal: i32, mut tell: impl FnMut(Taker)) -> bool {
-        let mut all = self.all();
+        let mut all = self.0.lock();
         let mut any = false;
         for waiting in all.iter_mut().filter(|waiting| waiting.taker.signal == signal) {
             any = true;
@@ -90,7 +85,7 @@ impl Takers {
 
     /// The taker's thread got the message; whether the taker still waits.
     pub fn begin(&self, taker: Taker) -> bool {
-        let mut all = self.all();
+        let mut all = self.0.lock();
         let Some(waiting) = all.iter_mut().find(|waiting| waiting.taker == taker) else {
             return false;
         };
@@ -100,7 +95,7 @@ impl Takers {
 
     /// The taker has been called; if it did not ask again, it no longer waits.
     pub fn end(&self, taker: Taker) {
-        self.all().retain(|waiting| waiting.taker != taker || waiting.armed);
+        self.0.lock().retain(|waiting| waiting.taker != taker || waiting.armed);
     }
 }
 

@@ -22,7 +22,7 @@ pub struct Streams {
     pub exceptions: Vec<(u32, Vec<Exception>)>,
 }
 
-/// Finds the contexts and tells their elements.
+/// Finds the contexts and informs their elements.
 ///
 /// # Errors
 /// Functions without a context, contexts that do not end, or end without having begun.
@@ -204,7 +204,7 @@ impl Streams {
         }
     }
 
-    /// Tells the elements where contexts begin and end.
+    /// Shows the elements where contexts begin and end.
     fn announce(&mut self, layout: &Layout, replicas: &mut [Elements]) {
         let layers: Vec<(u32, Layer)> = self
             .contexts

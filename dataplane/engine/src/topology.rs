@@ -33,8 +33,8 @@ impl Topology {
         Topology::read(Path::new("/sys/devices/system"), &allowed)
     }
 
-    /// What `root` (`/sys/devices/system`) tells of these cores. What it does not tell is taken for
-    /// a machine of one node without hyperthreads.
+    /// What `root` (`/sys/devices/system`) reports on these cores. What it does not tell is taken
+    /// for a machine of one node without hyperthreads.
     pub fn read(root: &Path, allowed: &[usize]) -> Topology {
         let list = |path: String| -> Vec<usize> {
             let text = std::fs::read_to_string(root.join(path)).unwrap_or_default();

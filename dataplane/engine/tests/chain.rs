@@ -1,4 +1,4 @@
-//! What the flow manager is told of a configuration.
+//! What the flow manager learns of a configuration.
 
 use std::cell::RefCell;
 

@@ -2,8 +2,7 @@
 
 mod support;
 
-use std::sync::Mutex;
-
+use parking_lot::Mutex;
 use support::{LOG, router};
 use thruway_engine::{ClockKind, Options, Router};
 
@@ -11,11 +10,11 @@ use thruway_engine::{ClockKind, Options, Router};
 static TURN: Mutex<()> = Mutex::new(());
 
 fn run(text: &str, options: &Options) -> (Vec<(String, u8)>, Router) {
-    LOG.lock().unwrap().clear();
+    LOG.lock().clear();
     let mut router = router(text, options);
     let outcome = router.run();
     assert!(outcome.errors.is_empty());
-    (std::mem::take(&mut *LOG.lock().unwrap()), router)
+    (std::mem::take(&mut *LOG.lock()), router)
 }
 
 fn names(log: &[(String, u8)]) -> Vec<String> {
@@ -27,14 +26,14 @@ const DIAMOND: &str = "s :: Source(4, BURST); t :: Copy; s -> t;
 
 #[test]
 fn one_packet_goes_depth_first_in_order_of_outputs() {
-    let _turn = TURN.lock().unwrap();
+    let _turn = TURN.lock();
     let (log, _) = run(&DIAMOND.replace("BURST", "1"), &Options::default());
     assert_eq!(names(&log)[..8], ["a0", "c0", "b0", "c0", "a1", "c1", "b1", "c1"]);
 }
 
 #[test]
 fn vectors_go_in_topological_order_and_merge_where_paths_join() {
-    let _turn = TURN.lock().unwrap();
+    let _turn = TURN.lock();
     let (log, router) = run(&DIAMOND.replace("BURST", "4"), &Options::default());
     let expected = ["a0", "a1", "a2", "a3", "b0", "b1", "b2", "b3", "c0", "c1", "c2", "c3"];
     assert_eq!(names(&log)[..12], expected);
@@ -45,7 +44,7 @@ fn vectors_go_in_topological_order_and_merge_where_paths_join() {
 
 #[test]
 fn order_on_every_connection_is_kept() {
-    let _turn = TURN.lock().unwrap();
+    let _turn = TURN.lock();
     for burst in [1, 3, 256] {
         let text = format!(
             "Source(100, {burst}) -> s :: Split; s[0] -> even :: Record -> Sink; s[1] -> odd :: Record -> Sink;"
@@ -60,7 +59,7 @@ fn order_on_every_connection_is_kept() {
 
 #[test]
 fn batches_beyond_the_limit_are_cut_and_nothing_is_lost() {
-    let _turn = TURN.lock().unwrap();
+    let _turn = TURN.lock();
     let (log, router) =
         run("Source(32, 32) -> Multiply -> r :: Record -> Sink;", &Options::default());
     assert_eq!(log.len(), 32 * 40);
@@ -70,7 +69,7 @@ fn batches_beyond_the_limit_are_cut_and_nothing_is_lost() {
 
 #[test]
 fn pull_paths_run_through_agnostic_elements() {
-    let _turn = TURN.lock().unwrap();
+    let _turn = TURN.lock();
     let (log, mut router) = run(
         "s :: Source(20, 5, STOP false) -> Store -> f :: Split -> r :: Record -> u :: Puller
             -> Sink; f[1] -> odd :: Record -> Sink; Tick -> Sink;",
@@ -84,7 +83,7 @@ fn pull_paths_run_through_agnostic_elements() {
 
 #[test]
 fn simulated_time_jumps_from_timer_to_timer() {
-    let _turn = TURN.lock().unwrap();
+    let _turn = TURN.lock();
     let begin = std::time::Instant::now();
     let (log, _) = run(
         "Tick -> t :: Record -> Sink;",
@@ -96,7 +95,7 @@ fn simulated_time_jumps_from_timer_to_timer() {
 
 #[test]
 fn a_loop_of_the_graph_ends_at_a_halt() {
-    let _turn = TURN.lock().unwrap();
+    let _turn = TURN.lock();
     for burst in [1, 2] {
         let mut router = router(
             &format!(
@@ -115,7 +114,7 @@ fn a_loop_of_the_graph_ends_at_a_halt() {
 
 #[test]
 fn threads_have_replicas_and_handlers_add_up() {
-    let _turn = TURN.lock().unwrap();
+    let _turn = TURN.lock();
     let (log, mut router) = run(
         "s1 :: Source(1000, 10) -> q :: Store -> p :: Puller -> r :: Record -> Sink;
          s2 :: Source(1000, 10, STOP false) -> q; s1b :: Source(500, 7, STOP false) -> r;
@@ -134,7 +133,7 @@ fn threads_have_replicas_and_handlers_add_up() {
 
 #[test]
 fn handlers_are_found_by_name_and_number_and_refused_clearly() {
-    let _turn = TURN.lock().unwrap();
+    let _turn = TURN.lock();
     let (_, mut router) = run("s :: Source(3) -> r :: Record -> Sink;", &Options::default());
     assert_eq!(router.read("r.class").unwrap(), "Record");
     assert_eq!(router.read("2.name").unwrap(), "r");
@@ -154,7 +153,7 @@ fn handlers_are_found_by_name_and_number_and_refused_clearly() {
 
 #[test]
 fn a_stop_drains_queues_where_that_is_asked_for() {
-    let _turn = TURN.lock().unwrap();
+    let _turn = TURN.lock();
     let text = "Source(2000, 256) -> Store -> Puller -> r :: Record -> Sink;";
     for threads in [1, 2] {
         let options = Options { drain: true, threads, spread: true, ..Options::default() };
@@ -167,14 +166,14 @@ fn a_stop_drains_queues_where_that_is_asked_for() {
 
 #[test]
 fn a_source_that_is_pulled_does_not_run_by_itself() {
-    let _turn = TURN.lock().unwrap();
+    let _turn = TURN.lock();
     let (log, _) = run("Either(9) -> Puller -> r :: Record -> Sink;", &Options::default());
     assert_eq!(log.len(), 9);
 }
 
 #[test]
 fn statistics_tell_all_counters_at_once() {
-    let _turn = TURN.lock().unwrap();
+    let _turn = TURN.lock();
     let text = "s :: Source(6, 3) -> a :: Record -> Sink";
     let (_, mut router) = run(text, &Options { threads: 2, ..Options::default() });
     let told = router.read("statistics").unwrap();
@@ -197,7 +196,7 @@ fn statistics_tell_all_counters_at_once() {
 
 #[test]
 fn the_graph_is_told_for_those_who_draw_it() {
-    let _turn = TURN.lock().unwrap();
+    let _turn = TURN.lock();
     let text = "s :: Source(6, 3) -> a :: Record -> Sink; Either(9) -> p :: Puller -> Sink";
     let (_, mut router) = run(text, &Options { threads: 2, ..Options::default() });
     let told = router.read("graph").unwrap();
@@ -220,7 +219,7 @@ fn the_graph_is_told_for_those_who_draw_it() {
 
 #[test]
 fn a_run_leaves_its_caller_the_cores_that_it_had() {
-    let _turn = TURN.lock().unwrap();
+    let _turn = TURN.lock();
     let cores = || {
         let set = rustix::thread::sched_getaffinity(None).unwrap();
         (0..rustix::thread::CpuSet::MAX_CPU).filter(|core| set.is_set(*core)).collect::<Vec<_>>()
@@ -234,7 +233,7 @@ fn a_run_leaves_its_caller_the_cores_that_it_had() {
 
 #[test]
 fn a_thread_that_dies_ends_the_run_and_is_named() {
-    let _turn = TURN.lock().unwrap();
+    let _turn = TURN.lock();
     for (bomb, other) in [(0, 1), (1, 0)] {
         let text = format!(
             "Tick -> Record -> Sink; s :: Source(100, 10, STOP false) -> b :: Bomb -> Sink;
@@ -257,13 +256,13 @@ fn a_thread_that_dies_ends_the_run_and_is_named() {
 
 #[test]
 fn a_signal_reaches_all_who_wait_though_the_first_stops_the_driver() {
-    let _turn = TURN.lock().unwrap();
+    let _turn = TURN.lock();
     let text = "a :: Await; b :: Await; c :: Await;";
     let placed = format!("{text} StaticThreadSched(b 1)");
     for (threads, text) in [(1, text), (2, &placed)] {
         // What comes between the first and the others is a matter of a moment.
         for _ in 0..300 {
-            LOG.lock().unwrap().clear();
+            LOG.lock().clear();
             let options = Options { threads, ..Options::default() };
             let mut router = router(text, &options);
             let control = std::sync::Arc::clone(router.control());
@@ -275,7 +274,7 @@ fn a_signal_reaches_all_who_wait_though_the_first_stops_the_driver() {
             });
             assert!(router.run().errors.is_empty());
             sender.join().unwrap();
-            let mut told = names(&LOG.lock().unwrap());
+            let mut told = names(&LOG.lock());
             told.sort_unstable();
             assert_eq!(told, ["a0", "b0", "c0"], "{threads} threads");
         }
@@ -284,7 +283,7 @@ fn a_signal_reaches_all_who_wait_though_the_first_stops_the_driver() {
 
 #[test]
 fn what_is_for_one_thread_is_refused_with_the_ways_of_others() {
-    let _turn = TURN.lock().unwrap();
+    let _turn = TURN.lock();
     let refusal = |text: &str| {
         let loaded = thruway_lang::load(
             thruway_lang::Source::new("test", text),

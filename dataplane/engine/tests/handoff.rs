@@ -3,8 +3,7 @@
 
 mod support;
 
-use std::sync::Mutex;
-
+use parking_lot::Mutex;
 use support::{LOG, router};
 use thruway_engine::{Options, Router};
 
@@ -26,9 +25,9 @@ fn text(first: u32, second: u32, hand: &str) -> String {
 
 /// What `r` saw of a run.
 fn seen(router: &mut Router) -> Vec<u8> {
-    LOG.lock().unwrap().clear();
+    LOG.lock().clear();
     assert!(router.run().errors.is_empty());
-    LOG.lock().unwrap().iter().map(|(_, byte)| *byte).collect()
+    LOG.lock().iter().map(|(_, byte)| *byte).collect()
 }
 
 /// A configuration that has run, with so many packets in the ring to thread 0, which takes none.
@@ -45,7 +44,7 @@ fn drops(router: &mut Router) -> String {
 
 #[test]
 fn packets_go_on_in_the_thread_that_they_are_handed_to() {
-    let _turn = TURN.lock().unwrap();
+    let _turn = TURN.lock();
     let mut router = router(&text(1, 40, "Hand(41)"), &two_threads());
     let seen = seen(&mut router);
     let packets = |thread: usize, name: &str| {
@@ -61,7 +60,7 @@ fn packets_go_on_in_the_thread_that_they_are_handed_to() {
 
 #[test]
 fn what_a_full_ring_has_no_room_for_is_dropped_and_the_rest_is_counted_at_the_end() {
-    let _turn = TURN.lock().unwrap();
+    let _turn = TURN.lock();
     let mut router = full(8, 100);
     assert_eq!(router.read("h.handed"), Ok("8".into()));
     assert_eq!(drops(&mut router), "0 unconnected, 0 no-memory, 92 congestion-drop, 0 stopped, ");
@@ -71,7 +70,7 @@ fn what_a_full_ring_has_no_room_for_is_dropped_and_the_rest_is_counted_at_the_en
 
 #[test]
 fn a_stop_that_drains_waits_for_what_is_under_way() {
-    let _turn = TURN.lock().unwrap();
+    let _turn = TURN.lock();
     // The source stops the driver; more than a round takes is in the ring then.
     let mut router = router(&text(0, 200, "Hand(999)"), &two_threads());
     assert_eq!(seen(&mut router), (0..200).collect::<Vec<u8>>());
@@ -79,7 +78,7 @@ fn a_stop_that_drains_waits_for_what_is_under_way() {
 
 #[test]
 fn another_configuration_takes_what_is_in_rings() {
-    let _turn = TURN.lock().unwrap();
+    let _turn = TURN.lock();
     let mut old = full(200, 80);
     let mut new = router(&text(1, 0, "Hand(81)"), &two_threads());
     new.take_over(&mut old);
@@ -91,7 +90,7 @@ fn another_configuration_takes_what_is_in_rings() {
 
 #[test]
 fn a_configuration_that_cannot_take_over_gives_back_what_is_in_rings() {
-    let _turn = TURN.lock().unwrap();
+    let _turn = TURN.lock();
     let mut old = full(200, 80);
     let mut new = router(&text(1, 0, "Hand(81)"), &two_threads());
     new.take_over(&mut old);
@@ -102,7 +101,7 @@ fn a_configuration_that_cannot_take_over_gives_back_what_is_in_rings() {
 
 #[test]
 fn what_another_configuration_has_no_element_for_is_counted() {
-    let _turn = TURN.lock().unwrap();
+    let _turn = TURN.lock();
     let mut old = full(200, 80);
     let mut new = router("Source(1) -> h :: Record -> Sink", &two_threads());
     new.take_over(&mut old);

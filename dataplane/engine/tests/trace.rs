@@ -1,9 +1,8 @@
-//! Traces: what is told of packets is what happened to them, and nothing else changes.
+//! Traces: what is reported on packets is what happened to them, and nothing else changes.
 
 mod support;
 
-use std::sync::Mutex;
-
+use parking_lot::Mutex;
 use support::{LOG, router};
 use thruway_engine::{ClockKind, Options, Router};
 
@@ -33,7 +32,7 @@ fn seen(router: &mut Router, name: &str) -> Vec<Vec<String>> {
 
 /// Runs a configuration with one trace.
 fn trace(text: &str, start: &str) -> (Vec<Vec<String>>, Router) {
-    LOG.lock().unwrap().clear();
+    LOG.lock().clear();
     let options = Options { clock: ClockKind::Simulated(0), ..Options::default() };
     let mut router = router(text, &options);
     router.write("trace", &format!("start t {start}")).expect("a trace");
@@ -69,7 +68,7 @@ fn every_element_is_told_in_order() {
         ];
         assert_eq!(paths, [expected], "bursts of {burst}");
         // And the others passed as without it.
-        let log = LOG.lock().unwrap();
+        let log = LOG.lock();
         let bytes = |name: &str| -> Vec<u8> {
             log.iter().filter(|(other, _)| other == name).map(|(_, byte)| *byte).collect()
         };
@@ -88,7 +87,7 @@ fn outputs_that_lead_to_one_input_are_told_apart() {
         let (paths, _) = trace(&text, "9 - -");
         let left: Vec<&str> = paths.iter().map(|way| &way[2][..]).collect();
         assert_eq!(left, ["x out 0", "x out 1", "x out 0", "x out 1"]);
-        let log: Vec<u8> = LOG.lock().unwrap().iter().map(|(_, byte)| *byte).collect();
+        let log: Vec<u8> = LOG.lock().iter().map(|(_, byte)| *byte).collect();
         assert_eq!(log, [0, 1, 2, 3], "their order stays");
     }
 }
@@ -118,7 +117,7 @@ fn copies_are_branches() {
     let first = ["s out 0", "c in 0", "c out 0", "a in 0", "a out 0", "k in 0", "k ended -"];
     let copy = ["c out 1", "b in 0", "b out 0", "k2 in 0", "k2 ended -"];
     assert_eq!(paths, [&first[..], &copy[..]]);
-    // More than there are marks: some are not followed, and that is told; all are freed.
+    // More than there are marks: some are not followed, and that is reported; all are freed.
     let many = "s :: Source(8, 8) -> m :: Multiply -> r :: Record -> k :: Sink;";
     let (paths, mut router) = trace(many, "8 - -");
     let [left, chosen, unmarked, copies, lost] = counts(&mut router, "t")[..] else { panic!() };

@@ -1,4 +1,4 @@
-//! The control region: the wake-up word, commands, what a Worker tells of itself.
+//! The control region: the wake-up word, commands, what a Worker reports on itself.
 
 use core::cell::Cell;
 use core::time::Duration;
@@ -120,7 +120,7 @@ impl Control {
         word.store(word.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     }
 
-    /// A figure that the Worker tells of itself: believed for display only.
+    /// A figure that the Worker reports on itself: believed for display only.
     pub fn figure(&self, figure: Figure) -> u64 {
         self.bytes(FIGURES, 64).read_word(8 * figure as usize)
     }

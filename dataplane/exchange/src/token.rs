@@ -4,7 +4,7 @@ use thruway_nf_abi::{SlotHead, flag};
 
 use crate::storage::{Location, Span, Storage};
 
-/// What the Master tells a Worker of a packet.
+/// What the Master says to a Worker about a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SlotTag {
     /// Input of the element that it came in by.

@@ -1,4 +1,4 @@
-//! The life of a session: what its packets tell of it, and how long it is kept.
+//! The life of a session: what its packets report on it, and how long it is kept.
 //!
 //! All that is remembered are eight bits, each set by a packet of one direction: so the two threads
 //! that may serve the two directions only ever add bits.

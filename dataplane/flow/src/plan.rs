@@ -172,8 +172,8 @@ impl SessionTable {
         if whole { Serving::Both } else { Serving::EachDirection }
     }
 
-    /// Whether its sessions are single connections in both directions, so that a TCP segment tells
-    /// of the life of all that the session is.
+    /// Whether its sessions are single connections in both directions, so that a TCP segment
+    /// reports on the life of all that the session is.
     pub fn follows_tcp(&self) -> bool {
         self.session.bidirectional && self.serving() != Serving::Any
     }

@@ -360,7 +360,7 @@ impl Side {
         self.is(KNOWN | ACKED | STEADY)
     }
 
-    /// What a table is told of it.
+    /// What a table learns of it.
     pub(crate) fn numbers(&self, other: &Side) -> Numbers {
         let (room, shift) = (self.window(other), self.scale(other));
         Numbers { end: self.end, ack: self.ack, room, shift, window: self.meta as u16 }

@@ -114,9 +114,9 @@ impl Expressions {
 
     /// Looks at what comes next in a stream: whether an expression ends in it.
     ///
-    /// The automaton is a byte late: it tells of an end when it reads the byte behind it. So the
-    /// first step is not looked at (that end was told with the bytes before), and after the last
-    /// one it is asked for what would be the end there.
+    /// The automaton is a byte late: it reports an end when it reads the byte behind it. So the
+    /// first step is not looked at (that end was reported with the bytes before), and after the
+    /// last one it is asked for what would be the end there.
     #[inline]
     pub fn feed(&self, progress: &mut Progress, bytes: &[u8]) -> bool {
         let is_known = progress.number == self.number && self.number != 0;
@@ -164,7 +164,7 @@ fn plain(error: &dyn std::fmt::Display) -> String {
     last.trim_start_matches("error: ").to_owned()
 }
 
-/// Tells expressions apart, not 0: FNV-1a, 32 bits (draft-eastlake-fnv section 2).
+/// Distinguishes expressions, not 0: FNV-1a, 32 bits (draft-eastlake-fnv section 2).
 fn number(texts: &[impl AsRef<str>], flags: &str) -> u32 {
     let step = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
     let texts = texts.iter().flat_map(|text| text.as_ref().bytes().chain([0]));

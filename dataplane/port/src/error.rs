@@ -155,7 +155,8 @@ pub enum PortError {
 }
 
 impl PortError {
-    /// The error of a system call on `name`: missing rights are told apart, with what gives them.
+    /// The error of a system call on `name`: missing rights are distinguished, with what gives
+    /// them.
     pub(crate) fn system(name: &str, step: &'static str, source: io::Error) -> PortError {
         Self::with_capability(name, step, source, ("CAP_NET_RAW", "cap_net_raw"))
     }
@@ -190,7 +191,7 @@ impl PortError {
         source: io::Error,
         (capability, setcap): (&'static str, &'static str),
     ) -> PortError {
-        // Sockets of an interface that goes are told at first that it is down.
+        // Sockets of an interface that goes get an error at first which says that it is down.
         const DEVICE_ERRORS: [i32; 3] = [libc::ENETDOWN, libc::ENXIO, libc::ENODEV];
         let is_of_device = |code| DEVICE_ERRORS.contains(&code);
         if source.raw_os_error().is_some_and(is_of_device) && !exists(name) {

@@ -19,7 +19,7 @@ const CHANNELS_WORDS: usize = 9;
 const RX_AT: usize = 5;
 const COMBINED_AT: usize = 8;
 
-/// The receive queues of `name`; 1 where the driver does not tell.
+/// The receive queues of `name`; 1 where the driver does not report.
 ///
 /// # Errors
 /// The name is no name.
@@ -33,7 +33,7 @@ pub fn rx_queues(name: &str) -> Result<u32, PortError> {
 }
 
 /// The driver of `name` and its address on a bus, empty for one that has no hardware; `None` where
-/// nobody tells.
+/// nobody reports.
 fn driver(name: &str) -> Option<(String, String)> {
     let socket = control_socket(name).ok()?;
     let mut words = [0; DRVINFO_WORDS];

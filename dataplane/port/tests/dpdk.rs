@@ -2,8 +2,9 @@
 //! every frame comes back.
 #![cfg(feature = "dpdk")]
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use thruway_packet::{Batch, Frames, Memory, Packet, SMALL_FRAME};
 use thruway_port::dpdk::{self, Device, PortConfig, Receiver, Sender};
 use thruway_region::Pages;
@@ -21,7 +22,7 @@ fn start() {
 /// whose end gives back what DPDK kept for it.
 fn alone(test: impl FnOnce() + Send + 'static) {
     static TURN: Mutex<()> = Mutex::new(());
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = TURN.lock();
     std::thread::spawn(test).join().expect("no panic");
 }
 

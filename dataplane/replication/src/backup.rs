@@ -5,10 +5,11 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use thruway_sync::atomic::Ordering;
 
 use crate::frame::{Frame, Kind};
@@ -85,7 +86,7 @@ impl Gate {
         while !self.link.stops() {
             match self.listener.accept() {
                 Ok((socket, peer)) => match self.admit(socket) {
-                    Ok(stream) => *lock(&self.admitted) = Some((peer, stream)),
+                    Ok(stream) => *self.admitted.lock() = Some((peer, stream)),
                     Err(error) => {
                         self.link.counts.refused.fetch_add(1, Ordering::Relaxed);
                         self.link.log(about(peer, format_args!("refused: {error}")));
@@ -155,7 +156,7 @@ fn read_until(socket: &mut TcpStream, bytes: &mut [u8], end: Instant) -> Result<
 /// Reads one stream after the other.
 fn read_streams(link: &Link, admitted: &Admitted) {
     while !link.stops() {
-        let Some((peer, stream)) = lock(admitted).take() else {
+        let Some((peer, stream)) = admitted.lock().take() else {
             link.pause(LOOK);
             continue;
         };
@@ -183,7 +184,7 @@ fn read_stream(link: &Link, mut stream: Stream, admitted: &Admitted) -> Result<(
         if link.is_taken_over() {
             return stream.send(Kind::TakenOver, &[]);
         }
-        if lock(admitted).is_some() {
+        if admitted.lock().is_some() {
             return Err("another stream of the active host takes its place".into());
         }
         while let Some(frame) = receive(link, &mut stream)? {
@@ -241,9 +242,4 @@ fn receive(link: &Link, stream: &mut Stream) -> Result<Option<Frame>, String> {
         link.counts.refused.fetch_add(u64::from(stream.is_violated), Ordering::Relaxed);
     }
     received
-}
-
-/// What another thread may have left behind in a panic is whole.
-fn lock(admitted: &Admitted) -> std::sync::MutexGuard<'_, Option<Shown>> {
-    admitted.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,5 +1,5 @@
-//! The other side, for tests: a guest's driver that writes what it is told to, lies included, and a
-//! front-end that hands its memory over.
+//! The other side, for tests: a guest's driver that writes what it is asked to, lies included, and
+//! a front-end that hands its memory over.
 
 use std::io::{self, IoSlice, Read as _};
 use std::mem::MaybeUninit;

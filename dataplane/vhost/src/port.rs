@@ -9,7 +9,7 @@ use thruway_sync::atomic::Ordering;
 
 use crate::queue::{Received, Sent};
 use crate::service::{self, Source};
-use crate::shared::{Address, FROM_GUEST, PortEvent, PortStatus, Shared, TO_GUEST, lock};
+use crate::shared::{Address, FROM_GUEST, PortEvent, PortStatus, Shared, TO_GUEST};
 
 /// See the module's description. It ends when it is dropped.
 #[derive(Debug)]
@@ -47,13 +47,13 @@ impl Port {
     /// Hands over a socket at which one front-end will connect, of [`Address::Attached`]. It takes
     /// the place of one that waits.
     pub fn attach(&self, listener: UnixListener) {
-        *lock(&self.shared.attached) = Some(listener);
+        *self.shared.attached.lock() = Some(listener);
         self.shared.service.ring();
     }
 
     /// What is known of it.
     pub fn status(&self) -> PortStatus {
-        lock(&self.shared.status).clone()
+        self.shared.status.lock().clone()
     }
 
     /// Where its front-end is met.

@@ -18,7 +18,7 @@ use thruway_sync::atomic::Ordering;
 use crate::connection::{Connection, Incoming};
 use crate::message::{Head, ProtocolFault, Request};
 use crate::session::{RINGS, Reply, Rings as _, Session};
-use crate::shared::{Address, End, OnEvent, PortEvent, PortRings, Shared, lock};
+use crate::shared::{Address, End, OnEvent, PortEvent, PortRings, Shared};
 
 /// Time between two tries to connect.
 const CONNECT_EVERY: Duration = Duration::from_millis(500);
@@ -53,7 +53,7 @@ impl Source {
             Source::Listen(listener) => listener.accept().ok().map(|(stream, _)| stream.into()),
             Source::Connect(path) => UnixStream::connect(path).ok().map(OwnedFd::from),
             Source::Attached(waiting) => {
-                if let Some(next) = lock(&shared.attached).take() {
+                if let Some(next) = shared.attached.lock().take() {
                     // Its accept must not wait, or there is none.
                     *waiting = next.set_nonblocking(true).is_ok().then_some(next);
                 }
@@ -151,7 +151,7 @@ impl Service {
     /// Serves a front-end until it is gone.
     fn serve(&mut self, connection: Connection) {
         {
-            let mut status = lock(&self.shared.status);
+            let mut status = self.shared.status.lock();
             (status.is_connected, status.connections) = (true, status.connections + 1);
         }
         let mut session = Session::new();
@@ -176,7 +176,7 @@ impl Service {
         }
         let is_fault = matches!(end, Ended::Fault(_));
         {
-            let mut status = lock(&self.shared.status);
+            let mut status = self.shared.status.lock();
             status.is_connected = false;
             status.faults += u64::from(is_fault);
             status.last_end = why;
@@ -254,7 +254,7 @@ impl Service {
     fn note_ready(&mut self, session: &Session) {
         let is_ready = self.shared.ends.iter().all(End::is_used);
         {
-            let mut status = lock(&self.shared.status);
+            let mut status = self.shared.status.lock();
             (status.is_ready, status.features) = (is_ready, session.features().0);
         }
         if std::mem::replace(&mut self.is_ready, is_ready) != is_ready {

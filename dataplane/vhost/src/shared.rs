@@ -3,8 +3,8 @@
 use std::fmt;
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use thruway_sync::atomic::{AtomicBool, Ordering};
 
 use crate::bell::Bell;
@@ -125,7 +125,7 @@ impl Shared {
             return true;
         }
         // Never waits: whoever else has it is the service thread, which wakes this one afterwards.
-        let Ok(mut queue) = end.queue.try_lock() else { return true };
+        let Some(mut queue) = end.queue.try_lock() else { return true };
         let Some(used) = queue.as_mut() else { return false };
         match work(used) {
             Ok(false) => {}
@@ -136,7 +136,7 @@ impl Shared {
             }
             Err(fault) => {
                 *queue = None;
-                *lock(&end.fault) = Some(fault);
+                *end.fault.lock() = Some(fault);
                 self.service.ring();
             }
         }
@@ -178,7 +178,7 @@ impl End {
 
     /// The guest's lie that a packet thread found.
     pub fn take_fault(&self) -> Option<RingFault> {
-        lock(&self.fault).take()
+        self.fault.lock().take()
     }
 
     /// Puts another ring, or none, in the place of the present one. Waits for a packet thread's
@@ -187,7 +187,7 @@ impl End {
     fn exchange(&self, next: Option<Queue>) -> Option<Queue> {
         self.is_wanted.store(true, Ordering::Relaxed);
         self.is_used.store(next.is_some(), Ordering::Relaxed);
-        let before = std::mem::replace(&mut *lock(&self.queue), next);
+        let before = std::mem::replace(&mut *self.queue.lock(), next);
         self.is_wanted.store(false, Ordering::Relaxed);
         self.wake();
         before
@@ -211,9 +211,4 @@ impl Rings for PortRings<'_> {
     fn stop(&mut self, ring: usize) -> Option<Queue> {
         self.0.ends[ring].exchange(None)
     }
-}
-
-/// A lock whose holder may have panicked: what is behind it is whole at any moment.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,5 +1,5 @@
 //! The control region: one per Worker, shared by it and the host. It holds the wake-up word, what
-//! the host asks, and what the Worker tells of itself.
+//! the host asks, and what the Worker reports on itself.
 //!
 //! ```text
 //! 0      magic, version
@@ -44,7 +44,7 @@ pub const RUN: u32 = 0;
 /// Command: finish what waits, then exit.
 pub const DRAIN: u32 = 1;
 
-/// A 64-bit number that the Worker tells of itself, at `FIGURES + 8 * figure`.
+/// A 64-bit number that the Worker reports on itself, at `FIGURES + 8 * figure`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Figure {

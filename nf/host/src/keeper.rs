@@ -203,10 +203,7 @@ impl Keeper {
     }
 
     fn output(&mut self) -> String {
-        self.process.as_mut().map_or_else(String::new, |process| {
-            process.take_output();
-            process.output_kept()
-        })
+        self.process.as_mut().map_or_else(String::new, Process::last_output)
     }
 
     fn act(&mut self, action: Action) {

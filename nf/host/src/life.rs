@@ -19,7 +19,7 @@
 //!
 //! | forbidden | why |
 //! |---|---|
-//! | out of Stopped or Failed | the end was told; a new function is a new machine |
+//! | out of Stopped or Failed | the end was reported; a new function is a new machine |
 //! | a second start before the end of the first process | two processes would write one region |
 //! | published while Quarantined, Ending, Restarting | a Master would hand packets to nobody |
 //! | from Quarantined back to Running | a function that lied once is not believed again |

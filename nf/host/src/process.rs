@@ -136,6 +136,12 @@ impl Process {
         text.map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
     }
 
+    /// The end of what it wrote until now.
+    pub fn last_output(&mut self) -> String {
+        self.take_output();
+        self.output_kept()
+    }
+
     /// How the process ended, if it has.
     ///
     /// # Errors

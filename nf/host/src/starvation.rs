@@ -2,8 +2,8 @@
 //! much to do a function that is well can get none for seconds; to end it would lose what it has
 //! and give its successor no more of the processor.
 //!
-//! The kernel tells: how long each thread ran (`schedstat`), and whether it could run now (`stat`).
-//! Nothing that the function writes counts.
+//! The kernel reports: how long each thread ran (`schedstat`), and whether it could run now
+//! (`stat`). Nothing that the function writes counts.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -19,7 +19,7 @@ struct Share {
 }
 
 impl Share {
-    /// Of a process; `None` when it has ended or the kernel does not tell.
+    /// Of a process; `None` when it has ended or the kernel does not report.
     fn of(pid: i32) -> Option<Share> {
         let threads = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?;
         let each = threads.flatten().filter_map(|thread| Share::of_thread(&thread.path()));
@@ -138,10 +138,10 @@ mod tests {
     fn the_kernel_tells_of_this_process() {
         let clock = || rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime).tv_nsec;
         let pid = std::process::id().cast_signed();
-        let before = Share::of(pid).expect("the kernel tells");
+        let before = Share::of(pid).expect("the kernel reports it");
         let begin = clock();
         while clock().abs_diff(begin) < 20_000_000 {}
-        let after = Share::of(pid).expect("the kernel tells");
+        let after = Share::of(pid).expect("the kernel reports it");
         assert!(after.ran >= before.ran + Duration::from_millis(10) && after.can_run);
         assert!(Share::of(i32::MAX).is_none());
     }

@@ -246,10 +246,7 @@ impl Supervisor {
     }
 
     fn output(&mut self) -> String {
-        self.process.as_mut().map_or_else(String::new, |process| {
-            process.take_output();
-            process.output_kept()
-        })
+        self.process.as_mut().map_or_else(String::new, Process::last_output)
     }
 
     fn act(&mut self, action: Action) {

@@ -114,7 +114,7 @@ impl Wiring {
         }
     }
 
-    /// Tells the function that a question waits at its socket.
+    /// Shows the function that a question waits at its socket.
     pub fn announce_request(&self) {
         self.control.count_request();
         ring(&self.doorbell);

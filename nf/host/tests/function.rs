@@ -147,7 +147,7 @@ fn a_function_that_gets_no_processor_is_not_killed_for_it() {
     spec.patience.hang = Some(HANG);
     let function = start(spec);
     let pid = function.status().pid.expect("it runs").to_string();
-    let allowed = rustix::thread::sched_getaffinity(None).expect("the kernel tells");
+    let allowed = rustix::thread::sched_getaffinity(None).expect("the kernel reports it");
     let core = (0..).find(|core| allowed.is_set(*core)).expect("a core");
     tool("taskset", &["-a", "-p", "-c", &core.to_string(), &pid]);
     // What others leave of that core is next to nothing, whether the kernel shares it out by

@@ -27,7 +27,7 @@ const SETTINGS: &[&str] =
 /// batch (256); `counters`, their names; `configured`, whether it cannot begin without the text
 /// of CONFIG.
 ///
-/// An exception of `start` is what the host tells its user. One of `read` or `write` is the
+/// An exception of `start` is what the host shows its user. One of `read` or `write` is the
 /// answer. Any other one ends the process, and the host acts as it does after a crash.
 #[pyfunction]
 #[pyo3(signature = (function, **settings))]

@@ -15,7 +15,7 @@ use thruway_nf_abi::message::WaitMode;
 
 /// Packets of a turn: all of a ring.
 const SLOTS: u32 = 1024;
-/// Turns of which the median is told.
+/// Turns of which the median is reported.
 const TURNS: usize = 401;
 
 fn main() -> Result<(), TrialError> {

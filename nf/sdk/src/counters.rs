@@ -67,7 +67,7 @@ impl Counters {
         Ok(counter)
     }
 
-    /// Tells the host what changed.
+    /// Shows the host what changed.
     #[inline]
     pub fn announce(&mut self) {
         for (index, (counter, told)) in (0..).zip(&mut self.entries) {

@@ -45,7 +45,7 @@ pub enum RunError {
 }
 
 /// Runs a function until its host ends it: the `main` of its program. `make` makes the function;
-/// what it gives as an error is what the host tells its user.
+/// what it gives as an error is what the host shows its user.
 pub fn run<F: Function>(
     config: &Config,
     make: impl FnOnce(&mut Start<'_>) -> Result<F, String>,

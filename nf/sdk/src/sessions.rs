@@ -15,8 +15,8 @@ pub(crate) struct Front {
     pub packets: u32,
 }
 
-/// Tells the function what there is to tell before the first of `left` (at least one) waiting slots
-/// that is a packet, and finds how many packets follow of which nothing is to be told.
+/// Shows the function what there is to tell before the first of `left` (at least one) waiting slots
+/// that is a packet, and finds how many packets follow of which nothing is to be reported.
 pub(crate) fn announce<F: Function>(
     function: &mut F,
     worker: &mut Worker<Mapped>,

@@ -18,7 +18,7 @@ use crate::session::Session;
 const KEPT_MAX: usize = 32 << 20;
 
 /// Runs a function of streams until its host ends it: the `main` of its program, for an element
-/// with STREAM. `make` makes the function; what it gives as an error is what the host tells its
+/// with STREAM. `make` makes the function; what it gives as an error is what the host shows its
 /// user.
 pub fn run_stream<F: StreamFunction>(
     name: &'static str,

@@ -1,4 +1,4 @@
-//! A small host for the tests of functions: it gives packets to a function and tells what came of
+//! A small host for the tests of functions: it gives packets to a function and reports what came of
 //! them. The function is a value in a thread of the test, or a program, here without a sandbox.
 //!
 //! ```

@@ -58,7 +58,7 @@ fn what_is_not_looked_at_goes_on_unchanged() {
     trial.finish().unwrap();
 }
 
-/// A host takes back only what was changed: each way to change a packet must tell it.
+/// A host takes back only what was changed: each way to change a packet must show it.
 #[test]
 fn whoever_may_have_changed_a_packet_says_so() {
     let config = Config { outputs: 2, scratch_len: 8, ..Config::DEFAULT };

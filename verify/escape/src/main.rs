@@ -1,4 +1,4 @@
-//! A hostile function: tries to get out of its sandbox and tells how each attempt went.
+//! A hostile function: tries to get out of its sandbox and reports how each attempt went.
 //!
 //! Its control socket first brings a message: the numbers of processes that are none of its
 //! business, and descriptors of a region of its own and of one that it may only read. It answers

@@ -49,7 +49,7 @@ fn nor_does_it_without_the_filter() {
     hold(unfiltered(role(&["freeze"])), Duration::from_secs(3));
 }
 
-/// Even one that has its host trace it ends when it is told to.
+/// Even one that has its host trace it ends when it is asked to.
 #[test]
 fn a_function_that_is_traced_does_not_outlive_its_end() {
     let (done, ended) = std::sync::mpsc::channel();

@@ -8,7 +8,7 @@ use thruway_lang::{ArgText, Graph, NoLibraries, Source, Variables, load, resolve
 use crate::input::text;
 
 /// Classes that reach outside of the process once they run, besides those of their topics; and one
-/// that panics because it is told to.
+/// that panics because it is asked to.
 const OUTSIDE: &[&str] =
     &["ChatterSocket", "ControlSocket", "Crash", "Error", "PokeHandlers", "Script", "WorkPackage"];
 

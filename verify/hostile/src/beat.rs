@@ -13,9 +13,10 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use rustix::time::{ClockId, clock_gettime};
 use thruway_sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -102,7 +103,7 @@ pub struct Pulse(Arc<Shared>);
 
 impl Pulse {
     fn longest(&self) -> Longest {
-        *self.0.longest.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.0.longest.lock()
     }
 
     /// Rounds begun.
@@ -171,7 +172,7 @@ impl Beat {
         shared.since_ns.store(0, Ordering::Relaxed);
         let worked = now.worked.saturating_sub(last.counted.worked);
         let waited = now.waited.saturating_sub(last.counted.waited);
-        let mut longest = shared.longest.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut longest = shared.longest.lock();
         insert(&mut longest.worked, worked);
         if now.gave_up != last.counted.gave_up {
             let others = now.others_waited(&last.counted);

@@ -1,5 +1,5 @@
 //! `thruway-hostile storm [STEPS]`: a hostile process beside an honest one, for so many Master
-//! steps (100 million unless told otherwise). The roles `hostile` and `neighbour` are those two
+//! steps (100 million unless set otherwise). The roles `hostile` and `neighbour` are those two
 //! processes, which it starts itself.
 #![forbid(unsafe_code)]
 

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use thruway_exchange::{Mapped, Master, Origin, PeerFault, SlotTag, Token, Tuning, WakeLine};
 use thruway_nf_abi::LinkShape;
@@ -159,11 +160,11 @@ pub struct Shared(Arc<Mutex<Option<Arc<WakeLine>>>>);
 
 impl Shared {
     fn line(&self) -> Option<Arc<WakeLine>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.lock().clone()
     }
 
     fn set(&self, line: &Arc<WakeLine>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(line));
+        *self.0.lock() = Some(Arc::clone(line));
     }
 
     /// Empties the function's end of the line, as a host did that shared an eventfd with it: this

@@ -17,7 +17,7 @@ fn a_killed_agent_costs_no_chain_and_its_successor_goes_on() {
     let planes = cluster.host("a").planes();
     cluster.host("a").kill_agent();
     cluster.wait_host("a", "AgentLate");
-    // Nobody is told of this change; a chain that is new finds no host.
+    // Nobody learns of this change; a chain that is new finds no host.
     cluster.chain("web", &json!({"configuration": "Idle -> late :: Counter -> Discard;"}));
     cluster.chain("new", &idle());
     let why = cluster.wait_reason("new", "Placed", "NoHost").message;

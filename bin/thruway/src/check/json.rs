@@ -1,4 +1,4 @@
-//! What `thruway check` tells, for programs.
+//! What `thruway check` reports, for programs.
 
 use serde_json::{Map, Value, json};
 use thruway_engine::{Layout, Router, set_up};
@@ -7,7 +7,7 @@ use thruway_flow::chain::Chain;
 use thruway_flow::plan::{Hop, Leaf, NodePlan, Plan, SessionTable};
 use thruway_lang::{Port, Processing};
 
-/// What is told besides the elements.
+/// What is reported besides the elements.
 pub(super) struct More {
     /// How threads reach each element.
     pub paths: bool,

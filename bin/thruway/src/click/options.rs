@@ -7,7 +7,7 @@ use crate::load::Origin;
 
 /// What `--help` prints.
 pub const HELP: &str = "\
-'click' runs a Click configuration at user level: it checks the configuration, tells errors on
+'click' runs a Click configuration at user level: it checks the configuration, reports errors on
 standard error, and then runs until interrupted.
 
 Usage: click [OPTION]... [ROUTERFILE] [NAME=VALUE]...

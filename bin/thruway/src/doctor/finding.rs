@@ -9,7 +9,7 @@ pub enum Rating {
     Missing,
     /// It could be faster.
     Better,
-    /// Nobody tells.
+    /// Nobody reports.
     Unknown,
     /// There is nothing to do.
     Good,
@@ -49,7 +49,7 @@ impl Finding {
         Finding::new(Rating::Good, what, status)
     }
 
-    /// Nobody tells.
+    /// Nobody reports.
     pub fn unknown(what: &str, status: impl Into<String>) -> Finding {
         Finding::new(Rating::Unknown, what, status)
     }

@@ -10,7 +10,7 @@ use super::rights::lacks_for_xdp;
 const MTU_MAX: i64 = 1706;
 /// <linux/if_arp.h>
 const ETHERNET: i64 = 1;
-/// Interfaces that are told of.
+/// Interfaces that are reported.
 const INTERFACES_MAX: usize = 64;
 
 /// One finding for each Ethernet interface.
@@ -43,7 +43,7 @@ fn one(host: &Host, name: &str) -> Finding {
     let state = host.line(&format!("{place}/operstate")).unwrap_or_default();
     if state != "up" && state != "unknown" {
         facts.status.push(if state.is_empty() {
-            "state not told".to_owned()
+            "state unavailable".to_owned()
         } else {
             state.clone()
         });
@@ -63,7 +63,7 @@ fn one(host: &Host, name: &str) -> Finding {
     if host.is_here() {
         mode(name, &mut facts);
     } else {
-        facts.status.push("modes of AF_XDP not told".to_owned());
+        facts.status.push("modes of AF_XDP unavailable".to_owned());
     }
     let what = format!("interface {name}");
     match &facts.against {
@@ -99,11 +99,11 @@ fn mtu(host: &Host, place: &str, name: &str, facts: &mut Facts) {
     }
 }
 
-/// What only the running kernel tells.
+/// What only the running kernel reports.
 fn mode(name: &str, facts: &mut Facts) {
     let features = interface::index(name).and_then(af_xdp::features);
     let (status, native) = match features {
-        None => ("AF_XDP mode not told", None),
+        None => ("AF_XDP mode unavailable", None),
         Some(features) if features.zero_copy => {
             ("AF_XDP native, zero copy (wants run --huge-pages)", Some(true))
         }

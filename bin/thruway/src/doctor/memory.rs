@@ -108,7 +108,7 @@ fn limit(host: &Host, name: &str) -> Option<Option<u64>> {
 fn locked(host: &Host) -> Finding {
     let what = "locked memory";
     match limit(host, "Max locked memory") {
-        None => Finding::unknown(what, "the limit is not told"),
+        None => Finding::unknown(what, "the limit is unavailable"),
         Some(None) => Finding::good(what, "no limit"),
         Some(Some(bytes)) if bytes >= PACKET_MEMORY => Finding::good(what, amount(bytes)),
         Some(Some(bytes)) if has_capability(host, Capability::IpcLock) => Finding::good(
@@ -126,7 +126,7 @@ fn locked(host: &Host) -> Finding {
 fn files(host: &Host) -> Finding {
     let what = "open files";
     match limit(host, "Max open files") {
-        None => Finding::unknown(what, "the limit is not told"),
+        None => Finding::unknown(what, "the limit is unavailable"),
         Some(Some(count)) if count < FILES => Finding::better(
             what,
             format!("{count} at most: enough for small configurations"),

@@ -1,7 +1,7 @@
 //! `thruway doctor`: what this host offers, what is missing, and what to do for more speed.
 //!
-//! Everything is read from files below a root, which tests make up; but for what the kernel tells
-//! of interfaces by other means, on the host itself.
+//! Everything is read from files below a root, which tests make up; but for what the kernel reports
+//! on interfaces by other means, on the host itself.
 
 mod dpdk;
 mod finding;

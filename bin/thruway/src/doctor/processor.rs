@@ -156,7 +156,7 @@ fn boost(host: &Host) -> Option<Finding> {
 fn counter(host: &Host) -> Finding {
     let what = "cycle counter";
     let Some(flags) = host.field("proc/cpuinfo", "flags") else {
-        return Finding::unknown(what, "the processor's features are not told");
+        return Finding::unknown(what, "the processor's features are unavailable");
     };
     let has = |flag: &str| flags.split_whitespace().any(|word| word == flag);
     if has("constant_tsc") && has("nonstop_tsc") {

@@ -26,7 +26,7 @@ const KERNELS: &[((u32, u32), &str)] = &[
     ((5, 9), "XDP programs that go with their process (links)"),
     ((5, 11), "busy polling of AF_XDP"),
     ((5, 13), "Landlock for isolated functions"),
-    ((6, 3), "the modes of AF_XDP told beforehand"),
+    ((6, 3), "the modes of AF_XDP reported beforehand"),
 ];
 
 /// Everything about rights and the kernel.
@@ -77,7 +77,7 @@ fn xdp(host: &Host) -> Finding {
 fn kernel(host: &Host) -> Finding {
     let what = "kernel";
     let Some(release) = host.line("proc/sys/kernel/osrelease") else {
-        return Finding::unknown(what, "its version is not told");
+        return Finding::unknown(what, "its version is unavailable");
     };
     let numbers = |text: &str| {
         let mut parts = text.split(|c: char| !c.is_ascii_digit());

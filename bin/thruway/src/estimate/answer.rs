@@ -9,7 +9,7 @@ use thruway_model::estimate::{Estimate, Limit, Line, Truth, error_percent};
 use crate::draw::{self, Curve, Lines, Marks, Stack, escape, stacks};
 use crate::table::{Table, thousands};
 
-/// Terms that cost less than this share of all are not told one by one.
+/// Terms that cost less than this share of all are not reported one by one.
 const LITTLE: f64 = 0.02;
 
 /// What is known of a configuration.

@@ -21,7 +21,7 @@ use crate::{calibrate, load};
 
 /// Runs of `--verify`, and how long each is.
 const RUNS: (usize, Duration) = (7, Duration::from_millis(80));
-/// Sizes of frames that rates are told for.
+/// Sizes of frames that rates are reported for.
 const SIZES: [u32; 6] = [64, 128, 256, 512, 1024, 1514];
 
 /// Runs `thruway estimate CONFIGURATION`.

@@ -82,7 +82,7 @@ FromDevice \
     tool(
         "provides",
         Work::Provides,
-        "tells by its exit status (0 or 1) whether elements and features are there; 'A|B' is one of them",
+        "exit status (0 or 1): whether elements and features are there; 'A|B' is one of them",
         "thruway provides -V Queue 'RadixIPLookup|DirectIPLookup' ip6 && echo all there",
     ),
     tool(

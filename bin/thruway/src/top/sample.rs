@@ -103,7 +103,7 @@ pub struct Sessions {
 impl Sample {
     /// Asks for everything.
     pub fn take(client: &mut Client) -> anyhow::Result<Sample> {
-        let text = client.read("statistics").context("it does not tell its statistics")?;
+        let text = client.read("statistics").context("it does not show its statistics")?;
         let mut sample = Sample::parse(&text)?;
         for at in 0..sample.elements.len() {
             let name = sample.elements[at].name.clone();

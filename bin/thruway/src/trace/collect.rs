@@ -62,7 +62,7 @@ impl Collected {
         quiet || self.last.values().all(|(_, is_over)| *is_over)
     }
 
-    /// Whether the time between the first answer and the last tells how long a cycle is.
+    /// Whether the time between the first answer and the last reports how long a cycle is.
     pub fn knows_time(&self) -> bool {
         let ns = self.begin.map_or(0, |begin| self.end.1.saturating_sub(begin.1));
         u128::try_from(ns).is_ok_and(|ns| ns >= SPAN.as_nanos())

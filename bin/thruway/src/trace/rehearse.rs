@@ -1,8 +1,9 @@
 //! Following packets in a configuration that is run for it.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use thruway_engine::{Control, Options};
 use thruway_lang::Diagnostics;
 use thruway_sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +17,7 @@ use crate::signals::Receiver;
 /// How often is looked what was seen.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Runs until all was seen or the configuration stops. `None`: it does not run, which was told;
+/// Runs until all was seen or the configuration stops. `None`: it does not run, which was reported;
 /// else why it ended badly, if it did.
 pub fn run(
     args: &TraceArgs,
@@ -70,7 +71,7 @@ pub fn run(
         watch.over.store(true, Ordering::Release);
         std::io::Result::Ok(outcome)
     })?;
-    let seen = watch.collected.into_inner().unwrap_or_else(|poison| poison.into_inner());
+    let seen = watch.collected.into_inner();
     *collected = seen;
     collected.take(&router.read(&ask)?)?;
     while !collected.knows_time() {
@@ -98,7 +99,7 @@ impl Watch {
             std::thread::sleep(LOOK);
             // Before it runs and when it has stopped it does not answer; what is left is read then.
             let Ok(answer) = self.control.read(&self.ask) else { continue };
-            let mut collected = self.collected.lock().unwrap_or_else(|poison| poison.into_inner());
+            let mut collected = self.collected.lock();
             let done = collected.take(&answer).is_err() || collected.is_done();
             if done || limit.is_some_and(|limit| begin.elapsed() >= limit) {
                 self.control.end();

@@ -8,7 +8,7 @@ use crate::process::{Running, root, thruway};
 const START: Duration = Duration::from_millis(if cfg!(debug_assertions) { 150 } else { 50 });
 /// Memory at defaults.
 const MEMORY_MAX_KIB: u64 = 64 << 10;
-/// Starts that are tried: on a busy machine the fastest one tells what the program itself takes.
+/// Starts that are tried: on a busy machine the fastest one reports what the program itself takes.
 const STARTS: u32 = 20;
 
 /// The gateway, with ports by which nothing comes; it runs until it is stopped.

@@ -8,7 +8,7 @@ use thruway_sync::atomic::{AtomicBool, Ordering};
 
 use crate::control::Client;
 use crate::network::{HostConfig, Network};
-use crate::process::{Done, LIMIT, Running, need, privileged, wait_for};
+use crate::process::{Done, Ending, LIMIT, Running, need, privileged, wait_for};
 use crate::sockets::round_trip;
 use crate::threads::{flows_stay_in_order, packets, two_threads};
 use crate::traffic::fetch;
@@ -188,7 +188,7 @@ fn a_hot_swap_loses_nothing_that_was_handed_over() {
         let talk = |socket| scope.spawn(move || answered(socket, swapped));
         let talks: Vec<_> = clients.iter().map(talk).collect();
         // Also where a swap fails.
-        let over = (Over(swapped), Over(&ended));
+        let over = (Ending(&[swapped]), Ending(&[&ended]));
         let swaps = (0..SWAPS).map(|nth| {
             let answer = Client::unix(&socket).write_data("hotconfig", &format!("{text} // {nth}"));
             std::thread::sleep(Duration::from_millis(50));
@@ -204,15 +204,6 @@ fn a_hot_swap_loses_nothing_that_was_handed_over() {
     let done = network.stop().expect(0);
     nothing_is_missing(&done);
     assert!(packets(&done, "c0") > 0 && packets(&done, "c1") > 0, "{done:#?}");
-}
-
-/// Says at its end that something is over.
-struct Over<'a>(&'a AtomicBool);
-
-impl Drop for Over<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Release);
-    }
 }
 
 /// Answers each datagram with the same.

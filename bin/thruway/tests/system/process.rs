@@ -5,11 +5,12 @@ use std::io::Write as _;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
+use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
+use thruway_sync::atomic::{AtomicBool, Ordering};
 
 /// Longest time that anything here may take.
 pub const LIMIT: Duration = Duration::from_secs(60);
@@ -230,11 +231,20 @@ pub fn at_length() -> bool {
     std::env::var("THRUWAY_LONG").is_ok_and(|value| value == "1")
 }
 
+/// Stops threads when it is dropped: also where a test fails that they serve.
+pub struct Ending<'a>(pub &'a [&'a AtomicBool]);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.iter().for_each(|over| over.store(true, Ordering::SeqCst));
+    }
+}
+
 /// What `each` makes of each of them, in their order: on as many threads as there are processors,
 /// for work that no clock is part of.
 pub fn on_all_cores<T: Sync, R: Send>(all: &[T], each: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let left = Mutex::new(all.iter().enumerate());
-    let next = || left.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let next = || left.lock().next();
     let work = || {
         let ones = std::iter::from_fn(next);
         ones.map(|(at, one)| (at, each(one))).collect::<Vec<(usize, R)>>()

@@ -16,7 +16,7 @@ use rustix::process::Signal;
 use thruway_sync::atomic::{AtomicBool, Ordering};
 
 use crate::network::Namespace;
-use crate::process::{Done, Running, privileged, root, run, wait_for};
+use crate::process::{Done, Ending, Running, privileged, root, run, wait_for};
 
 /// Connections that go on across the loss of a host.
 const CONNECTIONS: usize = 200;
@@ -251,13 +251,13 @@ fn under_load(pair: &mut Pair, meanwhile: impl FnOnce(&mut Pair)) {
             .enumerate()
             .map(|(number, stream)| scope.spawn(move || talk(stream, number, stop)))
             .collect();
+        let ending = (Ending(&[stop]), Ending(&[&stop_server]));
         std::thread::sleep(Duration::from_millis(500));
         meanwhile(pair);
         std::thread::sleep(Duration::from_secs(3));
-        stop.store(true, Ordering::Relaxed);
+        drop(ending.0);
         let talks: Vec<_> = talks.into_iter().map(|talk| talk.join().expect("no panic")).collect();
         let downloaded = loading.join().expect("no panic");
-        stop_server.store(true, Ordering::Relaxed);
         (talks, downloaded)
     });
     judge(&talks, downloaded);

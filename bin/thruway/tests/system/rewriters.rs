@@ -21,7 +21,7 @@ fn gateway() -> Network {
     network
 }
 
-/// A server for one file, which connects to where its client says, and tells what that is.
+/// A server for one file, which connects to where its client says, and reports what that is.
 const FTP: &str = r#"
 import socket, sys
 content = open(sys.argv[1], "rb").read()

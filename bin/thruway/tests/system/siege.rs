@@ -21,16 +21,7 @@ const ANSWER: usize = 20_000;
 /// Slow ends of each sort.
 const SLOW: usize = 300;
 
-/// Tells threads to stop when it goes, as where what they serve fails.
-pub struct Ending<'a>(pub &'a [&'a AtomicBool]);
-
-impl Drop for Ending<'_> {
-    fn drop(&mut self) {
-        self.0.iter().for_each(|over| over.store(true, Ordering::SeqCst));
-    }
-}
-
-/// Serves each connection by its first byte, until told to stop: `d` is sent [`DOWNLOAD`] by the
+/// Serves each connection by its first byte, until asked to stop: `d` is sent [`DOWNLOAD`] by the
 /// clock, `r` an answer, `z` as much as finds room; of others nothing is read.
 pub fn serve(listener: &TcpListener, over: &AtomicBool) {
     let (mut idle, chunk) = (Vec::new(), [b'.'; PIECE]);
@@ -105,7 +96,7 @@ impl Download {
     }
 }
 
-/// Short requests one after the other, each on a connection of its own, until told to stop: how
+/// Short requests one after the other, each on a connection of its own, until asked to stop: how
 /// many were made, and were answered in full.
 pub fn requests(to: SocketAddr, over: &AtomicBool) -> (usize, usize) {
     let request = || -> std::io::Result<usize> {

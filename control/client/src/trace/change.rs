@@ -85,7 +85,7 @@ const PROTOCOLS: &[(u8, &str)] = &[
     (47, "GRE"),
     (58, "ICMPv6"),
 ];
-/// Longest header that fields are told of, and what is left of its options.
+/// Longest header whose fields are reported, and what is left of its options.
 const HEADER_MAX: usize = 60;
 
 fn number(bytes: &[u8]) -> String {

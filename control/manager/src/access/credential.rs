@@ -61,7 +61,7 @@ impl Credential {
 /// Somebody who was let in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Caller {
-    /// A process of this host, as the kernel tells it.
+    /// A process of this host, as the kernel shows it.
     Local {
         /// Its user.
         uid: u32,

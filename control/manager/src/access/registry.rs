@@ -1,9 +1,9 @@
 //! The credentials that there are, at hand for each call.
 
 use std::collections::BTreeMap;
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::SystemTime;
 
+use parking_lot::RwLock;
 use subtle::ConstantTimeEq as _;
 use tokio::sync::watch;
 
@@ -22,7 +22,7 @@ pub enum AccessError {
     /// The text is no token.
     #[error("this is no token; send it as `thruway token create` printed it")]
     Malformed,
-    /// There is no such credential. Whether the name or the secret is wrong is not told.
+    /// There is no such credential. Whether the name or the secret is wrong is not reported.
     #[error(
         "this {kind} is not known: it was revoked, or it is another manager's; `thruway token \
          create` makes one"
@@ -61,22 +61,22 @@ impl Registry {
 
     /// Adds one that was kept.
     pub(crate) fn insert(&self, one: Credential) {
-        self.write().insert(one.name.to_string(), one);
+        self.all.write().insert(one.name.to_string(), one);
         self.changed.send_modify(|count| *count += 1);
     }
 
     /// Removes one that is not kept any more; from now on it is refused.
     pub(crate) fn remove(&self, name: &ChainName) {
-        self.write().remove(name.as_str());
+        self.all.write().remove(name.as_str());
         self.changed.send_modify(|count| *count += 1);
     }
 
     /// All, by name.
     pub fn list(&self) -> Vec<Credential> {
-        self.read().values().cloned().collect()
+        self.all.read().values().cloned().collect()
     }
 
-    /// Tells of each change.
+    /// Reports on each change.
     pub fn watch(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()
     }
@@ -87,7 +87,7 @@ impl Registry {
     /// [`AccessError`].
     pub fn admit_token(&self, text: &str, now: SystemTime) -> Result<Caller, AccessError> {
         let token = Token::parse(text).ok_or(AccessError::Malformed)?;
-        let all = self.read();
+        let all = self.all.read();
         let found = all.get(token.name.as_str());
         // A name that is not there takes as long as a wrong secret.
         let kept = match found.map(|one| one.proof) {
@@ -103,7 +103,7 @@ impl Registry {
     /// # Errors
     /// [`AccessError`].
     pub fn admit_certificate(&self, hash: &Sha256, now: SystemTime) -> Result<Caller, AccessError> {
-        let all = self.read();
+        let all = self.all.read();
         // A certificate is no secret: anybody may see how long this takes.
         let found = all.values().find(|one| one.proof == Proof::Certificate(*hash));
         valid(found, "certificate", now)
@@ -115,17 +115,9 @@ impl Registry {
             Caller::Local { .. } => true,
             // Another one of that name may have been made.
             Caller::Remote(one) => {
-                !one.is_expired(now) && self.read().get(one.name.as_str()) == Some(one)
+                !one.is_expired(now) && self.all.read().get(one.name.as_str()) == Some(one)
             }
         }
-    }
-
-    fn read(&self) -> RwLockReadGuard<'_, BTreeMap<String, Credential>> {
-        self.all.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn write(&self) -> RwLockWriteGuard<'_, BTreeMap<String, Credential>> {
-        self.all.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -107,6 +107,6 @@ async fn stop(context: &Context, name: &ChainName, trace: &str) {
     let stop = format!("stop {trace}");
     let write =
         move |planes: &dyn crate::DataPlanes, chain: &str| planes.write(chain, "trace", &stop);
-    // It ends by itself where it cannot be told to.
+    // It ends by itself where it cannot be asked to.
     let _ = context.ask_of(name.clone(), write).await;
 }

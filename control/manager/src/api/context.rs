@@ -29,7 +29,7 @@ pub const REQUEST_TIME_MAX: Duration = Duration::from_secs(30);
 /// The other end of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Peer {
-    /// A process of this host, as the kernel tells it.
+    /// A process of this host, as the kernel shows it.
     Local {
         /// Its user.
         uid: u32,

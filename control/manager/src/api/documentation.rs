@@ -118,7 +118,7 @@ impl Modify for Access {
         components.add_security_scheme("certificate", certificate);
         let none: [&str; 0] = [];
         let any = ["token", "certificate"].map(|name| SecurityRequirement::new(name, none));
-        // On the Unix socket the kernel tells who calls.
+        // On the Unix socket the kernel reports who calls.
         let all = [SecurityRequirement::default()].into_iter().chain(any);
         api.security = Some(all.collect());
         for (path, item) in &mut api.paths.paths {

@@ -108,7 +108,7 @@ async fn run(context: &Context, name: ChainName, mut search: Search) -> Result<E
             break taken;
         }
     };
-    // It ends by itself where it cannot be told to.
+    // It ends by itself where it cannot be asked to.
     let stopped = write(format!("stop {trace}")).await;
     drop(stopped);
     ended.map(|()| search.found())

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::access::AccessError;
-use crate::manager::{ChangeError, GrantError};
+use crate::grant::GrantError;
+use crate::manager::ChangeError;
 use crate::store::StoreError;
 use crate::{CheckError, NameError, PlaneError};
 

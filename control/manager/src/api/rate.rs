@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// Calls and connections of a peer in a second, in the long run.
@@ -78,7 +79,7 @@ impl Rates {
 
     fn with<T>(&self, peer: IpAddr, change: impl FnOnce(IpAddr, &mut Bucket) -> T) -> T {
         let now = Instant::now();
-        let mut peers = self.lock();
+        let mut peers = self.peers.lock();
         let mut key = network(peer);
         if !peers.contains_key(&key) && peers.len() >= PEERS_MAX {
             peers.retain(|_, bucket| !bucket.is_idle(now));
@@ -91,10 +92,6 @@ impl Rates {
         bucket.refill(now);
         change(key, bucket)
     }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<IpAddr, Bucket>> {
-        self.peers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// A connection of a peer.
@@ -106,7 +103,7 @@ pub struct PeerConnection {
 
 impl Drop for PeerConnection {
     fn drop(&mut self) {
-        if let Some(bucket) = self.rates.lock().get_mut(&self.key) {
+        if let Some(bucket) = self.rates.peers.lock().get_mut(&self.key) {
             bucket.connections = bucket.connections.saturating_sub(1);
         }
     }
@@ -156,7 +153,7 @@ mod tests {
         for host in 0..100_000u32 {
             rates.take(IpAddr::V4(host.into()));
         }
-        assert!(rates.lock().len() <= PEERS_MAX + 1);
+        assert!(rates.peers.lock().len() <= PEERS_MAX + 1);
         tokio::time::advance(Duration::from_secs(60)).await;
         rates.take(IpAddr::V4(1.into()));
         permits.pop();

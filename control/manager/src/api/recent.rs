@@ -1,9 +1,10 @@
 //! The last graph of each chain, for all who want it.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
+use parking_lot::Mutex;
 use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 
 use super::problem::Problem;
@@ -41,17 +42,13 @@ impl Default for Recent {
 }
 
 impl Recent {
-    fn chains(&self) -> MutexGuard<'_, BTreeMap<String, Arc<AsyncMutex<Last>>>> {
-        self.chains.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The last one of a chain; held by whoever asks for the next one.
     pub(super) fn of(&self, name: &str) -> Arc<AsyncMutex<Last>> {
-        Arc::clone(self.chains().entry(name.to_owned()).or_default())
+        Arc::clone(self.chains.lock().entry(name.to_owned()).or_default())
     }
 
     /// Forgets a chain that is not asked for.
     pub(super) fn forget(&self, name: &str) {
-        self.chains().remove(name);
+        self.chains.lock().remove(name);
     }
 }

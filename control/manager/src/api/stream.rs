@@ -39,7 +39,7 @@ pub async fn events(
     let seen = match headers.get("last-event-id").map(|value| value.to_str()) {
         None => context.manager.events().beginning(),
         Some(text) => text.ok().and_then(EventId::parse).ok_or_else(|| {
-            let detail = "give the id of an event, as the stream told it";
+            let detail = "give the id of an event, as the stream gave it";
             Problem::new(Kind::Malformed, detail).field("Last-Event-ID")
         })?,
     };

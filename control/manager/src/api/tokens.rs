@@ -11,7 +11,7 @@ use super::problem::{Kind, Problem};
 use super::views::{NewToken, NoParams, TokenList, TokenMade, TokenView};
 use crate::ChainName;
 use crate::access::{Caller, Proof, certificate_of_pem};
-use crate::manager::Grant;
+use crate::grant::Grant;
 
 /// Lists tokens and client certificates; never their secrets
 #[utoipa::path(get, path = "/v1/tokens", tag = "access", responses(

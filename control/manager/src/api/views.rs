@@ -64,7 +64,7 @@ pub struct ResourceView<S> {
 /// A host. It is read only: nothing of it is asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct HostView {
-    /// Its name, as the kernel tells it.
+    /// Its name, as the kernel shows it.
     pub name: String,
     /// What is observed.
     pub status: HostStatus,

@@ -1,18 +1,14 @@
 //! What is observed of a chain, and what happened to it, as others see it.
 
 use std::sync::mpsc::Sender;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
+
+use parking_lot::Mutex;
 
 use crate::{ChainStatus, Condition, ConditionKind, Event};
 
 /// Longest message of a condition or event, bytes.
 const MESSAGE_MAX: usize = 4096;
-
-/// Whether a mutex's last owner panicked changes nothing about what it holds here.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// The status of one chain and the way to report its events.
 #[derive(Debug)]
@@ -30,17 +26,17 @@ impl Board {
 
     /// The status now.
     pub(super) fn status(&self) -> ChainStatus {
-        lock(&self.status).clone()
+        self.status.lock().clone()
     }
 
     /// Changes the status.
     pub(super) fn change(&self, change: impl FnOnce(&mut ChainStatus)) {
-        change(&mut lock(&self.status));
+        change(&mut self.status.lock());
     }
 
     /// States a condition.
     pub(super) fn state(&self, kind: ConditionKind, holds: bool, reason: &str, message: &str) {
-        let mut status = lock(&self.status);
+        let mut status = self.status.lock();
         let before = status.conditions.iter().position(|one| one.kind == kind);
         let since = before.map(|at| &status.conditions[at]).filter(|one| one.holds == holds);
         let since = since.map_or_else(SystemTime::now, |one| one.since);

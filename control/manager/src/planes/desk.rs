@@ -1,12 +1,11 @@
 //! What a worker is to bring about, and how it learns of a change.
 
-use std::sync::Mutex;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fd::{BorrowedFd, OwnedFd};
 
-use super::board::lock;
 use crate::Asked;
 
 /// What a worker is to bring about.
@@ -42,12 +41,12 @@ impl Desk {
 
     /// The goal; `None` when the worker has gone.
     pub(super) fn goal(&self) -> Option<Goal> {
-        lock(&self.goal).clone()
+        self.goal.lock().clone()
     }
 
     /// Gives another goal; false when the worker has gone.
     pub(super) fn set(&self, next: Goal) -> bool {
-        let mut goal = lock(&self.goal);
+        let mut goal = self.goal.lock();
         let Some(now) = goal.as_mut() else { return false };
         if *now != next {
             *now = next;
@@ -59,7 +58,7 @@ impl Desk {
 
     /// Closes the desk if the goal is still `done`; then the worker must go.
     pub(super) fn close(&self, done: &Goal) -> bool {
-        let mut goal = lock(&self.goal);
+        let mut goal = self.goal.lock();
         let is_done = goal.as_ref() == Some(done);
         if is_done {
             *goal = None;

@@ -3,9 +3,9 @@
 use std::fs::File;
 use std::io::{ErrorKind, Read as _, Result, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 
-use super::board::lock;
+use parking_lot::Mutex;
+
 use super::files::{open, options, replace};
 use crate::LogPart;
 
@@ -28,7 +28,7 @@ impl Log {
     /// A log at `path`, its older part at `path` with `.1`, whose positions begin at `begin`.
     pub(super) fn new(path: PathBuf, max: u64, begin: u64) -> Log {
         let log = Log { path, max, begin, cut: Mutex::default() };
-        *lock(&log.cut) = begin.saturating_add(len(&log.older()));
+        *log.cut.lock() = begin.saturating_add(len(&log.older()));
         log
     }
 
@@ -47,7 +47,7 @@ impl Log {
 
     /// Position of what is written next.
     pub(super) fn end(&self) -> u64 {
-        *lock(&self.cut) + len(&self.path)
+        *self.cut.lock() + len(&self.path)
     }
 
     /// Cuts it where it is longer than half of the bound. Lines that are written meanwhile may be
@@ -60,7 +60,7 @@ impl Log {
         if len(&self.path) <= half {
             return Ok(());
         }
-        let mut cut = lock(&self.cut);
+        let mut cut = self.cut.lock();
         let mut file = open(&self.path, options().read(true).write(true))?;
         let end = file.seek(SeekFrom::End(0))?;
         let last = read_range(&mut file, end.saturating_sub(half), half)?;
@@ -73,7 +73,7 @@ impl Log {
     /// The files are about to be removed: positions go on behind what they have.
     pub(super) fn forget(&self) {
         let end = self.end();
-        *lock(&self.cut) = end;
+        *self.cut.lock() = end;
     }
 
     /// What was written from a position on (0: from the first byte on), at most its last `max`
@@ -82,7 +82,7 @@ impl Log {
     /// # Errors
     /// It cannot be read, or another user could have written it.
     pub(super) fn part(&self, from: u64, max: u64) -> Result<LogPart> {
-        let cut = lock(&self.cut);
+        let cut = self.cut.lock();
         let newer_len = len(&self.path);
         let end = *cut + newer_len;
         // Of an earlier log of this path.

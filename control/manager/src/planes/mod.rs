@@ -21,17 +21,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{Error, ErrorKind, Result};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use rustix::fs::{FlockOperation, flock};
 
 use crate::kept::Kept;
 use crate::private::private_dir;
 use crate::{Asked, ChainStatus, DataPlanes, Event, LogPart, PlaneError};
-use board::{Board, lock};
+use board::Board;
 use desk::{Desk, Goal};
 use log::Log;
 use process::Serving;
@@ -137,7 +138,7 @@ impl Supervisor {
 
     /// A worker for each directory.
     fn adopt(&self) -> Result<()> {
-        let mut chains = lock(&self.chains);
+        let mut chains = self.chains.lock();
         let running = self.running();
         for entry in std::fs::read_dir(&self.setup.chains)? {
             let name = entry?.file_name();
@@ -198,7 +199,7 @@ impl Supervisor {
     /// [`DataPlanes::converge`] these are all that were adopted. They are watched and never ended,
     /// but by [`Supervisor::end`].
     pub fn unknown(&self) -> Vec<Unknown> {
-        let chains = lock(&self.chains);
+        let chains = self.chains.lock();
         let is_known = |entry: &&Entry| !matches!(entry.desk.goal(), None | Some(Goal::Unknown));
         let is_other = |one: &Serving| {
             let chain =
@@ -214,7 +215,7 @@ impl Supervisor {
     /// Ends an unknown data plane by its chain's name and removes the chain's directory; false if
     /// no unknown chain has this name.
     pub fn end(&self, chain: &str) -> bool {
-        let chains = lock(&self.chains);
+        let chains = self.chains.lock();
         let entry = chains.get(chain);
         entry.is_some_and(|entry| {
             entry.desk.goal() == Some(Goal::Unknown) && self.delete(chain, entry)
@@ -224,7 +225,7 @@ impl Supervisor {
     /// Reports unknown data planes, each once.
     fn report_unknown(&self) {
         for one in self.unknown() {
-            if !lock(&self.reported).insert(one.pid) {
+            if !self.reported.lock().insert(one.pid) {
                 continue;
             }
             let chain = one.control.parent().and_then(Path::file_name).unwrap_or_default();
@@ -249,7 +250,7 @@ impl Supervisor {
 
 impl DataPlanes for Supervisor {
     fn converge(&self, asked: Vec<Asked>) {
-        let mut chains = lock(&self.chains);
+        let mut chains = self.chains.lock();
         // Whose worker has gone, is deleted.
         chains.retain(|_, entry| !entry.thread.is_finished());
         let names: BTreeSet<String> = asked.iter().map(|one| one.name.clone()).collect();
@@ -273,7 +274,7 @@ impl DataPlanes for Supervisor {
     }
 
     fn status(&self, chain: &str) -> Option<ChainStatus> {
-        let chains = lock(&self.chains);
+        let chains = self.chains.lock();
         let entry = chains.get(chain)?;
         let goal = entry.desk.goal()?;
         let status = entry.board.status();
@@ -309,7 +310,7 @@ impl DataPlanes for Supervisor {
     }
 
     fn log(&self, chain: &str, from: u64, len_max: u64) -> Result<LogPart> {
-        let log = lock(&self.chains).get(chain).map(|entry| Arc::clone(&entry.log));
+        let log = self.chains.lock().get(chain).map(|entry| Arc::clone(&entry.log));
         log.map_or_else(|| Ok(LogPart::default()), |log| log.part(from, len_max))
     }
 
@@ -329,7 +330,7 @@ impl DataPlanes for Supervisor {
 impl Drop for Supervisor {
     /// The workers leave; the data planes run on.
     fn drop(&mut self) {
-        let chains = std::mem::take(&mut *lock(&self.chains));
+        let chains = std::mem::take(&mut *self.chains.lock());
         for entry in chains.values() {
             entry.desk.set(Goal::Left);
         }

@@ -137,7 +137,7 @@ impl Process {
     }
 }
 
-/// A process that was told to serve a control socket.
+/// A process that was asked to serve a control socket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Serving {
     /// Its number.

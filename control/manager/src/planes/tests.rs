@@ -115,7 +115,9 @@ impl Drop for Lab {
             for one in supervisor.unknown() {
                 kill(one.pid, Signal::KILL);
             }
-            let chains: BTreeMap<String, u32> = lock(&supervisor.chains)
+            let chains: BTreeMap<String, u32> = supervisor
+                .chains
+                .lock()
                 .iter()
                 .filter_map(|(name, entry)| Some((name.clone(), entry.board.status().pid?)))
                 .collect();

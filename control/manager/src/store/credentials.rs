@@ -16,7 +16,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::NameTaken`], [`StoreError::TooManyCredentials`], or the disk's.
     pub fn grant(&self, one: &Credential) -> Result<(), StoreError> {
-        let mut writer = self.writer();
+        let mut writer = self.writer.lock();
         let transaction =
             self.sql(writer.transaction_with_behavior(TransactionBehavior::Immediate))?;
         let all = self.sql(all(&transaction))?;
@@ -36,7 +36,7 @@ impl Store {
     /// The disk's.
     pub fn revoke(&self, name: &ChainName) -> Result<bool, StoreError> {
         let sql = "DELETE FROM credential WHERE name = ?1";
-        Ok(self.sql(self.writer().execute(sql, [name.as_str()]))? > 0)
+        Ok(self.sql(self.writer.lock().execute(sql, [name.as_str()]))? > 0)
     }
 
     /// All credentials, by name.
@@ -44,7 +44,7 @@ impl Store {
     /// # Errors
     /// The disk's.
     pub fn credentials(&self) -> Result<Vec<Credential>, StoreError> {
-        self.sql(all(&self.reader()))
+        self.sql(all(&self.reader.lock()))
     }
 }
 

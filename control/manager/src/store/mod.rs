@@ -13,9 +13,9 @@ mod text;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
+use parking_lot::Mutex;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 pub use error::StoreError;
@@ -169,7 +169,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::NoResource`], or the disk's.
     pub fn get<N: Name>(&self, name: &N) -> Result<Generation<N::Spec>, StoreError> {
-        let reader = self.reader();
+        let reader = self.reader.lock();
         let head = self.sql(rows::head::<N::Spec>(&reader, name.as_str()))?;
         head.filter(|head| head.spec.is_some()).ok_or_else(|| self.no_resource(&reader, name))
     }
@@ -183,7 +183,7 @@ impl Store {
         name: &N,
         number: u64,
     ) -> Result<Generation<N::Spec>, StoreError> {
-        let reader = self.reader();
+        let reader = self.reader.lock();
         let head = self.sql(rows::head(&reader, name.as_str()))?;
         self.find(&reader, name, head.as_ref(), number)
     }
@@ -198,7 +198,7 @@ impl Store {
         before: Option<u64>,
         limit: usize,
     ) -> Result<Page<Generation<N::Spec>>, StoreError> {
-        let reader = self.reader();
+        let reader = self.reader.lock();
         let items = self.sql(rows::generations(&reader, name.as_str(), before, limit + 1))?;
         if items.is_empty() && self.sql(rows::head::<N::Spec>(&reader, name.as_str()))?.is_none() {
             return Err(self.no_resource(&reader, name));
@@ -215,7 +215,7 @@ impl Store {
         after: Option<&str>,
         limit: usize,
     ) -> Result<Page<Generation<S>>, StoreError> {
-        let items = self.sql(rows::live(&self.reader(), after.unwrap_or(""), limit + 1))?;
+        let items = self.sql(rows::live(&self.reader.lock(), after.unwrap_or(""), limit + 1))?;
         Ok(page(items, limit))
     }
 
@@ -224,7 +224,7 @@ impl Store {
     /// # Errors
     /// The disk's.
     pub fn all(&self) -> Result<Vec<Asked>, StoreError> {
-        let mut reader = self.reader();
+        let mut reader = self.reader.lock();
         // One transaction: what a chain names is there.
         let snapshot = self.sql(reader.transaction())?;
         let chains = self.sql(rows::live::<ChainSpec>(&snapshot, "", ALL))?;
@@ -242,7 +242,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::Unresolved`], or the disk's.
     pub fn run(&self, spec: &ChainSpec) -> Result<Run, StoreError> {
-        self.found(&self.reader(), spec.clone())
+        self.found(&self.reader.lock(), spec.clone())
     }
 
     fn found(&self, connection: &Connection, spec: ChainSpec) -> Result<Run, StoreError> {
@@ -271,7 +271,7 @@ impl Store {
     /// # Errors
     /// The disk's.
     pub fn is_used_by_chains<N: Name>(&self, name: &N) -> Result<bool, StoreError> {
-        Ok(!self.users::<ChainSpec, N>(&self.reader(), name)?.is_empty())
+        Ok(!self.users::<ChainSpec, N>(&self.reader.lock(), name)?.is_empty())
     }
 
     /// Names of the chains that were deleted. A manager that was killed between a deletion and what
@@ -280,7 +280,7 @@ impl Store {
     /// # Errors
     /// The disk's.
     pub fn deleted(&self) -> Result<Vec<String>, StoreError> {
-        self.sql(rows::deleted(&self.reader(), ResourceKind::Chain))
+        self.sql(rows::deleted(&self.reader.lock(), ResourceKind::Chain))
     }
 
     /// How two generations of a resource differ, as a unified diff; empty if they do not. Without
@@ -294,7 +294,7 @@ impl Store {
         from: Option<u64>,
         to: Option<u64>,
     ) -> Result<String, StoreError> {
-        let reader = self.reader();
+        let reader = self.reader.lock();
         let head = self.sql(rows::head(&reader, name.as_str()))?;
         let to = to.unwrap_or(head.as_ref().map_or(1, |head| head.number));
         let new = self.find(&reader, name, head.as_ref(), to)?;
@@ -317,7 +317,7 @@ impl Store {
             Option<&Generation<N::Spec>>,
         ) -> Result<Option<N::Spec>, StoreError>,
     ) -> Result<Put, StoreError> {
-        let mut writer = self.writer();
+        let mut writer = self.writer.lock();
         let transaction =
             self.sql(writer.transaction_with_behavior(TransactionBehavior::Immediate))?;
         let head = self.sql(rows::head(&transaction, name.as_str()))?;
@@ -417,14 +417,6 @@ impl Store {
         let names_it = |spec: &S| spec.references().iter().any(is_named);
         let users = all.iter().filter(|one| one.spec.as_ref().is_some_and(names_it));
         Ok(users.map(|one| format!("{} {}", S::KIND, one.name)).collect())
-    }
-
-    fn reader(&self) -> MutexGuard<'_, Connection> {
-        self.reader.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn writer(&self) -> MutexGuard<'_, Connection> {
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn sql<T>(&self, result: rusqlite::Result<T>) -> Result<T, StoreError> {

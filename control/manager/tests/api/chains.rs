@@ -219,7 +219,7 @@ async fn handlers_go_through_to_the_data_plane() {
         assert_eq!(answer, (200, json!({"value": format!("web {name}")})));
     }
     let (status, _) = served.put(&at("lan/c.reset"), r#"{"value":"1 2\n3"}"#).await;
-    let written = served.planes.written.lock().expect("written").clone();
+    let written = served.planes.written.lock().clone();
     assert_eq!(status, 200);
     assert_eq!(written, [["web", "lan/c.reset", "1 2\n3"].map(str::to_owned).into()]);
     assert_eq!(served.get(&at("stopped")).await.0, 409);

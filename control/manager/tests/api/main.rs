@@ -15,10 +15,11 @@ mod streams;
 mod uses;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use hyper::Method;
+use parking_lot::Mutex;
 use serde_json::Value;
 use tempfile::TempDir;
 use thruway_manager::api::{Context, Listener, router, serve};
@@ -56,24 +57,24 @@ struct Double {
 impl Double {
     /// Names and generations of the last list.
     fn last(&self) -> Vec<(String, u64)> {
-        let asked = self.asked.lock().expect("asked");
+        let asked = self.asked.lock();
         let last = asked.last().cloned().unwrap_or_default();
         last.into_iter().map(|one| (one.name, one.generation)).collect()
     }
 
     /// Every chain writes this.
     fn output(&self, text: &[u8]) {
-        self.output.lock().expect("output").extend_from_slice(text);
+        self.output.lock().extend_from_slice(text);
     }
 
     fn calls(&self) -> usize {
-        self.asked.lock().expect("asked").len()
+        self.asked.lock().len()
     }
 }
 
 impl DataPlanes for Double {
     fn converge(&self, asked: Vec<Asked>) {
-        self.asked.lock().expect("asked").push(asked);
+        self.asked.lock().push(asked);
     }
 
     fn status(&self, chain: &str) -> Option<ChainStatus> {
@@ -97,7 +98,7 @@ impl DataPlanes for Double {
     fn read(&self, chain: &str, handler: &str) -> Result<String, PlaneError> {
         match handler {
             "stopped" => Err(PlaneError::NotRunning(chain.to_owned())),
-            trace if trace.starts_with("trace ") => Ok(self.trace.lock().expect("trace").clone()),
+            trace if trace.starts_with("trace ") => Ok(self.trace.lock().clone()),
             "refused" => Err(PlaneError::Refused("no such handler".to_owned())),
             _ => Ok(format!("{chain} {handler}")),
         }
@@ -108,8 +109,8 @@ impl DataPlanes for Double {
         chain: &str,
         handlers: &[String],
     ) -> Result<Vec<Option<String>>, PlaneError> {
-        let graph = self.graph.lock().expect("graph");
-        *self.looks.lock().expect("looks") += 1;
+        let graph = self.graph.lock();
+        *self.looks.lock() += 1;
         let (graph, statistics) = graph.as_ref().ok_or(PlaneError::NotRunning(chain.into()))?;
         let answer = |handler: &String| match handler.as_str() {
             "graph" => Some(graph.clone()),
@@ -125,16 +126,16 @@ impl DataPlanes for Double {
     fn write(&self, chain: &str, handler: &str, value: &str) -> Result<(), PlaneError> {
         let texts = [chain, handler, value].map(str::to_owned);
         let [chain, handler, value] = texts;
-        self.written.lock().expect("written").push((chain, handler, value));
+        self.written.lock().push((chain, handler, value));
         Ok(())
     }
 
     fn hashes(&self) -> std::io::Result<BTreeSet<String>> {
-        Ok(self.runs.lock().expect("runs").clone())
+        Ok(self.runs.lock().clone())
     }
 
     fn log(&self, _chain: &str, from: u64, len_max: u64) -> std::io::Result<LogPart> {
-        let output = self.output.lock().expect("output");
+        let output = self.output.lock();
         if output.starts_with(b"unreadable") {
             return Err(std::io::Error::other("log: it is open to other users"));
         }

@@ -19,7 +19,7 @@ fn chain(used: &str) -> String {
 
 /// What the data planes were asked to run last, by the path `/PROGRAM`.
 fn variables(served: &Served) -> Value {
-    let asked = served.planes.asked.lock().expect("asked");
+    let asked = served.planes.asked.lock();
     let last = &asked.last().expect("a call").last().expect("a chain").run;
     json!(last.variables(|function| format!("/{}", &function.sha256[..4]).into()))
 }
@@ -124,7 +124,7 @@ async fn copies_are_of_what_is_declared() {
     assert_eq!(served.post(&format!("{IDS}/rollback"), r#"{"to":1}"#).await.0, 200);
     assert_eq!(served.delete("/v1/functions/ids@2").await.0, 200);
     assert_eq!(copies(&served), [ONE]);
-    // What was taken away by hand is told, and made again.
+    // What was taken away by hand is reported, and made again.
     fs::remove_file(served.dir.path().join("functions").join(ONE)).expect("removed");
     let (_, shown) = served.get(IDS).await;
     let kept = &shown["status"]["conditions"][2];
@@ -140,7 +140,7 @@ async fn a_copy_goes_when_nothing_runs_it_any_more() {
     let (one, two) = (executable(&served, "one"), executable(&served, "two"));
     let runs = |hashes: &[&str]| {
         let hashes = hashes.iter().map(|hash| (*hash).to_owned());
-        *served.planes.runs.lock().expect("runs") = hashes.collect();
+        *served.planes.runs.lock() = hashes.collect();
     };
     let observed = |reason| served.context.manager.observed(crate::event("web", reason));
     assert_eq!(served.put(IDS, &spec(&one, ONE)).await.0, 201);

@@ -243,7 +243,7 @@ mod tests {
         let reported: Vec<_> = found.iter().map(|it| (it.level, it.bytes, it.cores)).collect();
         assert_eq!(reported, [(1, 48 << 10, 1), (2, 1 << 20, 2), (3, 32 << 20, 16)]);
         assert_eq!(found[2].share(), 2 << 20);
-        assert_eq!(caches(dir.path(), 4), [], "none are told");
+        assert_eq!(caches(dir.path(), 4), [], "none are reported");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use super::operation::Operation;
 use super::printed::Printed;
 use super::rows::{ModelError, ModelRow, PartRow, line};
 use super::run::Run;
+use crate::file_error;
 
 /// The paper's models (its section 3), by name. The last one is both directions of the gateway.
 pub const MODELS: &[(&str, &str)] = &[
@@ -117,17 +118,11 @@ fn find(name: &str, beside: &Path, may_have_parts: bool) -> Result<Model, ModelE
         return Err(ModelError::Unknown { name: name.to_owned(), known: known.join(", ") });
     }
     let path = beside.join(name);
-    let shown = path.display().to_string();
-    let text = std::fs::read_to_string(&path)
-        .map_err(|why| ModelError::File { path: shown.clone(), why })?;
-    read(&shown, &text, may_have_parts)
+    read(&path.display().to_string(), &file_error::read(&path)?, may_have_parts)
 }
 
 fn read(path: &str, text: &str, may_have_parts: bool) -> Result<Model, ModelError> {
-    let row: ModelRow = toml::from_str(text).map_err(|why| ModelError::Text {
-        path: path.to_owned(),
-        why: why.to_string().trim_end().to_owned(),
-    })?;
+    let row: ModelRow = file_error::parse(path, text)?;
     check(path, &row)?;
     let mut flows = steps(path, text, &row)?;
     for part in &row.part {

@@ -7,26 +7,14 @@ use toml::Spanned;
 use super::operation::{HashTable, MemoryLevel, OPERATIONS, Operation, Size, Syntax};
 use super::printed::Printed;
 use super::run::Run;
+use crate::file_error::FileError;
 
 /// Why a model is not used.
 #[derive(Debug, thiserror::Error)]
 pub enum ModelError {
-    /// The file cannot be read.
-    #[error("{path}: {why}")]
-    File {
-        /// Which.
-        path: String,
-        /// In the system's words.
-        why: std::io::Error,
-    },
-    /// It is not such a file.
-    #[error("{path}: {why}")]
-    Text {
-        /// Which.
-        path: String,
-        /// With line and column.
-        why: String,
-    },
+    /// The file cannot be read, or is not such a file.
+    #[error(transparent)]
+    File(#[from] FileError),
     /// An operation that is none of Table 1, or that lacks something.
     #[error("{path}: line {line}: {what}: {remedy}")]
     Operation {

@@ -1,26 +1,14 @@
 //! Why there is no plan.
 
 use crate::HardwareError;
+use crate::file_error::FileError;
 
 /// Why there is no plan.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
-    /// The file cannot be read.
-    #[error("{path}: {why}")]
-    File {
-        /// Which.
-        path: String,
-        /// In the system's words.
-        why: std::io::Error,
-    },
-    /// It is not a plan file.
-    #[error("{path}: {why}")]
-    Text {
-        /// Which.
-        path: String,
-        /// With line and column.
-        why: String,
-    },
+    /// The file cannot be read, or is not such a file.
+    #[error(transparent)]
+    File(#[from] FileError),
     /// A value that cannot be.
     #[error("{location}: {field} is {value}: {remedy}")]
     Value {

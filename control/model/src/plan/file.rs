@@ -7,6 +7,7 @@ use serde::Deserialize;
 use toml::de::{DeTable, DeValue};
 
 use super::PlanError;
+use crate::file_error;
 
 /// A plan file.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -166,10 +167,8 @@ impl PlanFile {
     /// # Errors
     /// When there is none, it is not one, or it has impossible values.
     pub fn load(path: &Path) -> Result<PlanFile, PlanError> {
-        let name = path.display().to_string();
-        let text = std::fs::read_to_string(path)
-            .map_err(|why| PlanError::File { path: name.clone(), why })?;
-        let mut plan = PlanFile::parse(&name, &text)?;
+        let text = file_error::read(path)?;
+        let mut plan = PlanFile::parse(&path.display().to_string(), &text)?;
         let beside = path.parent().unwrap_or(Path::new(""));
         for host in &mut plan.hosts {
             host.hardware = beside.join(&host.hardware);
@@ -189,10 +188,7 @@ impl PlanFile {
     /// # Errors
     /// When the text is none, or has impossible values.
     pub fn parse(path: &str, text: &str) -> Result<PlanFile, PlanError> {
-        let plan: PlanFile = toml::from_str(text).map_err(|why| PlanError::Text {
-            path: path.to_owned(),
-            why: why.to_string().trim_end().to_owned(),
-        })?;
+        let plan: PlanFile = file_error::parse(path, text)?;
         let check = Check { path, text };
         check.whole(&plan)?;
         Ok(plan)

@@ -20,7 +20,7 @@ pub struct FunctionLoad {
     pub memory: f64,
 }
 
-/// Tells what the functions of a chain cost on a host, in the order in which packets meet them;
+/// Reports what the functions of a chain cost on a host, in the order in which packets meet them;
 /// or why it cannot. Asked once per chain and host, for chains with a configuration or a model.
 pub type Estimator<'a> = dyn Fn(&Chain, &Hardware) -> Result<Vec<FunctionLoad>, String> + 'a;
 

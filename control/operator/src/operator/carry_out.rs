@@ -1,13 +1,13 @@
 //! Carries out what was decided.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use futures_util::StreamExt as _;
 use kube::api::{DeleteParams, Patch, Preconditions};
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use kube::{Api, Client, Resource, ResourceExt};
+use parking_lot::Mutex;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -144,7 +144,7 @@ impl Hands {
             "spec": spec,
         });
         let placed = api.patch(&name, &applying(OPERATOR), &Patch::Apply(&wanted)).await?;
-        let mut overlay = self.overlay.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut overlay = self.overlay.lock();
         overlay.wrote(placed, Instant::now());
         Ok(())
     }
@@ -158,7 +158,7 @@ impl Hands {
         let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
         let deleted = api.delete(&key.name, &params).await?;
         if let Some(ending) = deleted.left() {
-            let mut overlay = self.overlay.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut overlay = self.overlay.lock();
             overlay.wrote(ending, Instant::now());
         }
         Ok(())
@@ -166,7 +166,7 @@ impl Hands {
 
     async fn admit(&self, host: &str, version: &Version) -> Result<(), kube::Error> {
         manifests::admit(&self.client, host, &version.uid).await?;
-        let mut admitted = self.admitted.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut admitted = self.admitted.lock();
         admitted.insert(host.to_owned());
         Ok(())
     }
@@ -197,7 +197,7 @@ impl Hands {
             Held::Host => {
                 let api: Api<ChainHost> = Api::all(self.client.clone());
                 release(&api, name, mine, version).await?;
-                let mut admitted = self.admitted.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut admitted = self.admitted.lock();
                 admitted.remove(name);
                 Ok(())
             }

@@ -1,6 +1,6 @@
 //! The operator's life: it waits for the lease, and acts while it has it.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use kube::Client;
@@ -97,8 +97,8 @@ async fn act(client: Client, name: String, log: Log) {
     let (mut watch, mut retry) = (HeartWatch::default(), RETRY.0);
     loop {
         let world = {
-            let admitted = hands.admitted.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            let mut overlay = hands.overlay.lock().unwrap_or_else(PoisonError::into_inner);
+            let admitted = hands.admitted.lock().clone();
+            let mut overlay = hands.overlay.lock();
             stores.world(&admitted, &mut overlay, &mut watch)
         };
         let actions = decide(&world);

@@ -39,7 +39,7 @@ impl Cx<'_> {
         let Some(mut flows) = self.wires.flows.take() else { return };
         let now = self.wires.now;
         flows.classify((self.node, input), batch, now, |packet, refusal| match refusal {
-            // A probe tells of this thread.
+            // A probe reports on this thread.
             Refusal::Elsewhere(_) if self.is_probe() => {}
             Refusal::Elsewhere(to) => self.stage(usize::from(to), packet),
             _ => self.drop(reason(refusal), packet),

@@ -1,4 +1,4 @@
-//! What an element is told of those around it that keep packets.
+//! What an element learns of the elements around it that keep packets.
 
 use super::Cx;
 use crate::session_mover::SessionMover;

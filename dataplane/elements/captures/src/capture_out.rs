@@ -1,7 +1,8 @@
 //! A capture as a sink of packets: what ToDump and capture ports share.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use thruway_element::Args;
 use thruway_packet::{Anno, Batch};
 use thruway_port::capture::{CaptureWriter, WriterOptions};
@@ -46,14 +47,9 @@ impl CaptureOut {
         &self.path
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<CaptureWriter>> {
-        // A writer is whole between calls, whatever its last user did afterwards.
-        self.writer.lock().unwrap_or_else(|poison| poison.into_inner())
-    }
-
     /// Creates the file, once.
     pub fn create(&mut self, options: &WriterOptions) -> Result<(), String> {
-        let mut writer = self.lock();
+        let mut writer = self.writer.lock();
         if writer.is_none() {
             let created = CaptureWriter::create(&self.path, options);
             *writer = Some(created.map_err(|error| error.to_string())?);
@@ -65,7 +61,7 @@ impl CaptureOut {
     pub fn write(&mut self, batch: &Batch, now: i64) -> Written {
         let mut done = Written { packets: 0, bytes: 0, error: None };
         let failure = {
-            let mut writer = self.lock();
+            let mut writer = self.writer.lock();
             match writer.as_mut() {
                 Some(writer) => self.write_all(writer, batch, now, &mut done).err(),
                 None => Some(format!("'{}' is closed", self.path)),
@@ -105,7 +101,7 @@ impl CaptureOut {
 
     /// Writes out what is buffered.
     pub fn flush(&mut self) -> Result<(), String> {
-        match self.lock().as_mut() {
+        match self.writer.lock().as_mut() {
             Some(writer) => writer.flush().map_err(|error| error.to_string()),
             None => Ok(()),
         }
@@ -113,7 +109,7 @@ impl CaptureOut {
 
     /// Writes out the rest and closes the file.
     pub fn finish(&mut self) -> Result<(), String> {
-        let writer = self.lock().take();
+        let writer = self.writer.lock().take();
         let finished = writer.map_or(Ok(()), |writer| writer.finish());
         finished.map_err(|error| match self.lost {
             0 => error.to_string(),

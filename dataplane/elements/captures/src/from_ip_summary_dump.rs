@@ -26,7 +26,7 @@ pub static ENTRY: Entry = Entry::built::<TextDump>(
                and EXTRA_PACKETS (count) are set.\n\
                `!data` lines name the fields, `!flowid SRC SPORT DST DPORT [PROTO]`, `!proto` and \
                `!aggregate` give what lines leave out; other lines with `!` or `#` are passed \
-               over. A line tells once of unknown fields, and once of lines that are no packet. \
+               over. Unknown fields, and lines that are no packet, are reported once each. \
                With eth_src or eth_dst, packets begin with an Ethernet header.\n\
                Binary and compressed summaries are not read. ZERO false is accepted and ignored.",
         example: "FromIPSummaryDump(DATA \"!data ip_src ip_dst\\n1.0.0.1 2.0.0.2\\n\", STOP true) \

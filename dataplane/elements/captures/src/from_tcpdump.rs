@@ -21,7 +21,7 @@ pub static ENTRY: Entry = Entry::built::<TextDump>(
                Relative sequence numbers become those of the wire; 65,536 connections are kept in \
                mind. Names of ports are those of PortInfo and the host's /etc/services; names of \
                hosts are not read (tcpdump -n). Times without a date are of the first day of 1970. \
-               Lines of other protocols are counted, and the first is told of. A capture \
+               Lines of other protocols are counted, and the first is reported. A capture \
                (tcpdump -w) says all this better: FromDump. Compressed files are not read; ZERO \
                false is accepted and ignored.",
         example: "FromTcpdump(dump.txt, STOP true) -> IPPrint -> Discard",

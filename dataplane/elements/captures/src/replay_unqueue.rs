@@ -206,7 +206,7 @@ struct ReplayUnqueue {
     /// whether it replays
     #[arg(keyword, or = "true")]
     active: bool,
-    /// whether a line tells of every round
+    /// whether a line reports every round
     #[arg(keyword, or = "false")]
     verbose: bool,
     #[arg(

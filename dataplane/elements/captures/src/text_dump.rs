@@ -27,7 +27,7 @@ pub(super) enum Line {
     /// A packet, and how many more of the same the line stands for. None where it could not be
     /// made.
     Packet(Option<Packet>, u32),
-    /// Nothing that anybody is told of.
+    /// Nothing that is reported.
     Nothing,
     /// Something to tell.
     Message(String),

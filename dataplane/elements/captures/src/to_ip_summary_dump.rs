@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Write;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use thruway_element::text::quote;
 use thruway_element::{
     ArgErrors, Args, Arguments, Changes, Cx, Element, Entry, HandlerError, Handlers, Operation,
@@ -101,7 +102,7 @@ struct Format {
 #[handler(sum, field = count, "lines written")]
 #[handler(
     write, shared, name = "flush", "writes out what is buffered",
-    write = Self::lock(&self.out).flush(&self.path).map_err(HandlerError::refused)
+    write = self.out.lock().flush(&self.path).map_err(HandlerError::refused)
 )]
 struct ToIpSummaryDump {
     /// the summary; - for standard output
@@ -128,7 +129,7 @@ struct ToIpSummaryDump {
     )]
     #[arg(
         keyword, name = "BAD_PACKETS", value = bool, or = "false",
-        "whether !bad lines tell of bad headers"
+        "whether !bad lines report bad headers"
     )]
     #[arg(
         keyword, name = "CAREFUL_TRUNC", value = bool, or = "true",
@@ -206,11 +207,6 @@ impl Format {
 }
 
 impl ToIpSummaryDump {
-    fn lock(out: &Mutex<Out>) -> MutexGuard<'_, Out> {
-        // Text and file are whole between calls.
-        out.lock().unwrap_or_else(|poison| poison.into_inner())
-    }
-
     fn head(&self, now: i64) -> String {
         let mut head = format!("!IPSummaryDump {}.{}\n", VERSION.0, VERSION.1);
         if let Some(banner) = &self.banner {
@@ -234,7 +230,7 @@ impl ToIpSummaryDump {
     }
 
     fn write_batch(&mut self, cx: &mut Cx<'_>, batch: &Batch) {
-        let mut out = Self::lock(&self.out);
+        let mut out = self.out.lock();
         if out.failed.is_some() {
             cx.count_drops(NotWritten::Failed, batch.len());
         } else {
@@ -251,7 +247,7 @@ impl ToIpSummaryDump {
         }
     }
 
-    /// Tells of a failure, once.
+    /// Reports on a failure, once.
     fn complain(&mut self, cx: &mut Cx<'_>, result: Result<(), String>) {
         if let Err(error) = result
             && !std::mem::replace(&mut self.complained, true)
@@ -263,7 +259,7 @@ impl ToIpSummaryDump {
 
 impl Element for ToIpSummaryDump {
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        let mut out = Self::lock(&self.out);
+        let mut out = self.out.lock();
         if out.file.is_some() {
             return Ok(());
         }
@@ -304,11 +300,11 @@ impl Element for ToIpSummaryDump {
 
     fn timer(&mut self, cx: &mut Cx<'_>, _token: u32) {
         self.flushing = false;
-        let flushed = Self::lock(&self.out).flush(&self.path);
+        let flushed = self.out.lock().flush(&self.path);
         self.complain(cx, flushed);
     }
 
     fn finish(&mut self, _cx: &mut Cx<'_>) -> Result<(), String> {
-        Self::lock(&self.out).flush(&self.path)
+        self.out.lock().flush(&self.path)
     }
 }

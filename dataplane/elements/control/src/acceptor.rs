@@ -2,9 +2,10 @@
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsFd as _, BorrowedFd};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use rustix::event::PollFlags;
 use thruway_element::{Arg, ArgError, ArgErrors, Args, Cx, Ty};
 use thruway_port::socket::{Address, Connection, Listener, SocketError, UNIX_NAME_MAX};
@@ -21,7 +22,7 @@ pub(super) const LOCALHOST: Arg =
 pub(super) const RETRIES: Arg =
     Arg::keyword("RETRIES", Ty::Int, "how often to try again to listen, every second").or("0");
 pub(super) const RETRY_WARNINGS: Arg =
-    Arg::keyword("RETRY_WARNINGS", Ty::Bool, "whether that is told").or("true");
+    Arg::keyword("RETRY_WARNINGS", Ty::Bool, "whether that is reported").or("true");
 pub(super) const AUTH: Arg = Arg::keyword(
     "AUTH",
     Ty::Choice(&["token", "none"]),
@@ -203,7 +204,7 @@ impl Acceptor {
         if let Address::Inet(address) = listener.address() {
             self.token = self.gate.token(address.port())?;
         }
-        *lock(&self.name) = name_of(listener.address());
+        *self.name.lock() = name_of(listener.address());
         self.listener = Some(listener);
         let open = if self.gate.is_open() { ", and needs no token" } else { "" };
         let warning = || {
@@ -288,7 +289,7 @@ impl Acceptor {
     pub(super) fn take(&mut self, mut left: Acceptor) {
         (self.listener, self.token) = (left.listener.take(), left.token.take());
         if let Some(listener) = &self.listener {
-            *lock(&self.name) = name_of(listener.address());
+            *self.name.lock() = name_of(listener.address());
         }
     }
 
@@ -299,7 +300,7 @@ impl Acceptor {
     pub(super) fn close(&mut self) -> Result<(), String> {
         self.token = None;
         let closed = self.listener.take().map_or(Ok(()), Listener::close);
-        closed.map_err(|error| format!("{}: cannot remove: {error}", lock(&self.name)))
+        closed.map_err(|error| format!("{}: cannot remove: {error}", self.name.lock()))
     }
 }
 
@@ -309,9 +310,4 @@ fn name_of(address: &Address) -> String {
         Address::Inet(address) => address.port().to_string(),
         unix => unix.to_string(),
     }
-}
-
-/// What another thread may have left behind in a panic is whole.
-pub(super) fn lock(name: &Mutex<String>) -> std::sync::MutexGuard<'_, String> {
-    name.lock().unwrap_or_else(|poison| poison.into_inner())
 }

@@ -5,8 +5,9 @@ mod log;
 mod serve;
 
 use std::any::Any;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use thruway_element::{
     Arg, ArgErrors, Args, Cx, Element, Entry, Handlers, HotSwap, NOTHING_MORE, Replicas, Spec,
     Topic, Ty,
@@ -15,7 +16,7 @@ use thruway_sync::atomic::{AtomicUsize, Ordering};
 
 use self::log::Log;
 use self::serve::Server;
-use super::acceptor::{self, Acceptor, lock};
+use super::acceptor::{self, Acceptor};
 use super::management::Post;
 
 /// See the spec.
@@ -65,7 +66,7 @@ pub static ENTRY: Entry = Entry::built::<ChatterSocket>(
 .with_hot_swap::<ChatterSocket>();
 
 #[derive(Handlers)]
-#[handler(read, name = "port", "the TCP port, or the file name", get = lock(&self.name))]
+#[handler(read, name = "port", "the TCP port, or the file name", get = self.name.lock())]
 #[handler(
     read, name = "clients", "clients that are connected", get = self.clients.load(Ordering::Acquire)
 )]

@@ -13,13 +13,13 @@ pub static ENTRY: Entry = Entry::new(
         name: "TSCClock",
         aliases: &[Alias { name: "JiffieClock", summary: "the same; time is never coarser here" }],
         topic: Topic::Control,
-        summary: "tells what the clocks by the processor's cycle counter are at",
+        summary: "shows what the clocks by the processor's cycle counter are at",
         docs: "Every thread has a clock by the processor's cycle counter, which finds its rate, is \
                tried, runs, and is corrected once a second by the system's clock; where the counter \
                is not to be relied upon, the system's clock takes its place. `thruway run` takes it \
                by itself, with this element or without; with --clock system, and with `thruway \
                click`, time is the system's. So the element installs nothing, and FastClick's \
-               arguments have no effect. Its handlers tell what a \
+               arguments have no effect. Its handlers show what a \
                thread's clock is at; those that are of a thread take its number, 0 if there is none.",
         example: "TSCClock; InfiniteSource(LIMIT 1, STOP true) -> Discard",
         ports: "0/0",
@@ -57,7 +57,7 @@ pub static ENTRY: Entry = Entry::new(
 )
 .with_handlers::<TscClock>();
 
-/// What the router's handler `statistics` tells of a clock, behind its thread's number.
+/// What the router's handler `statistics` reports on a clock, behind its thread's number.
 const FIELDS: [&str; 7] = ["phase", "cycles_hz", "error", "looks", "jumps", "late", "failures"];
 
 struct TscClock;
@@ -93,7 +93,7 @@ impl Handlers for TscClock {
     }
 }
 
-/// A field of what is told of a thread's clock.
+/// A field of what is reported on a thread's clock.
 fn of_thread(statistics: &str, thread: &str, field: usize) -> Option<String> {
     let clock = |line: &str| -> Option<String> {
         let mut words = line.strip_prefix("clock\t")?.split('\t');

@@ -15,7 +15,7 @@ pub static ENTRY: Entry = Entry::of::<AdjustTimestamp>(Spec {
     summary: "moves the timestamps of packets",
     docs: "Adds TIME, which may be negative, to each packet's timestamp; with FIRST, to the \
            annotation of the first timestamp. Packets without one (zero) are left alone unless \
-           ALL. Times end at the earliest and latest that can be told, about 292 years from \
+           ALL. Times end at the earliest and latest that can be written, about 292 years from \
            1970.",
     example: "InfiniteSource(LIMIT 1, STOP true) -> SetTimestamp(5) -> AdjustTimestamp(-1.5) \
               -> Print(TIMESTAMP true) -> Discard",

@@ -20,7 +20,7 @@ pub static ENTRY: Entry = Entry::of::<ArpPrint>(Spec {
     summary: "prints ARP packets in the manner of tcpdump",
     docs: "Expects ARP packets whose network header is marked (MarkIPHeader does that); others \
            pass without a word. Writes a line to standard error, or to OUTFILE, for each \
-           packet: LABEL and what is asked or told. With ETHER, the addresses of the Ethernet \
+           packet: LABEL and what is asked or answered. With ETHER, the addresses of the Ethernet \
            header too.",
     example: "InfiniteSource(LIMIT 1, STOP true) -> MarkIPHeader -> ARPPrint(ok) -> Discard",
     changes: Changes::Nothing,

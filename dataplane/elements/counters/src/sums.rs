@@ -69,7 +69,7 @@ impl Sums {
             return Ok(Sums::Own([0; 2]));
         }
         let common = args.shared("sums", || Common::new(structure, args.env().threads));
-        Sums::join(common).ok_or_else(|| args.error("SYNC", "more threads than were told of"))
+        Sums::join(common).ok_or_else(|| args.error("SYNC", "more threads than were announced"))
     }
 
     fn join(common: Arc<Common>) -> Option<Sums> {

@@ -130,9 +130,9 @@ struct TimeFilter {
     /// `None` before the first packet.
     span: Option<Span>,
     call: Option<Call>,
-    /// The end was told.
+    /// The end was reported.
     announced: bool,
-    /// Packets that came while the end was told, in order; the first is the one that was late.
+    /// Packets that came while the end was reported, in order; the first is the one that was late.
     held: Batch,
 }
 
@@ -173,7 +173,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     }
     let call = end_call(args)?;
     if call.is_some() {
-        args.for_one_thread("the end is told once, at the first packet that is late")?;
+        args.for_one_thread("the end is reported once, at the first packet that is late")?;
     }
     Ok(Box::new(TimeFilter {
         bounds: (start.unwrap_or(Bound::At(i64::MIN)), end.unwrap_or(Bound::At(i64::MAX))),

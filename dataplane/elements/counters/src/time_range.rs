@@ -17,7 +17,7 @@ pub static ENTRY: Entry = Entry::of::<TimeRange>(Spec {
     example: "InfiniteSource(LIMIT 3, STOP true) -> SetTimestamp -> TimeRange -> Discard",
     changes: Changes::Nothing,
     cost: &[Operation::Annotate.once()],
-    replicas: Replicas::Apart("each tells the range of its thread, in a line of its own"),
+    replicas: Replicas::Apart("each shows the range of its thread, in a line of its own"),
     ..Spec::DEFAULT
 });
 

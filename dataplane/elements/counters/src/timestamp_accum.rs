@@ -19,7 +19,7 @@ pub static ENTRY: Entry = Entry::of::<TimestampAccum>(Spec {
     changes: Changes::Nothing,
     cost: &[Operation::Clock.once()],
     replicas: Replicas::Apart(
-        "counts and times add up; each tells its average, shortest and longest in a line of \
+        "counts and times add up; each shows its average, shortest and longest in a line of \
          its own",
     ),
     ..Spec::DEFAULT

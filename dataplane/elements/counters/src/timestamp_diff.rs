@@ -20,8 +20,8 @@ pub static ENTRY: Entry = Entry::new(
         summary: "measures how long numbered packets took",
         docs: "Reads the number that NumberPacket wrote at OFFSET and notes how long ago \
                RecordTimestamp RECORDER saw that packet, in microseconds: of the first N packets (0 \
-               for 65536). Times of more than MAXDELAY milliseconds are told, unless VERBOSE is \
-               false, and not noted. Packets that are too short, or of which RECORDER knows nothing (any \
+               for 65536). Times of more than MAXDELAY milliseconds are reported, unless VERBOSE \
+               is false, and not noted. Packets that are too short, or of which RECORDER knows nothing (any \
                more), leave by output 1, or are dropped where there is none. The present is read \
                once a round, not for each packet. Handlers that take a number, as in \
                \"max 100\", leave out so many of the first times; perc takes the percentage \
@@ -35,7 +35,7 @@ pub static ENTRY: Entry = Entry::new(
             number_packet::OFFSET,
             Arg::keyword("N", Ty::UInt, "times to note, at most 16777216; 0 for 65536").or("0"),
             Arg::keyword("MAXDELAY", Ty::UInt, "longest time to note, milliseconds").or("1000"),
-            Arg::keyword("VERBOSE", Ty::Bool, "whether longer times are told").or("true"),
+            Arg::keyword("VERBOSE", Ty::Bool, "whether longer times are reported").or("true"),
         ],
         drops: Unknown::DROPS,
         handlers: &[

@@ -18,14 +18,14 @@ use super::mode::{Large, PortMode, PortRequest};
 /// Longest head room and header that must fit a frame.
 const HEADROOM_MAX: usize = 128;
 
-/// What is told when AF_XDP drops for the first time what is longer than its frames.
+/// What is reported when AF_XDP drops for the first time what is longer than its frames.
 const TOO_LONG: &str = "packets longer than its MTU come, and AF_XDP drops them: what the kernel \
                         merged (ethtool -K NAME gro off), or a local sender left to be cut (at the \
                         other end: ethtool -K NAME tso off gso off tx-udp-segmentation off); \
                         METHOD LINUX takes them";
-/// What is told when busy polling does nothing.
-const BUSY_POLL_FAILS: &str = "BUSY_POLL has no effect, since its driver does not tell the kernel \
-                               by what its queues are served; interrupts are waited for";
+/// What is reported when busy polling does nothing.
+const BUSY_POLL_FAILS: &str = "BUSY_POLL has no effect, since its driver does not show the kernel \
+                               what serves its queues; interrupts are waited for";
 
 /// What the kernel or the port dropped, in packets.
 #[derive(Debug, Clone, Copy, Default)]
@@ -56,9 +56,9 @@ pub(super) struct DeviceIn {
     share: (usize, usize),
     /// What was counted as dropped so far.
     reported: Drops,
-    /// What was told of the interface.
+    /// What was reported on the interface.
     state: InterfaceState,
-    /// Packets that AF_XDP has no room for were told of.
+    /// Packets that AF_XDP has no room for were reported.
     reported_too_long: bool,
     /// Runs without a packet.
     idle: u32,
@@ -127,7 +127,7 @@ impl DeviceIn {
         &self.mode
     }
 
-    /// What is to be told of it besides, the first time that it is asked.
+    /// What is to be reported on it besides, the first time that it is asked.
     fn warning(&self) -> Option<String> {
         match &self.socket {
             Socket::Packet(_) | Socket::None(_) => None,
@@ -153,7 +153,7 @@ impl DeviceIn {
         matches!(self.socket, Socket::Xdp(_))
     }
 
-    /// Tells the user by what way the interface is used, and what to know of it.
+    /// Shows the user by what way the interface is used, and what to know of it.
     pub(super) fn report(&self, cx: &mut Cx<'_>) {
         let name = &self.interface().name;
         say(cx, name, self.mode());
@@ -190,7 +190,7 @@ impl DeviceIn {
         interface::state(self.interface()) == InterfaceState::Up
     }
 
-    /// Tells what became of the interface, once.
+    /// Reports what became of the interface, once.
     pub(super) fn watch_state(&mut self, cx: &mut Cx<'_>) {
         let state = interface::state(self.interface());
         let before = std::mem::replace(&mut self.state, state);

@@ -23,7 +23,7 @@ pub(super) struct Sent {
     pub(super) pending: usize,
     /// The thread that they were handed to.
     pub(super) handed_to: Option<usize>,
-    /// The way, if it is another one than was told.
+    /// The way, if it is another one than was reported.
     pub(super) changed: Option<String>,
 }
 

@@ -25,7 +25,7 @@ pub static ENTRY: Entry = Entry::built::<DpdkInfo>(
                --log-level=5, by which warnings become part of error messages. With a --log-level \
                of yours the log goes to the standard error output.\n\
                Memory for packets is the program's own, with or without huge pages, which DPDK is \
-               told of; so NB_MBUF and the like of other programs do not exist here.\n\
+               given; so NB_MBUF and the like of other programs do not exist here.\n\
                DPDK must have been there when the program was built (--features dpdk); otherwise \
                the configuration is refused with what to install.",
         example: "DPDKInfo(\"--no-pci\", \"--vdev=net_null0,size=60\"); Idle -> Discard",

@@ -56,10 +56,10 @@ pub static ENTRY: Entry = Entry::built::<FromDevice>(
                time of reading, and with XDP_MODE GENERIC no packets that the kernel merged or a \
                local sender left to be cut. BUSY_POLL lets reading do the driver's work, where the \
                driver has a part in it and its interrupts are put off (napi_defer_hard_irqs and \
-               gro_flush_timeout of the interface); a line tells if it has no effect. What this \
+               gro_flush_timeout of the interface); a line says if it has no effect. What this \
                host sends is seen with OUTBOUND only, by packet sockets.\n\
-               An interface that goes down or away is told once; it is used again when it is up, \
-               or when another one has its name, and what of that one is possible.\n\
+               An interface that goes down or away is reported once; it is used again when it is \
+               up, or when another one has its name, and what of that one is possible.\n\
                With several threads (`thruway run -j`) all of them read the interface, those on \
                cores of its NUMA node where there are any: by AF_XDP each has some of its queues, \
                and no more threads read it than there are queues; by packet sockets each has a \
@@ -129,7 +129,7 @@ const ARGS: &[Arg] = &[
     Arg::keyword("PROTOCOL", Ty::UInt, "not supported; 0 for all"),
     Arg::keyword("OUTBOUND", Ty::Bool, "whether to read what this host sends, too").or("false"),
     Arg::keyword("HEADROOM", Ty::UInt, "accepted: there are always 128 bytes").or("128"),
-    Arg::keyword("ENCAP", Ty::Str, "what packets begin with, if the port cannot tell"),
+    Arg::keyword("ENCAP", Ty::Str, "what packets begin with, if the port does not say"),
     Arg::keyword("BURST", Ty::UInt, "packets per scheduling; the engine's choice if not given"),
     Arg::keyword("TIMESTAMP", Ty::Bool, "whether packets bear their time of arrival").or("true"),
     Arg::keyword("ACTIVE", Ty::Bool, "whether it reads packets").or("true"),

@@ -10,7 +10,7 @@ use thruway_element::{
 use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::dpdk::{Counters, Device, Receiver};
 
-use super::dpdk::{self, Input, Ports};
+use super::dpdk::{self, Input, OpenPort, Ports};
 use super::losses::say;
 use super::mode;
 use super::sharing;
@@ -31,7 +31,7 @@ pub static ENTRY: Entry = Entry::built::<FromDpdkDevice>(
                whether they were for this port's address, for all, for a group or for others. One \
                that comes in pieces is put together; one whose IPv4 header has a checksum that \
                the port found wrong is dropped: ports that can are asked to look (CHECKSUM; of \
-               elements that share a port one is enough; offloads tells). What a port could not \
+               elements that share a port one is enough; see offloads). What a port could not \
                judge passes, so CheckIPHeader is no less needed. Checksums of TCP \
                and UDP are the receiving host's business.\n\
                With several threads (`thruway run -j`) all of them read the port, those on cores of \
@@ -41,7 +41,7 @@ pub static ENTRY: Entry = Entry::built::<FromDpdkDevice>(
                StaticThreadSched places it in one thread. Several FromDPDKDevice of one port share \
                it, too: each has queues from QUEUE on, or the next free ones. The port spreads \
                packets over all these queues by a hash of addresses and ports that is the same in \
-               both directions of a connection, where the driver can (device tells). A port that \
+               both directions of a connection, where the driver can (see device). A port that \
                has fewer queues than threads is refused: say MAXTHREADS.\n\
                DPDK's drivers do not wake who sleeps: the port is looked at all the time, and when \
                nothing came for a while every SLEEP. With SLEEP 0 it is looked at for ever.\n\
@@ -105,9 +105,9 @@ const STATISTICS_NS: i64 = 1_000_000_000;
 )]
 #[handler(
     read, name = "hw_count", "packets that the port received, of all queues",
-    get = self.counters().received
+    get = self.port.counters().received
 )]
-#[handler(read, name = "hw_bytes", "their bytes", get = self.counters().received_bytes)]
+#[handler(read, name = "hw_bytes", "their bytes", get = self.port.counters().received_bytes)]
 #[handler(
     read, name = "hw_dropped", "packets that the port dropped, of all queues",
     read = self.read_hw_dropped()
@@ -116,31 +116,25 @@ const STATISTICS_NS: i64 = 1_000_000_000;
     read, name = "queues", "the queues that it reads, in all threads: 0-1",
     read = self.read_queues()
 )]
-#[handler(like = dpdk::LINK, name = "link", read = self.ask(name, param))]
-#[handler(like = dpdk::CARRIER, name = "carrier", read = self.ask(name, param))]
-#[handler(like = dpdk::SPEED, name = "speed", read = self.ask(name, param))]
-#[handler(like = dpdk::DRIVER, name = "driver", read = self.ask(name, param))]
-#[handler(like = dpdk::MAC, name = "mac", read = self.ask(name, param))]
-#[handler(like = dpdk::DEVICE, name = "device", read = self.ask(name, param))]
-#[handler(like = dpdk::XSTATS, name = "xstats", read = self.ask(name, param))]
-#[handler(
-    read, name = "offloads", "the port's checks of packets, and whether they are used",
-    read = self.ask(name, param)
-)]
-#[handler(both, field = active, "whether it reads packets")]
 struct FromDpdkDevice {
     input: Input,
     ports: Arc<Ports>,
     receiver: Option<Receiver>,
-    /// The port, also when the run has ended.
-    device: Option<Arc<Device>>,
-    /// Whether what the port dropped is told here.
+    #[part]
+    port: OpenPort,
+    /// Whether what the port dropped is reported here.
     speaks: bool,
     reported: Counters,
     /// Whether ports of the configuration before may go.
     has_run: bool,
     burst: usize,
     sleep_ns: i64,
+    /// whether it reads packets
+    #[handler(
+        read, name = "offloads", "the port's checks of packets, and whether they are used",
+        read = self.port.ask(name, param)
+    )]
+    #[handler(both)]
     active: bool,
     /// Runs without a packet.
     looks: u32,
@@ -172,7 +166,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         input,
         ports,
         receiver: None,
-        device: None,
+        port: OpenPort::default(),
         speaks: false,
         reported: Counters::default(),
         has_run: false,
@@ -191,7 +185,7 @@ impl FromDpdkDevice {
         let receiver = self.ports.receiver(&self.input)?;
         self.speaks = receiver.queues().start == 0;
         self.reported = receiver.device().counters();
-        self.device = Some(Arc::clone(receiver.device()));
+        self.port.device = Some(Arc::clone(receiver.device()));
         self.receiver = Some(receiver);
         Ok(())
     }
@@ -220,7 +214,7 @@ impl FromDpdkDevice {
 impl Element for FromDpdkDevice {
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.open()?;
-        if let Some(device) = self.device.as_ref().filter(|_| self.input.rank == 0) {
+        if let Some(device) = self.port.device.as_ref().filter(|_| self.input.rank == 0) {
             let line = device.describe();
             say(cx, &self.input.port, &line);
         }
@@ -257,26 +251,14 @@ impl Element for FromDpdkDevice {
         self.count_drops(cx);
         self.ports.let_go();
         self.receiver = None;
-        if let Some(device) = &self.device {
-            device.rest();
-        }
+        self.port.rest();
         Ok(())
     }
 }
 
 impl FromDpdkDevice {
-    /// The port's counters.
-    fn counters(&self) -> Counters {
-        self.device.as_ref().map(|device| device.counters()).unwrap_or_default()
-    }
-
-    /// Asks the port for what both directions have.
-    fn ask(&self, name: &str, param: &str) -> Result<String, HandlerError> {
-        dpdk::read(self.device.as_ref(), name, param)
-    }
-
     fn read_hw_dropped(&mut self) -> Result<String, HandlerError> {
-        let Counters { missed, receive_errors, no_frame, .. } = self.counters();
+        let Counters { missed, receive_errors, no_frame, .. } = self.port.counters();
         Ok((missed + receive_errors + no_frame).to_string())
     }
 
@@ -293,7 +275,7 @@ impl HotSwap for FromDpdkDevice {
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
         // The port goes on running; its queues are free for who comes.
         self.receiver = None;
-        Some(Box::new(self.device.take()))
+        Some(Box::new(self.port.device.take()))
     }
 
     fn take_over(&mut self, state: Box<dyn Any + Send>) {

@@ -4,8 +4,9 @@
 //! A ring is as long as what may wait for a full interface. It is full if the thread at its end has
 //! no room: then packets wait in front of it, as in front of an interface.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use thruway_element::Args;
 use thruway_packet::{Batch, PacketConsumer, PacketProducer, packet_ring};
 use thruway_sync::atomic::{AtomicBool, Ordering};
@@ -33,11 +34,6 @@ struct Inbox {
     has_new: AtomicBool,
     /// It takes nothing any more.
     is_closed: AtomicBool,
-}
-
-/// Taken also where a thread panicked: what is guarded is whole at any time.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A replica's part.
@@ -78,7 +74,7 @@ impl Handoff {
     /// Why no queue is left, where no replica has one.
     pub(super) fn claim<T, E>(&self, take: impl FnOnce() -> Result<T, E>) -> Result<Claimed<T>, E> {
         // One after another, so that who finds no queue left finds who has it.
-        let mut senders = lock(&self.senders.0);
+        let mut senders = self.senders.0.lock();
         // While it claims nobody hands to it: no two ever hand to each other.
         senders.retain(|sender| !Arc::ptr_eq(&sender.inbox, &self.inbox));
         match take() {
@@ -115,7 +111,7 @@ impl Handoff {
 
     #[cold]
     fn look(&mut self) {
-        let mut new = lock(&self.inbox.new);
+        let mut new = self.inbox.new.lock();
         self.inbox.has_new.store(false, Ordering::Relaxed);
         self.rings.append(&mut new);
     }
@@ -131,7 +127,7 @@ impl Drop for Handoff {
     fn drop(&mut self) {
         // Where its thread died nobody takes what is left in the rings.
         self.inbox.is_closed.store(true, Ordering::Release);
-        lock(&self.senders.0).retain(|sender| !Arc::ptr_eq(&sender.inbox, &self.inbox));
+        self.senders.0.lock().retain(|sender| !Arc::ptr_eq(&sender.inbox, &self.inbox));
     }
 }
 
@@ -139,7 +135,7 @@ impl Sender {
     fn ring(&mut self) -> Ring {
         let (into, out) = packet_ring(RING_LEN);
         self.rings += 1;
-        lock(&self.inbox.new).push(out);
+        self.inbox.new.lock().push(out);
         self.inbox.has_new.store(true, Ordering::Relaxed);
         Ring { into, inbox: Arc::clone(&self.inbox) }
     }

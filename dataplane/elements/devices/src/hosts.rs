@@ -1,8 +1,9 @@
 //! The devices by which a configuration meets the host, and who uses each.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use thruway_element::Args;
 use thruway_port::tap::Tap;
 
@@ -33,18 +34,14 @@ impl Hosts {
         args.env().shared.get("", "hosts", Hosts::default).expect("one type per key")
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// A FromHost makes this device.
     pub(super) fn declare(&self, device: &str) {
-        self.known().declared.insert(device.to_owned());
+        self.0.lock().declared.insert(device.to_owned());
     }
 
     /// A ToHost writes to this device, or to the only one.
     pub(super) fn uses(&self, device: Option<&str>, for_sniffers: bool) {
-        self.known().uses.push((device.map(str::to_owned), for_sniffers));
+        self.0.lock().uses.push((device.map(str::to_owned), for_sniffers));
     }
 
     /// Whether only sniffers are to see what is written to a device. To be asked once all elements
@@ -53,7 +50,7 @@ impl Hosts {
     /// # Errors
     /// Both they and the stack are to.
     pub(super) fn is_hidden(&self, device: &str) -> Result<bool, String> {
-        let known = self.known();
+        let known = self.0.lock();
         let there = |for_sniffers: bool| {
             known.uses.iter().any(|(name, sniffers)| {
                 let name = name.as_ref().or_else(|| known.only());
@@ -75,7 +72,7 @@ impl Hosts {
     /// # Errors
     /// It names none, and there is none or more than one.
     pub(super) fn meant(&self, device: Option<&str>) -> Result<(String, bool), String> {
-        let known = self.known();
+        let known = self.0.lock();
         match device.or_else(|| known.only().map(String::as_str)) {
             Some(device) => Ok((device.to_owned(), known.declared.contains(device))),
             None => Err(format!("DEVNAME is missing, and {}", self.list(&known))),
@@ -84,7 +81,7 @@ impl Hosts {
 
     /// What FromHosts there are, for messages.
     pub(super) fn there_are(&self) -> String {
-        self.list(&self.known())
+        self.list(&self.0.lock())
     }
 
     fn list(&self, known: &Known) -> String {
@@ -97,7 +94,7 @@ impl Hosts {
 
     /// A FromHost has opened its device.
     pub(super) fn opened(&self, device: &str, tap: &Arc<Tap>) {
-        self.known().open.insert(device.to_owned(), Arc::clone(tap));
+        self.0.lock().open.insert(device.to_owned(), Arc::clone(tap));
     }
 
     /// An open device; `open` is called if there is none yet.
@@ -109,7 +106,7 @@ impl Hosts {
         device: &str,
         open: impl FnOnce() -> Result<Tap, String>,
     ) -> Result<Arc<Tap>, String> {
-        let mut known = self.known();
+        let mut known = self.0.lock();
         if let Some(tap) = known.open.get(device) {
             return Ok(Arc::clone(tap));
         }
@@ -120,6 +117,6 @@ impl Hosts {
 
     /// An open device.
     pub(super) fn get(&self, device: &str) -> Option<Arc<Tap>> {
-        self.known().open.get(device).map(Arc::clone)
+        self.0.lock().open.get(device).map(Arc::clone)
     }
 }

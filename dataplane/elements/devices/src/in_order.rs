@@ -1,8 +1,9 @@
 //! Captures that stand for the ports of one configuration are read in the order of time: an answer
 //! does not come before its question, whatever file each is in.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use thruway_element::{Cx, Reason};
 use thruway_packet::{Batch, Packet};
 use thruway_port::capture::LinkType;
@@ -43,7 +44,7 @@ impl Turn {
     /// That of a capture which is being opened.
     pub(super) fn new(timeline: &Arc<Timeline>) -> Turn {
         let own = Arc::new(AtomicU64::new(NOTHING));
-        let mut all = timeline.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = timeline.0.lock();
         all.push(Arc::clone(&own));
         Turn { own, timeline: Arc::clone(timeline), others: None, next: None }
     }
@@ -53,7 +54,7 @@ impl Turn {
     fn begin(&mut self) -> (u64, bool) {
         let is_first = self.others.is_none();
         let others = self.others.get_or_insert_with(|| {
-            let all = self.timeline.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let all = self.timeline.0.lock();
             all.iter().filter(|other| !Arc::ptr_eq(other, &self.own)).cloned().collect()
         });
         let least = others.iter().map(|other| other.load(Ordering::Relaxed)).min();

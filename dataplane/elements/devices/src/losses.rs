@@ -1,4 +1,4 @@
-//! What elements of devices tell their user, and why packets that reached one are not emitted.
+//! What elements of devices show their user, and why packets that reached one are not emitted.
 
 use thruway_element::{Cx, reasons};
 
@@ -14,12 +14,12 @@ reasons! {
     }
 }
 
-/// Tells the user by what way an interface is used.
+/// Shows the user by what way an interface is used.
 pub(super) fn say(cx: &mut Cx<'_>, interface: &str, mode: &str) {
     complain(cx, &format!("interface '{interface}': {mode}"));
 }
 
-/// Tells the user something, with the element's name.
+/// Shows the user something, with the element's name.
 pub(super) fn complain(cx: &mut Cx<'_>, what: &str) {
     let node = cx.node();
     let name = cx.host().describe(node).map_or(String::new(), |(name, _)| name.to_owned());

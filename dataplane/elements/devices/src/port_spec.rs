@@ -1,8 +1,9 @@
 //! What a port is: an interface, a capture in its place, or nothing; and what the capture ports of
 //! a configuration know of each other.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use thruway_element::{ArgErrors, Args};
 use thruway_port::interface;
 use thruway_sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -97,7 +98,7 @@ impl Ports {
 
     /// Notes that a capture is read, so that no output writes over it.
     pub(super) fn reads(&self, path: &str) {
-        self.inputs.lock().unwrap_or_else(|poison| poison.into_inner()).push(path.to_owned());
+        self.inputs.lock().push(path.to_owned());
     }
 
     /// Whether some input reads this file.
@@ -106,20 +107,19 @@ impl Ports {
             let place = |path: &str| std::fs::canonicalize(path).ok();
             path == other || place(path).is_some_and(|path| Some(path) == place(other))
         };
-        path != "-"
-            && self.inputs.lock().unwrap_or_else(|poison| poison.into_inner()).iter().any(same)
+        path != "-" && self.inputs.lock().iter().any(same)
     }
 
     /// Notes that an output writes an interface, and how.
     pub(super) fn writes(&self, interface: &str, method: Method) {
-        let mut all = self.outputs.lock().unwrap_or_else(|poison| poison.into_inner());
+        let mut all = self.outputs.lock();
         all.push((interface.to_owned(), method));
     }
 
     /// Whether large packets may leave, by whichever output.
     fn outputs_take_large(&self) -> bool {
-        let outputs = self.outputs.lock().unwrap_or_else(|poison| poison.into_inner());
-        let inputs = self.interfaces.lock().unwrap_or_else(|poison| poison.into_inner());
+        let outputs = self.outputs.lock();
+        let inputs = self.interfaces.lock();
         // What its input takes an interface by its output does, too.
         let is_by_xdp = |name: &str| {
             let mut readers = inputs.iter().filter(|reader| reader.interface == name);
@@ -133,13 +133,13 @@ impl Ports {
 
     /// Whether some output writes this interface.
     pub(super) fn is_written(&self, interface: &str) -> bool {
-        let all = self.outputs.lock().unwrap_or_else(|poison| poison.into_inner());
+        let all = self.outputs.lock();
         all.iter().any(|(name, _)| name == interface)
     }
 
     /// Notes that an element reads an interface, and how.
     pub(super) fn receives(&self, element: &str, interface: &str, request: &PortRequest) {
-        let mut all = self.interfaces.lock().unwrap_or_else(|poison| poison.into_inner());
+        let mut all = self.interfaces.lock();
         // An element may have a replica in another thread.
         if !all.iter().any(|reader| reader.element == element) {
             let (element, interface) = (element.to_owned(), interface.to_owned());
@@ -149,7 +149,7 @@ impl Ports {
 
     /// How many elements read an interface, or queues of it.
     pub(super) fn readers(&self, interface: &str) -> usize {
-        let all = self.interfaces.lock().unwrap_or_else(|poison| poison.into_inner());
+        let all = self.interfaces.lock();
         all.iter().filter(|reader| reader.interface == interface).count()
     }
 
@@ -157,7 +157,7 @@ impl Ports {
     /// which packet sockets do; and so are packets that AF_XDP has no room for.
     pub(super) fn apply(&self, interface: &str, own: &PortRequest) -> PortRequest {
         let readers_of_all = {
-            let all = self.interfaces.lock().unwrap_or_else(|poison| poison.into_inner());
+            let all = self.interfaces.lock();
             let whole =
                 |reader: &&Reader| reader.interface == interface && reader.request.queue.is_none();
             all.iter().filter(whole).count()
@@ -179,7 +179,7 @@ impl Ports {
     /// Whether large packets come by some input.
     fn has_large(&self) -> bool {
         let all: Vec<(String, PortRequest)> = {
-            let all = self.interfaces.lock().unwrap_or_else(|poison| poison.into_inner());
+            let all = self.interfaces.lock();
             all.iter().map(|reader| (reader.interface.clone(), reader.request.clone())).collect()
         };
         all.iter().any(|(name, request)| self.apply(name, request).large == Large::Yes)
@@ -189,7 +189,7 @@ impl Ports {
     /// allows it, so that they share its sockets.
     pub(super) fn request_of(&self, interface: &str, own: &PortRequest) -> PortRequest {
         let input = {
-            let all = self.interfaces.lock().unwrap_or_else(|poison| poison.into_inner());
+            let all = self.interfaces.lock();
             all.iter()
                 .find(|reader| reader.interface == interface)
                 .map(|reader| reader.request.clone())
@@ -211,7 +211,7 @@ impl Ports {
     /// Whether an output, which may have a replica in another thread, has something to tell that it
     /// did not tell last.
     pub(super) fn is_news(&self, element: &str, line: &str) -> bool {
-        let mut all = self.reported.lock().unwrap_or_else(|poison| poison.into_inner());
+        let mut all = self.reported.lock();
         let is_old = all.iter().any(|(name, reported)| name == element && reported == line);
         all.retain(|(name, _)| name != element);
         all.push((element.to_owned(), line.to_owned()));
@@ -220,7 +220,7 @@ impl Ports {
 
     /// What an output told is over.
     pub(super) fn is_over(&self, element: &str) {
-        let mut all = self.reported.lock().unwrap_or_else(|poison| poison.into_inner());
+        let mut all = self.reported.lock();
         all.retain(|(name, _)| name != element);
     }
 

@@ -1,7 +1,6 @@
 //! The threads that share an interface: what is open for them, until each takes its own.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
+use parking_lot::Mutex;
 use thruway_port::af_packet::PacketOptions;
 
 use super::device_in::DeviceIn;
@@ -41,28 +40,24 @@ impl SharedPort {
         SharedPort { count, state: Mutex::new(state) }
     }
 
-    fn state(&self) -> MutexGuard<'_, SharedState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Notes what a replica's predecessor had.
     pub(super) fn inherit(&self, rank: usize, live: Box<DeviceIn>) {
-        self.state().inherited[rank] = Some(live);
+        self.state.lock().inherited[rank] = Some(live);
     }
 
     /// What a replica's predecessor had and this one has no use for.
     pub(super) fn give_back(&self, rank: usize) -> Option<Box<DeviceIn>> {
-        self.state().inherited[rank].take()
+        self.state.lock().inherited[rank].take()
     }
 
     /// The new configuration runs: nothing will be given back.
     pub(super) fn forget(&self, rank: usize) {
-        self.state().inherited[rank] = None;
+        self.state.lock().inherited[rank] = None;
     }
 
     /// A replica's part of the interface, which the first that asks opens for all.
     pub(super) fn take(&self, rank: usize, how: &How<'_>) -> Result<Box<DeviceIn>, String> {
-        let state = &mut *self.state();
+        let state = &mut *self.state.lock();
         if state.index.is_none() && state.error.is_none() {
             state.begin(how, self.count);
         }
@@ -75,7 +70,7 @@ impl SharedPort {
     /// A replica's part of the interface that has this number now; `None` where it cannot be opened
     /// yet.
     pub(super) fn follow(&self, rank: usize, index: u32, how: &How<'_>) -> Option<Box<DeviceIn>> {
-        let state = &mut *self.state();
+        let state = &mut *self.state.lock();
         if state.index != Some(index) {
             // It may not be up yet: then again at the next call.
             state.fill(DeviceIn::open(how.name, how.request, how.options, self.count).ok()?);

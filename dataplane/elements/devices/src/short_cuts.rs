@@ -119,7 +119,7 @@ impl PortShortCuts {
         PortShortCuts::of_device(live)
     }
 
-    /// The same of an interface of which everything was told.
+    /// The same of an interface of which everything was reported.
     pub(super) fn of_device(live: &DeviceIn) -> Option<PortShortCuts> {
         let (table, number) = live.short_cut()?.ok()?;
         Some(PortShortCuts::new(table, number))

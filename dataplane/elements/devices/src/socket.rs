@@ -50,7 +50,7 @@ pub static ENTRY: Entry = Entry::built::<Transport>(
             Arg::keyword("RCVBUF", Ty::UInt, "the kernel's buffer for receiving, bytes"),
             Arg::keyword("ALLOW", Ty::Element, "IPRouteTable of who may come to a server"),
             Arg::keyword("DENY", Ty::Element, "IPRouteTable of who may not"),
-            Arg::keyword("VERBOSE", Ty::Bool, "whether connections are told of").or("false"),
+            Arg::keyword("VERBOSE", Ty::Bool, "whether connections are reported").or("false"),
             transport::HEADROOM,
             Arg::keyword("PROPER", Ty::Bool, "accepted").or("false"),
             transport::BURST,

@@ -286,7 +286,7 @@ impl ToDevice {
         }
     }
 
-    /// Tells the user something that no replica has told.
+    /// Shows the user something that no replica has told.
     fn report(&self, cx: &mut Cx<'_>, what: &str) {
         if self.ports.is_news(&self.name, what) {
             complain(cx, what);

@@ -4,13 +4,13 @@ use std::any::Any;
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Buffer, Changes, Cx, Element, Entry, HandlerError, Handlers, HotSwap,
-    Nanos, Operation, Replicas, Run, Spec, Threading, Topic, Ty, reasons,
+    Arg, ArgErrors, Args, Buffer, Changes, Cx, Element, Entry, Handlers, HotSwap, Nanos, Operation,
+    Replicas, Run, Spec, Threading, Topic, Ty, reasons,
 };
 use thruway_packet::{Batch, MAX_BATCH};
-use thruway_port::dpdk::{Counters, Device, Sender};
+use thruway_port::dpdk::{Device, Sender};
 
-use super::dpdk::{self, Output, Ports};
+use super::dpdk::{self, OpenPort, Output, Ports};
 use super::handoff::{Claimed, Handoff, Ring};
 use super::losses::say;
 use super::mode;
@@ -88,20 +88,13 @@ const RETRY_NS: i64 = 20_000;
 )]
 #[handler(
     read, name = "hw_count", "packets that the port sent, of all queues",
-    get = self.counters().sent
+    get = self.port.counters().sent
 )]
-#[handler(read, name = "hw_bytes", "their bytes", get = self.counters().sent_bytes)]
+#[handler(read, name = "hw_bytes", "their bytes", get = self.port.counters().sent_bytes)]
 #[handler(
     read, name = "hw_errors", "packets that the port could not send",
-    get = self.counters().send_errors
+    get = self.port.counters().send_errors
 )]
-#[handler(like = dpdk::LINK, name = "link", read = self.ask(name, param))]
-#[handler(like = dpdk::CARRIER, name = "carrier", read = self.ask(name, param))]
-#[handler(like = dpdk::SPEED, name = "speed", read = self.ask(name, param))]
-#[handler(like = dpdk::DRIVER, name = "driver", read = self.ask(name, param))]
-#[handler(like = dpdk::MAC, name = "mac", read = self.ask(name, param))]
-#[handler(like = dpdk::DEVICE, name = "device", read = self.ask(name, param))]
-#[handler(like = dpdk::XSTATS, name = "xstats", read = self.ask(name, param))]
 struct ToDpdkDevice {
     output: Output,
     ports: Arc<Ports>,
@@ -109,8 +102,8 @@ struct ToDpdkDevice {
     /// To a thread that sends, where this one has no queue.
     ring: Option<Ring>,
     handoff: Handoff,
-    /// The port, also when the run has ended.
-    device: Option<Arc<Device>>,
+    #[part]
+    port: OpenPort,
     burst: usize,
     waiting_max: usize,
     is_blocking: bool,
@@ -150,7 +143,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         sender: None,
         ring: None,
         handoff: Handoff::of(args),
-        device: None,
+        port: OpenPort::default(),
         burst: mode::burst(args)?.unwrap_or(32).min(MAX_BATCH),
         waiting_max: args.get::<usize>("IQUEUE")?.max(1),
         is_blocking: args.get("BLOCKING")?,
@@ -173,7 +166,7 @@ impl ToDpdkDevice {
             Claimed::Queue(sender) => self.sender = Some(sender),
             Claimed::Ring(ring) => self.ring = Some(*ring),
         }
-        self.device = Some(device);
+        self.port.device = Some(device);
         Ok(())
     }
 
@@ -271,7 +264,7 @@ impl ToDpdkDevice {
 impl Element for ToDpdkDevice {
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.open()?;
-        let line = match (&self.ring, &self.device) {
+        let line = match (&self.ring, &self.port.device) {
             (Some(ring), _) => Some(format!(
                 "no queue to send by is left for thread {}: thread {} sends for it",
                 self.handoff.thread(),
@@ -335,22 +328,8 @@ impl Element for ToDpdkDevice {
         cx.count_drops(Unsent::Stopped, unsent + self.ring.as_ref().map_or(0, Ring::lost));
         cx.drop_all(Unsent::Stopped, &mut self.waiting);
         self.ports.let_go();
-        if let Some(device) = &self.device {
-            device.rest();
-        }
+        self.port.rest();
         Ok(())
-    }
-}
-
-impl ToDpdkDevice {
-    /// The port's counters.
-    fn counters(&self) -> Counters {
-        self.device.as_ref().map(|device| device.counters()).unwrap_or_default()
-    }
-
-    /// Asks the port for what both directions have.
-    fn ask(&self, name: &str, param: &str) -> Result<String, HandlerError> {
-        dpdk::read(self.device.as_ref(), name, param)
     }
 }
 
@@ -361,7 +340,7 @@ impl HotSwap for ToDpdkDevice {
             self.handoff.take(usize::MAX, &mut self.waiting);
             self.end();
         }
-        Some(Box::new(self.device.take()))
+        Some(Box::new(self.port.device.take()))
     }
 
     fn take_over(&mut self, state: Box<dyn Any + Send>) {

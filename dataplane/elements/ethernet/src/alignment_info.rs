@@ -1,4 +1,4 @@
-//! AlignmentInfo: what Click's tools tell elements of packets' places in memory.
+//! AlignmentInfo: what Click's tools say about packets' positions in memory.
 
 use thruway_element::{Arg, Element, Entry, NOTHING_MORE, Replicas, Spec, Topic, Ty};
 
@@ -8,7 +8,7 @@ pub static ENTRY: Entry = Entry::new(
         name: "AlignmentInfo",
         topic: Topic::Ethernet,
         summary: "is accepted and has no effect",
-        docs: "In Click, a tool writes it to tell elements where packets begin in memory: each \
+        docs: "In Click, a tool writes it to show elements where packets begin in memory: each \
                argument is an element's name and a MODULUS and OFFSET for each of its inputs. Here \
                elements read headers wherever they are.",
         example: "AlignmentInfo(d 4 2); InfiniteSource(LIMIT 1, STOP true) -> d :: Discard",

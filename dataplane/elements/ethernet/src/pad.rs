@@ -12,7 +12,7 @@ pub static ENTRY: Entry = Entry::of::<Pad>(Spec {
     topic: Topic::Ethernet,
     summary: "makes packets longer",
     docs: "Lengthens packets of fewer than LENGTH bytes to that length; without LENGTH (or with \
-           0), by as many bytes as the EXTRA_LENGTH annotation tells, which is then 0. The new \
+           0), by as many bytes as the EXTRA_LENGTH annotation says, which is then 0. The new \
            bytes are zeros; with ZERO false they are whatever memory held.",
     example: "InfiniteSource(LENGTH 14, LIMIT 1, STOP true) -> Pad(60) -> Print -> Discard",
     straight: true,

@@ -27,7 +27,7 @@ struct Truncate {
     #[arg(required, as = u32)]
     #[handler(read)]
     length: usize,
-    /// whether the annotation tells what was cut
+    /// whether the annotation reports what was cut
     #[arg(keyword, name = "EXTRA_LENGTH", or = "true")]
     note: bool,
 }

@@ -25,7 +25,7 @@ pub static ENTRY: Entry = Entry::new(
                carries something else than PROTOCOL, leaves by output 1, or is dropped where there \
                is none.\n\n\
                Fragments go through IPReassembler before. The addresses are not looked at: \
-               whoever can send here can forge what hosts tell each other, so let an IPFilter \
+               whoever can send here can forge what hosts send each other, so let an IPFilter \
                pass other hosts' addresses alone, on a link that is theirs.",
         example: "InfiniteSource(\\<4500001400000000401177d70100000102000002>, LIMIT 1, STOP true) \
                   -> HopEncap(192.0.2.1, 192.0.2.2, NETWORK geneve, PROTOCOL ip) \

@@ -31,9 +31,9 @@ const SEND: u32 = 0;
 
 #[derive(Arguments, Handlers)]
 struct ArpFaker {
-    #[arg(required, name = "IP1", value = Ipv4Addr, "address of who is told")]
-    #[arg(required, name = "ETH1", value = MacAddr, "Ethernet address of who is told")]
-    #[arg(required, name = "IP2", value = Ipv4Addr, "the address it is told of")]
+    #[arg(required, name = "IP1", value = Ipv4Addr, "address of the receiver")]
+    #[arg(required, name = "ETH1", value = MacAddr, "Ethernet address of the receiver")]
+    #[arg(required, name = "IP2", value = Ipv4Addr, "the address that is announced")]
     #[arg(
         required, name = "ETH2", value = MacAddr, "MAC address advertised for this IP address"
     )]

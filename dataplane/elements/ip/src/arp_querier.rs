@@ -4,16 +4,16 @@ use std::any::Any;
 use std::net::Ipv4Addr;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cost, CostModel, Cx, Element, Entry, HandlerError, Handlers, HotSwap,
-    IpPrefix, Load, Names, Operation, Replicas, ShortCut, Spec, Topic, Ty, Wants,
+    Arg, ArgErrors, Args, Cost, CostModel, Cx, Element, Entry, Handlers, HotSwap, IpPrefix, Load,
+    Operation, Replicas, ShortCut, Spec, Topic, Ty, Wants,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::arp::{self, ArpPacket};
 use thruway_wire::ethernet::{EthernetHeader, ethertype};
 use thruway_wire::{Header, MacAddr};
 
-use super::resolution::config::{self, EXPIRE_EVERY, limits_and_poll, own_mac};
-use super::resolution::{Lost, Query, Resolver};
+use super::resolution::config::{self, limits_and_poll, own_mac};
+use super::resolution::{Lost, Questioner, Resolver};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::built::<ArpQuerier>(
@@ -90,42 +90,21 @@ pub(super) const QUERY_INTERVAL_LATE: i64 = 2_000_000_000;
 
 #[derive(Handlers)]
 #[handler(
-    read, shared, name = "table", "a line per address: address, known, Ethernet, age",
-    read = self.look(cx, name)
-)]
-#[handler(
-    sum, name = "stats", "packets dropped and queries sent, in words", read = self.read_stats()
-)]
-#[handler(sum, field = queries, "queries sent")]
-#[handler(sum, field = responses, "ARP packets received")]
-#[handler(sum, name = "drops", "packets dropped", read = self.look(cx, name))]
-#[handler(read, shared, name = "count", "addresses in the table", read = self.look(cx, name))]
-#[handler(read, shared, name = "length", "packets that wait", read = self.look(cx, name))]
-#[handler(
     both, field = ip, name = "ipaddr", "this host's address",
-    run = self.ip = self.names.handler_value(name, value)?
+    run = self.ip = self.asker.names.handler_value(name, value)?
 )]
 #[handler(
-    both, name = "broadcast", "packets to it go to all", get = self.resolver.broadcast(),
-    run = self.resolver.set_broadcast(self.names.handler_value(name, value)?)
-)]
-#[handler(write, shared, name = "insert", "enters IP ETH", run = self.change(cx, name, value)?)]
-#[handler(write, shared, name = "delete", "forgets IP", run = self.change(cx, name, value)?)]
-#[handler(
-    write, name = "clear", "forgets all, drops what waits, sets the counts to zero",
-    write = self.write_clear(cx)
+    both, name = "broadcast", "packets to it go to all", get = self.asker.resolver.broadcast(),
+    run = self.asker.resolver.set_broadcast(self.asker.names.handler_value(name, value)?)
 )]
 struct ArpQuerier {
-    resolver: Resolver<Ipv4Addr>,
+    #[part]
+    asker: Questioner<Ipv4Addr>,
     /// Name of the ARPTable whose table it uses.
     borrows: Option<String>,
     ip: Ipv4Addr,
     mac: MacAddr,
     broadcast_poll: bool,
-    names: Names,
-    expires: bool,
-    queries: u64,
-    responses: u64,
     zero_warned: bool,
 }
 
@@ -148,15 +127,11 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         None => Resolver::new(args, limits, mac, broadcast),
     };
     Ok(Box::new(ArpQuerier {
-        resolver,
+        asker: Questioner::new(args, resolver, limits.timeout != 0 && borrows.is_none()),
         borrows,
         ip: own.addr,
         mac,
         broadcast_poll: args.get("BROADCAST_POLL")?,
-        names: args.names(),
-        expires: limits.timeout != 0 && args.text("TABLE").is_none(),
-        queries: 0,
-        responses: 0,
         zero_warned: false,
     }))
 }
@@ -174,12 +149,12 @@ fn answer(frame: &[u8]) -> Option<(Ipv4Addr, MacAddr)> {
 impl ArpQuerier {
     fn encapsulate(&mut self, cx: &mut Cx<'_>, batch: &mut Batch) {
         if self.ip.is_unspecified() {
-            self.resolver.drops += batch.len() as u64;
+            self.asker.resolver.drops += batch.len() as u64;
             cx.drop_all(Lost::NotConfigured, batch);
             return;
         }
         let zero = !self.zero_warned && batch.iter().any(|packet| packet.dst_ip() == [0; 4]);
-        self.resolver.encapsulate(cx, batch);
+        self.asker.resolver.encapsulate(cx, batch);
         if zero {
             self.warn_of_zero(cx);
         }
@@ -199,39 +174,29 @@ impl ArpQuerier {
     }
 
     fn send_queries(&mut self, cx: &mut Cx<'_>) {
-        while !self.resolver.queries.is_empty() {
-            let queries = std::mem::take(&mut self.resolver.queries);
-            for query in &queries {
-                self.send_query(cx, query);
-            }
-            self.resolver.queries = queries;
-            self.resolver.queries.clear();
-        }
-    }
-
-    fn send_query(&mut self, cx: &mut Cx<'_>, query: &Query<Ipv4Addr>) {
-        let to = query.to.filter(|_| !self.broadcast_poll).unwrap_or(MacAddr::BROADCAST);
-        let mut frame = [0; EthernetHeader::LEN + ArpPacket::LEN];
-        let ether = EthernetHeader::new(to, self.mac, ethertype::ARP);
-        let request = ArpPacket::request(self.mac, self.ip, query.address);
-        // The array has just that length.
-        let _ = ether.emit(&mut frame).and_then(|rest| request.emit(rest));
-        if let Some(mut packet) = query.packet(cx, &frame) {
+        let (mac, ip, to_all) = (self.mac, self.ip, self.broadcast_poll);
+        self.asker.send(cx, |cx, query| {
+            let to = query.to.filter(|_| !to_all).unwrap_or(MacAddr::BROADCAST);
+            let mut frame = [0; EthernetHeader::LEN + ArpPacket::LEN];
+            let ether = EthernetHeader::new(to, mac, ethertype::ARP);
+            let request = ArpPacket::request(mac, ip, query.address);
+            // The array has just that length.
+            let _ = ether.emit(&mut frame).and_then(|rest| request.emit(rest));
+            let mut packet = query.packet(cx, &frame)?;
             packet.set_network(EthernetHeader::LEN, 0);
-            self.queries += 1;
-            cx.emit(cx.outputs().saturating_sub(1).min(1), packet);
-        }
+            Some(packet)
+        });
     }
 
     fn take_answer(&mut self, cx: &mut Cx<'_>, packet: Packet) {
         if packet.len() >= EthernetHeader::LEN + ArpPacket::LEN {
-            self.responses += 1;
+            self.asker.responses += 1;
         }
         let Some((ip, mac)) = answer(packet.data()) else {
             cx.drop(Lost::BadAnswer, packet);
             return;
         };
-        self.resolver.learn(cx, ip, mac);
+        self.asker.resolver.learn(cx, ip, mac);
         cx.drop(Lost::Answer, packet);
         self.send_queries(cx);
     }
@@ -240,13 +205,11 @@ impl ArpQuerier {
 impl Element for ArpQuerier {
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         if let Some(name) = &self.borrows
-            && !self.resolver.find_table()
+            && !self.asker.resolver.find_table()
         {
             return Err(format!("TABLE: no ARPTable named '{name}'"));
         }
-        if self.expires {
-            cx.set_timer(0, cx.now() + EXPIRE_EVERY);
-        }
+        self.asker.initialize(cx);
         Ok(())
     }
 
@@ -261,51 +224,26 @@ impl Element for ArpQuerier {
     }
 
     fn timer(&mut self, cx: &mut Cx<'_>, _token: u32) {
-        self.resolver.expire(cx);
-        cx.set_timer(0, cx.now() + EXPIRE_EVERY);
-    }
-}
-
-impl ArpQuerier {
-    fn look(&self, cx: &Cx<'_>, name: &str) -> Result<String, HandlerError> {
-        config::read(self.resolver.shared(), self.resolver.drops, cx.now(), name)
-            .ok_or_else(|| HandlerError::no_read(name))
-    }
-
-    fn change(&mut self, cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
-        let (address, mac) = config::change(&self.names, name, value)?;
-        self.resolver.learn(cx, address, mac);
-        Ok(())
-    }
-
-    fn read_stats(&mut self) -> Result<String, HandlerError> {
-        let (drops, queries) = (self.resolver.drops, self.queries);
-        Ok(format!("{drops} packets killed\n{queries} ARP queries sent\n"))
-    }
-
-    fn write_clear(&mut self, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
-        self.resolver.clear(cx);
-        (self.queries, self.responses, self.resolver.drops) = (0, 0, 0);
-        Ok(())
+        self.asker.timer(cx);
     }
 }
 
 impl HotSwap for ArpQuerier {
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
         // An ARPTable hands over its table itself.
-        self.borrows.is_none().then(|| self.resolver.hand_over(self.ip))
+        self.borrows.is_none().then(|| self.asker.resolver.hand_over(self.ip))
     }
 
     fn take_over(&mut self, state: Box<dyn Any + Send>) {
         if self.borrows.is_none() {
-            self.resolver.take_over(self.ip, state);
+            self.asker.resolver.take_over(self.ip, state);
         }
     }
 }
 
 impl CostModel for ArpQuerier {
     fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
-        Some(self.resolver.cost(load))
+        Some(self.asker.resolver.cost(load))
     }
 }
 

@@ -203,7 +203,7 @@ impl ArpResponder {
 }
 
 impl ArpResponder {
-    /// Tells of entries that others hide.
+    /// Reports on entries that others hide.
     fn warn(&mut self, cx: &mut Cx<'_>) {
         let node = cx.node();
         let name = cx.host().describe(node).map_or("", |(name, _)| name).to_owned();

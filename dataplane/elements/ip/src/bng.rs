@@ -57,7 +57,7 @@ pub static ENTRY: Entry = Entry::new(
                and an Ethernet header from CORE_MAC. ARP queries of known subscribers are answered \
                with ACCESS_MAC where they are for GATEWAY or for addresses that are not the \
                subscriber's own (RFC 1027), as subscribers cannot reach one another directly. Where \
-               GATEWAY is given it answers pings, and subscribers are told by ICMP of packets that \
+               GATEWAY is given it answers pings, and subscribers get ICMP errors for packets that \
                expired, have no route, or are longer than MTU and must not be fragmented.\n\n\
                From the core: labels are taken off, where there still are any; the packet must be for \
                IP, from the end of a tunnel, not a fragment, its checksums right. Key and destination \

@@ -29,7 +29,7 @@ pub static ENTRY: Entry = Entry::built::<CheckIpHeader>(
                GOODDST (RFC 1812 section 5.3.7). Good packets leave by output 0: their network \
                header is marked, what lies behind the total length is cut off, and the destination \
                address annotation is set. Bad ones leave by output 1, or are dropped where there \
-               is none; the first one, with VERBOSE every one, is told to the user.\n\
+               is none; the first one, with VERBOSE every one, is reported to the user.\n\
                INTERFACES 18.26.4.9/24 makes the subnet's broadcast address, 0.0.0.0 and \
                255.255.255.255 bad sources and 18.26.4.9 a good destination. The old form \
                CheckIPHeader(BADSRC, OFFSET) makes 0.0.0.0 and 255.255.255.255 bad sources besides \
@@ -46,7 +46,7 @@ pub static ENTRY: Entry = Entry::built::<CheckIpHeader>(
             Arg::keyword("BADSRC", Ty::Any, "bad source addresses, with blanks between"),
             Arg::keyword("GOODDST", Ty::Any, "destinations that may have bad sources"),
             Arg::keyword("CHECKSUM", Ty::Bool, "whether the checksum is checked").or("true"),
-            Arg::keyword("VERBOSE", Ty::Bool, "whether every bad packet is told").or("false"),
+            Arg::keyword("VERBOSE", Ty::Bool, "whether every bad packet is reported").or("false"),
             Arg::keyword("DETAILS", Ty::Bool, "whether drop_details can be read").or("false"),
         ],
         drops: Bad::DROPS,

@@ -25,7 +25,7 @@ pub static ENTRY: Entry = Entry::of::<CheckTransportHeader>(Spec {
     docs: "Expects marked IP headers (CheckIPHeader). Checks that the packet is of the \
            protocol in the element's name, that the lengths of the header and the packet fit, \
            and that the checksum is right. Packets for which that does not hold leave by output \
-           1, or are dropped where there is none. The first is told to the user, all with \
+           1, or are dropped where there is none. The first is reported to the user, all with \
            VERBOSE.\n\n\
            CheckICMPHeader looks at the length by type, too: errors quote at least 28 bytes, \
            timestamps are 20 bytes long, information requests 8. A fragment has no whole \
@@ -95,7 +95,7 @@ impl Sort {
 struct CheckTransportHeader {
     #[new(Sort::of(args.class()))]
     sort: Sort,
-    /// whether every bad packet is told
+    /// whether every bad packet is reported
     #[arg(keyword, or = "false")]
     verbose: bool,
     /// whether drop_details counts by cause

@@ -51,7 +51,7 @@ pub static ENTRY: Entry = Entry::of::<DhcpClient>(Spec {
 .with_hot_swap::<DhcpClient>();
 
 reasons! {
-    /// Why a frame tells the client nothing.
+    /// Why a frame shows the client nothing.
     enum Other {
         NotDhcp = "not-dhcp": "it is no valid DHCP message to a client",
         NotOurs = "not-ours": "it answers nothing that this client asked, or offers what no host can use",
@@ -83,12 +83,12 @@ const HOSTNAME_MAX: usize = 63;
 )]
 struct DhcpClient {
     #[arg(required, name = "ETH", value = MacAddr, "Ethernet address of the host")]
-    /// write handler that is told of the lease
+    /// write handler that is given the lease
     #[arg(keyword, ty = Ty::Handler)]
     call: Option<String>,
     #[arg(
         keyword, name = "HOSTNAME", value = Vec<u8>, as = String, via = host_name,
-        else = Vec::new(), "name that servers are told"
+        else = Vec::new(), "name that servers are given"
     )]
     #[new(Exchange::new(eth, hostname, Secret::of_element(args, None)))]
     exchange: Exchange,

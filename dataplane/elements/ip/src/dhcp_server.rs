@@ -92,7 +92,7 @@ reasons! {
 const LEASE_MAX_S: i64 = u32::MAX as i64 - 1;
 /// Shortest time of a lease, seconds: shorter ones would have clients ask without end.
 const LEASE_MIN_S: i64 = 10;
-/// Most resolvers that clients are told of.
+/// Most resolvers that clients are informed of.
 const DNS_MAX: usize = 8;
 /// Longest DOMAIN: with all other options a message has room for it.
 const DOMAIN_MAX: usize = 200;
@@ -296,7 +296,7 @@ impl Announced {
         })
     }
 
-    /// What hosts of the network are told, with the times of a lease if it is one.
+    /// What hosts of the network are given, with the times of a lease if it is one.
     fn write(&self, writer: &mut DhcpWriter<'_>, is_lease: bool) {
         if is_lease {
             writer.put_seconds(option::LEASE_TIME, self.lease_s);

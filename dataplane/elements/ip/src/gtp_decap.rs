@@ -1,29 +1,20 @@
 //! GTPDecap: takes GTP headers off.
 
 use super::gtp_encap::GTP;
-use super::tunnel::{Bad, End, handlers};
-use thruway_element::{
-    Arg, ArgErrors, Args, Element, Entry, Handler, Operation, Replicas, Spec, Topic, Ty,
-};
+use super::tunnel::{self, End, handlers};
+use thruway_element::{Arg, ArgErrors, Args, Element, Entry, Handler, Spec, Ty};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
     Spec {
         name: "GTPDecap",
-        topic: Topic::Ip,
         summary: "takes GTP headers off",
         docs: "Expects packets that begin with a GTP version 1 user plane header (3GPP TS 29.281) and takes it off, with its optional fields, extension headers and what lies behind its length. The AGGREGATE annotation becomes the tunnel. Packets without such a header, other messages than a user's packet, and with a TEID that is not 0 those of other tunnels, leave by output 1, or are dropped where there is none.",
         example: "InfiniteSource(LENGTH 60, LIMIT 1, STOP true) -> GTPEncap(7) -> GTPDecap -> Print \
                   -> Discard",
-        ports: "1/1-2",
-        processing: "a/ah",
-        straight: true,
         args: &[Arg::optional("TEID", Ty::UInt, "the tunnel, or 0 for any").or("0")],
-        drops: Bad::DROPS,
         handlers: &HANDLERS,
-        cost: &[Operation::HeaderMove.once()],
-        replicas: Replicas::Alike,
-        ..Spec::DEFAULT
+        ..tunnel::DECAP
     },
     build,
 )

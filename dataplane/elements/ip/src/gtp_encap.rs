@@ -1,31 +1,22 @@
 //! GTPEncap: puts GTP headers in front of packets.
 
-use thruway_element::{
-    Arg, ArgErrors, Args, Element, Entry, Handler, Operation, Replicas, Spec, Topic, Ty,
-};
+use thruway_element::{Arg, ArgErrors, Args, Element, Entry, Handler, Spec, Ty};
 use thruway_wire::Header;
 use thruway_wire::gtp::{G_PDU, GtpHeader};
 
-use super::tunnel::{Bad, End, Tunnel, handlers};
+use super::tunnel::{self, End, Tunnel, handlers};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
     Spec {
         name: "GTPEncap",
-        topic: Topic::Ip,
         summary: "puts GTP headers in front of packets",
         docs: "Puts the 8 bytes of a GTP version 1 user plane header (3GPP TS 29.281), without sequence number, in front of every packet. TEID is the tunnel; 0 takes it from the AGGREGATE annotation. UDP and IP headers are for UDPIPEncap, with port 2152. Packets of more than 65,535 bytes leave by output 1, or are dropped where there is none.",
         example: "InfiniteSource(LENGTH 60, LIMIT 1, STOP true) -> GTPEncap(7) -> GTPDecap -> Print \
                   -> Discard",
-        ports: "1/1-2",
-        processing: "a/ah",
-        straight: true,
         args: &[Arg::required("TEID", Ty::UInt, "the tunnel; 0 for that of the annotation")],
-        drops: Bad::DROPS,
         handlers: &HANDLERS,
-        cost: &[Operation::HeaderWrite.once()],
-        replicas: Replicas::Apart("each has its part of the identifications"),
-        ..Spec::DEFAULT
+        ..tunnel::ENCAP
     },
     build,
 )

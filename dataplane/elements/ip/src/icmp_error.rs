@@ -1,4 +1,4 @@
-//! ICMPError: tells the sender what went wrong (RFC 792, RFC 1812 section 4.3).
+//! ICMPError: shows the sender what went wrong (RFC 792, RFC 1812 section 4.3).
 
 use std::net::Ipv4Addr;
 
@@ -45,8 +45,8 @@ pub static ENTRY: Entry = Entry::built::<IcmpError>(
             Arg::optional("CODE", Ty::Str, "ICMP code: a word of the type, or a number").or("0"),
             Arg::optional("BADADDRS", Ty::Any, "addresses never to answer"),
             Arg::keyword("MTU", Ty::UInt, "longest error in bytes").or("576"),
-            Arg::keyword("PMTU", Ty::UInt, "MTU to tell, with needfrag").or("0"),
-            Arg::keyword("PORT", Ty::Str, "an interface whose MTU is told where it is less"),
+            Arg::keyword("PMTU", Ty::UInt, "MTU to report, with needfrag").or("0"),
+            Arg::keyword("PORT", Ty::Str, "an interface whose MTU is reported where it is less"),
             Arg::keyword("SET_FIX_ANNO", Ty::Bool, "whether FixIPSrc shall set the source")
                 .or("true"),
             Arg::keyword("USE_FIX_ANNO", Ty::Bool, "older name of SET_FIX_ANNO"),
@@ -68,7 +68,7 @@ reasons! {
     /// Why a packet is not answered (RFC 1812 section 4.3.2.7).
     pub(super) enum Silent {
         NoHeader = "bad-ip-header": "no sound IP header is marked",
-        IcmpError = "icmp-error": "it is an ICMP error itself, or too short to tell",
+        IcmpError = "icmp-error": "it is an ICMP error itself, or too short to know",
         Destination = "not-unicast": "its destination is a broadcast or multicast address",
         Link = "link-broadcast": "it came by a broadcast or multicast of the link",
         Source = "bad-source": "its source is not the address of a single host",
@@ -144,7 +144,7 @@ pub(super) struct Template {
 struct IcmpError {
     template: Template,
     /// PMTU as configured.
-    #[handler(both, "MTU to tell, with needfrag")]
+    #[handler(both, "MTU to report, with needfrag")]
     pmtu: u16,
     port: PortMtu,
     set_fix_anno: bool,
@@ -239,7 +239,7 @@ fn reverse_route(route: &Ipv4Option<'_>, out: &mut [u8; 40]) -> usize {
 }
 
 impl Template {
-    /// Whether an address is that of a single host, as far as can be told.
+    /// Whether an address is that of a single host, as far as can be reported.
     fn is_unicast(&self, address: Ipv4Addr) -> bool {
         !address.is_broadcast() && !address.is_multicast() && !self.bad_addresses.contains(&address)
     }

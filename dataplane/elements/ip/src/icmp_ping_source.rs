@@ -24,8 +24,8 @@ pub static ENTRY: Entry = Entry::of::<IcmpPingSource>(Spec {
            INTERVAL, LIMIT in all; where its output pulls, one on every pull. Time-to-live is \
            200; IP identification and sequence number, both in network order, count from 1 and \
            skip 0. Packets begin with the IP header, which is marked.\n\n\
-           Replies that come back into its input are told to the user, as ping does, and \
-           counted; at the end a summary is told. VERBOSE false keeps it silent. All that comes \
+           Replies that come back into its input are reported to the user, as ping does, and \
+           counted; at the end a summary is printed. VERBOSE false keeps it silent. All that comes \
            into the input ends there.",
     example: "p :: ICMPPingSource(1.0.0.1, 2.0.0.2, INTERVAL 0.01, LIMIT 3) \
               -> ICMPPingResponder -> p; Script(wait 0.1, print p.count, stop)",
@@ -181,7 +181,7 @@ struct IcmpPingSource {
     /// whether it sends
     #[arg(keyword, or = "true")]
     active: bool,
-    /// whether replies are told to the user
+    /// whether replies are reported to the user
     #[arg(keyword, or = "true")]
     verbose: bool,
     count: u64,
@@ -249,7 +249,7 @@ impl IcmpPingSource {
     }
 }
 
-/// Tells the user, with the element's name in front.
+/// Shows the user, with the element's name in front.
 fn report(cx: &mut Cx<'_>, what: &str) {
     let node = cx.node();
     let name = cx.host().describe(node).map_or(String::new(), |(name, _)| name.to_owned());

@@ -1,17 +1,13 @@
 //! IPClassifier: IP packets sorted by what their headers say. It is IPFilter with other arguments.
 
-use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Element, Entry, Handler, Operation, Replicas, ShortCut, Spec,
-    Topic, Ty,
-};
+use thruway_element::{Arg, ArgErrors, Args, Element, Entry, Handler, Spec, Ty};
 
-use super::ip_filter::{self, Dropped, IpFilter, Kind};
+use super::ip_filter::{self, IpFilter, Kind};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
     Spec {
         name: "IPClassifier",
-        topic: Topic::Ip,
         summary: "sorts IP packets by contents",
         docs: "Each argument is a PATTERN; a packet leaves by the output of the first that matches, \
                and is dropped when none does. There is one output for each pattern. Handler \
@@ -35,21 +31,12 @@ pub static ENTRY: Entry = Entry::new(
         example: "FastUDPFlows(0, 10, 60, 0:0:0:0:0:1, 1.0.0.1, 0:0:0:0:0:2, 2.0.0.2, 4, 2, \
                   STOP true) -> Unqueue -> Strip(14) -> CheckIPHeader -> \
                   c :: IPClassifier(tcp, udp); c[0] -> Discard; c[1] -> Discard",
-        ports: "1/-",
-        processing: "h/h",
-        straight: true,
         args: &[Arg::rest("PATTERN", Ty::Rule("PATTERN"), "what an output gets")],
-        drops: Dropped::DROPS,
         handlers: &[
             Handler::read("program", "the compiled patterns"),
             Handler::both("config", "the patterns; those written take the place of all"),
         ],
-        cost: &[Operation::ClassifyIp.once()],
-        changes: Changes::Nothing,
-        replicas: Replicas::Sharing("the compiled rules"),
-        short_cut: ShortCut::Passes,
-        large_packets: true,
-        ..Spec::DEFAULT
+        ..ip_filter::ENTRY.spec
     },
     build,
 )

@@ -58,7 +58,7 @@ struct IpFragmenter {
     /// whether the DF bit is respected
     #[arg(optional, name = "HONOR_DF", or = "true")]
     honor_df: bool,
-    /// whether every refused packet is told
+    /// whether every refused packet is reported
     #[arg(optional, or = "false")]
     verbose: bool,
     #[arg(

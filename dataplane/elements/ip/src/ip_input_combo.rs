@@ -38,7 +38,7 @@ pub static ENTRY: Entry = Entry::built::<IpInputCombo>(
             Arg::keyword("BADSRC", Ty::Any, "bad source addresses, with blanks between"),
             Arg::keyword("GOODDST", Ty::Any, "destinations that may have bad sources"),
             Arg::keyword("CHECKSUM", Ty::Bool, "whether the checksum is checked").or("true"),
-            Arg::keyword("VERBOSE", Ty::Bool, "whether every bad packet is told").or("false"),
+            Arg::keyword("VERBOSE", Ty::Bool, "whether every bad packet is reported").or("false"),
             Arg::keyword("DETAILS", Ty::Bool, "whether drop_details can be read").or("false"),
         ],
         drops: Bad::DROPS,

@@ -1,18 +1,17 @@
 //! DirectIPLookup and its other names: IPv4 routing by the destination annotation.
 
 use std::net::Ipv4Addr;
-use std::sync::Arc;
 
 use thruway_element::{
-    Alias, Arg, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, HandlerError,
-    Handlers, Load, Operation, Replicas, ShortCut, Spec, Topic, Ty, Verdict, reasons,
+    Alias, Arg, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, Handlers, Load,
+    Operation, Replicas, ShortCut, Spec, Topic, Ty, Verdict, reasons,
 };
 use thruway_elements_support::reaching::routing;
 use thruway_lpm::{Fib4, Hop};
 use thruway_packet::{Batch, MAX_BATCH, Packet};
 
 use super::dispatch::{Sorter, drop_for};
-use super::route_table::RouteTable;
+use super::routes::{self, Routes};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::built::<IpLookup>(
@@ -37,7 +36,7 @@ pub static ENTRY: Entry = Entry::built::<IpLookup>(
         docs: "Looks the destination address annotation (set by GetIPAddress or CheckIPHeader) up by \
                longest prefix match. If the route has a gateway, the annotation becomes the \
                gateway's address; the packet leaves by the route's output. A packet without a \
-               route is dropped; the first five are told to the user.\n\n\
+               route is dropped; the first five are reported to the user.\n\n\
                Each argument is a route, ADDR/MASK [GATEWAY] OUTPUT; a gateway of - is none. Of two \
                routes for one prefix the first stays. A large table loads faster with FILE: a route \
                on each line, # begins a comment.\n\n\
@@ -56,7 +55,7 @@ pub static ENTRY: Entry = Entry::built::<IpLookup>(
         straight: true,
         args: &[
             Arg::rest("ROUTE", Ty::Rule("ADDR/MASK [GATEWAY] OUTPUT"), "a route"),
-            Arg::keyword("FILE", Ty::File, "file with a route on each line"),
+            routes::FILE,
         ],
         drops: Lost::DROPS,
         cost: &[Operation::RouteLookup.once()],
@@ -80,41 +79,13 @@ reasons! {
 // The lookup itself gives the port that dispatch takes for this drop.
 const _: () = assert!(Hop::NONE.port() == drop_for(Lost::NoRoute as u8));
 
-/// How many packets without a route the user is told of.
+/// How many packets without a route the user is informed of.
 const COMPLAINTS: u32 = 5;
 
-type Table = Result<RouteTable<Fib4>, ArgErrors>;
-
 #[derive(Handlers)]
-#[handler(
-    read, shared, name = "table", "the routes: prefix, gateway, output",
-    get = table(&self.table)?.dump()
-)]
-#[handler(
-    read, shared, name = "lookup", "output and gateway for the address given, -1 for none",
-    read = table(&self.table)?.look_up(param)
-)]
-#[handler(
-    write, shared, name = "add", "adds a route; fails if the prefix has one",
-    write = self.write(name, value)
-)]
-#[handler(
-    write, shared, name = "set", "adds a route or changes it", write = self.write(name, value)
-)]
-#[handler(
-    write, shared, name = "remove", "removes the route of ADDR/MASK",
-    write = self.write(name, value)
-)]
-#[handler(
-    write, shared, name = "ctrl", "lines of add, set or remove and a route: all or none",
-    write = self.write(name, value)
-)]
-#[handler(write, shared, name = "flush", "removes all routes", write = self.write(name, value))]
 struct IpLookup {
-    table: Arc<Table>,
-    /// Whether handlers may change routes.
-    changeable: bool,
-    file: Option<String>,
+    #[part]
+    routes: Routes<Fib4>,
     complaints: u32,
     keys: Box<[u32; MAX_BATCH]>,
     hops: Box<[Hop; MAX_BATCH]>,
@@ -123,24 +94,15 @@ struct IpLookup {
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let table: Arc<Table> = args.shared("routes", || RouteTable::build(args));
-    if let Err(errors) = &*table {
-        return Err(errors.clone());
-    }
+    let routes = Routes::of(args)?;
     Ok(Box::new(IpLookup {
-        table,
-        changeable: args.class() != "StaticIPLookup",
-        file: args.opt("FILE")?,
+        routes: if args.class() == "StaticIPLookup" { routes.fixed() } else { routes },
         complaints: 0,
         keys: Box::new([0; MAX_BATCH]),
         hops: Box::new([Hop::NONE; MAX_BATCH]),
         ports: Box::new([0; MAX_BATCH]),
         sorter: Sorter::new(args.env().outputs),
     }))
-}
-
-fn table(table: &Table) -> Result<&RouteTable<Fib4>, HandlerError> {
-    table.as_ref().map_err(|errors| HandlerError::refused(errors.to_string()))
 }
 
 #[inline]
@@ -157,7 +119,7 @@ fn forward(packet: &mut Packet, hop: Hop) {
 }
 
 impl IpLookup {
-    /// Tells the user of packets that have no route, a few times. Once that is done, no packet
+    /// Informs the user of packets that have no route, a few times. Once that is done, no packet
     /// pays for it.
     #[cold]
     fn complain(&mut self, cx: &mut Cx<'_>, count: usize) {
@@ -173,7 +135,7 @@ impl IpLookup {
     /// For batches beyond what the arrays hold: packet by packet.
     #[cold]
     fn one_by_one(&mut self, cx: &mut Cx<'_>, batch: &mut Batch) {
-        let Ok(table) = &*self.table else { return };
+        let Some(table) = self.routes.table() else { return };
         cx.filter(batch, |packet| match table.fib().lookup_route(key(packet)) {
             Some(route) => {
                 forward(packet, Hop::new(route));
@@ -186,16 +148,12 @@ impl IpLookup {
 
 impl Element for IpLookup {
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        let Ok(table) = &*self.table else { return Ok(()) };
-        if let Some(warning) = table.warning() {
-            cx.log(&warning);
-        }
-        self.file.as_deref().map_or(Ok(()), |file| table.load(file))
+        self.routes.initialize(cx)
     }
 
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         let count = batch.len();
-        let Ok(table) = &*self.table else { return };
+        let Some(table) = self.routes.table() else { return };
         if count > MAX_BATCH {
             return self.one_by_one(cx, batch);
         }
@@ -218,18 +176,9 @@ impl Element for IpLookup {
     }
 }
 
-impl IpLookup {
-    fn write(&self, name: &str, value: &str) -> Result<(), HandlerError> {
-        if !self.changeable {
-            return Err(HandlerError::no_write(name));
-        }
-        table(&self.table)?.write(name, value)
-    }
-}
-
 impl CostModel for IpLookup {
     fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
-        let table = (*self.table).as_ref().ok()?;
+        let table = self.routes.table()?;
         Some(vec![routing(Operation::RouteLookup, table.fib().footprint(), load)])
     }
 }

@@ -45,7 +45,7 @@ pub static ENTRY: Entry = Entry::of::<IpRateMonitor>(Spec {
     ],
     replicas: Replicas::Apart(
         "each measures what its thread sees, and sets FWD_RATE by it: a rate over all threads \
-         is told by none; look shows each",
+         is shown by none; look shows each",
     ),
     ..Spec::DEFAULT
 });

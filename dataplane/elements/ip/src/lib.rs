@@ -51,6 +51,7 @@ mod outer;
 mod port_info;
 pub(crate) mod resolution;
 pub(crate) mod route_table;
+mod routes;
 pub mod rule_texts;
 mod set_ip_address;
 mod set_ip_checksum;

@@ -1,4 +1,4 @@
-//! MarkIPCE: tells receivers of congestion.
+//! MarkIPCE: informs receivers of congestion.
 
 use thruway_element::{
     Arguments, Changes, Cx, Element, Entry, Handlers, Operation, Replicas, Spec, Topic, Verdict,

@@ -11,7 +11,7 @@ pub static ENTRY: Entry = Entry::of::<MarkIpHeader>(Spec {
     topic: Topic::Ip,
     summary: "marks the IP header without checking it",
     docs: "Marks the network header OFFSET bytes into the packet, and the transport header \
-           behind it by the header length it tells. Nothing is checked: CheckIPHeader does \
+           behind it by the header length in it. Nothing is checked: CheckIPHeader does \
            that. A packet that is too short for an IP header there goes on unmarked.",
     example: "InfiniteSource(\\<4500001400000000401177d70100000102000002>, LIMIT 1, STOP true) \
               -> MarkIPHeader -> DecIPTTL -> Print(ok) -> Discard",

@@ -137,7 +137,7 @@ pub(super) fn is_stack(ethertype: u16) -> bool {
 }
 
 impl MplsPush {
-    /// Where the stack begins, and whether there is one as far as can be told.
+    /// Where the stack begins, and whether there is one as far as can be reported.
     #[inline]
     fn stack_start(&self, packet: &Packet) -> Result<(usize, Option<bool>), Bad> {
         if !self.ether {

@@ -4,8 +4,9 @@
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::Read;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::OnceLock;
 
+use parking_lot::Mutex;
 use thruway_element::{Addresses, ArgErrors, Args, Env, HandlerError, Shared};
 use thruway_lpm::{Fib4, Fib6, Key, LpmError, Prefix, Route};
 
@@ -116,7 +117,7 @@ pub(crate) struct RouteTable<F> {
     addresses: Addresses,
     /// Arguments that named a prefix which an earlier one had.
     doubles: usize,
-    /// Whether the user was told of them.
+    /// Whether the user was informed of them.
     reported: OnceLock<()>,
     /// How reading FILE went, once it was read.
     file: OnceLock<Result<(), String>>,
@@ -165,7 +166,7 @@ impl<F: Fib> RouteTable<F> {
         &self.fib
     }
 
-    /// What to tell the user about the arguments, the first time this is asked.
+    /// What to show the user about the arguments, the first time this is asked.
     pub(crate) fn warning(&self) -> Option<String> {
         self.reported.set(()).ok()?;
         let routes = match self.doubles {
@@ -225,10 +226,6 @@ impl<F: Fib> RouteTable<F> {
         f(&Env { outputs: self.outputs as usize, ..env })
     }
 
-    fn changing(&self) -> MutexGuard<'_, ()> {
-        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The write handlers.
     ///
     /// # Errors
@@ -246,7 +243,7 @@ impl<F: Fib> RouteTable<F> {
     }
 
     fn change(&self, change: Change, text: &str) -> Result<(), HandlerError> {
-        let _alone = self.changing();
+        let _alone = self.changing.lock();
         let done = self.with_env(|env| self.apply(env, change, text));
         self.fib.publish();
         done.map(|_| ()).map_err(HandlerError::refused)
@@ -254,7 +251,7 @@ impl<F: Fib> RouteTable<F> {
 
     /// Handler `ctrl`: a command a line, all or none.
     fn control(&self, text: &str) -> Result<(), HandlerError> {
-        let _alone = self.changing();
+        let _alone = self.changing.lock();
         if let Some(routes) = self.with_env(|env| self.additions(env, text)) {
             let done = self.fib.insert_all(&routes);
             if let Err((at, _)) = done {
@@ -337,7 +334,7 @@ impl<F: Fib> RouteTable<F> {
     }
 
     fn flush(&self) {
-        let _alone = self.changing();
+        let _alone = self.changing.lock();
         self.fib.clear();
         self.fib.publish();
     }

@@ -1,4 +1,4 @@
-//! What elements whose arguments are rules have in common: how mistakes and doubts are told.
+//! What elements whose arguments are rules have in common: how mistakes and doubts are reported.
 
 use thruway_flow::{IpProgram, Rule, RuleError};
 

@@ -19,7 +19,7 @@ pub static ENTRY: Entry = Entry::of::<SetTransportChecksum>(Spec {
     docs: "Expects TCP packets (SetUDPChecksum: UDP packets) whose IP header is marked, and \
            computes and sets their checksum. The protocol field is not looked at. With FIXOFF, a \
            TCP header length that cannot be is first set to the whole segment. Packets whose \
-           lengths do not fit, such as fragments, are dropped; the first is told to the user.",
+           lengths do not fit, such as fragments, are dropped; the first is reported to the user.",
     example: "InfiniteSource(\\<4500001c00000000401177cf0100000102000002 0001000200080000>, \
               LIMIT 1, STOP true) -> MarkIPHeader -> SetUDPChecksum -> Print(ok) -> Discard",
     straight: true,

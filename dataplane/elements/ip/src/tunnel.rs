@@ -1,8 +1,8 @@
 //! What VXLAN and GTP have in common: a header of eight bytes with an identifier.
 
 use thruway_element::{
-    ArgErrors, Args, Cx, Element, Handler, HandlerError, Handlers, Reason, Verdict, handler_value,
-    reasons,
+    ArgErrors, Args, Cx, Element, Handler, HandlerError, Handlers, Operation, Reason, Replicas,
+    Spec, Topic, Verdict, handler_value, reasons,
 };
 use thruway_packet::{Anno, Batch, Packet};
 
@@ -29,11 +29,27 @@ pub(super) struct Tunnel {
 reasons! {
     /// Why a packet does not go into a tunnel, or not out of one.
     pub(super) enum Bad {
-        TooLong = "too-long": "it is longer than the header's length field can tell",
+        TooLong = "too-long": "it is longer than the header's length field can hold",
         Header = "bad-header": "it does not begin with a header of this tunnel that carries data",
         OtherTunnel = "other-tunnel": "its identifier is not the one that was asked for",
     }
 }
+
+/// What elements declare that put headers on.
+pub(super) const ENCAP: Spec = Spec {
+    topic: Topic::Ip,
+    ports: "1/1-2",
+    processing: "a/ah",
+    straight: true,
+    drops: Bad::DROPS,
+    cost: &[Operation::HeaderWrite.once()],
+    replicas: Replicas::Apart("each has its part of the identifications"),
+    ..Spec::DEFAULT
+};
+
+/// The same of those that take them off.
+pub(super) const DECAP: Spec =
+    Spec { cost: &[Operation::HeaderMove.once()], replicas: Replicas::Alike, ..ENCAP };
 
 /// The handlers of both ends.
 pub(super) const fn handlers(name: &'static str) -> [Handler; 1] {

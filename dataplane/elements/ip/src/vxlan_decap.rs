@@ -1,29 +1,20 @@
 //! VXLANDecap: takes VXLAN headers off.
 
-use super::tunnel::{Bad, End, handlers};
+use super::tunnel::{self, End, handlers};
 use super::vxlan_encap::VXLAN;
-use thruway_element::{
-    Arg, ArgErrors, Args, Element, Entry, Handler, Operation, Replicas, Spec, Topic, Ty,
-};
+use thruway_element::{Arg, ArgErrors, Args, Element, Entry, Handler, Spec, Ty};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
     Spec {
         name: "VXLANDecap",
-        topic: Topic::Ip,
         summary: "takes VXLAN headers off",
         docs: "Expects packets that begin with a VXLAN header (RFC 7348): the payload of UDP port 4789. Takes it off and sets the AGGREGATE annotation to the network. Packets without such a header, and with a VNI that is not 0 those of other networks, leave by output 1, or are dropped where there is none.",
         example: "InfiniteSource(LENGTH 60, LIMIT 1, STOP true) -> VXLANEncap(7) -> VXLANDecap(7) \
                   -> Print -> Discard",
-        ports: "1/1-2",
-        processing: "a/ah",
-        straight: true,
         args: &[Arg::optional("VNI", Ty::UInt, "the network, or 0 for any").or("0")],
-        drops: Bad::DROPS,
         handlers: &HANDLERS,
-        cost: &[Operation::HeaderMove.once()],
-        replicas: Replicas::Alike,
-        ..Spec::DEFAULT
+        ..tunnel::DECAP
     },
     build,
 )

@@ -1,36 +1,27 @@
 //! VXLANEncap: puts VXLAN headers in front of Ethernet frames.
 
-use thruway_element::{
-    Arg, ArgErrors, Args, Element, Entry, Handler, Operation, Replicas, Spec, Topic, Ty,
-};
+use thruway_element::{Arg, ArgErrors, Args, Element, Entry, Handler, Spec, Ty};
 use thruway_wire::Header;
 use thruway_wire::vxlan::VxlanHeader;
 
-use super::tunnel::{Bad, End, Tunnel, handlers};
+use super::tunnel::{self, End, Tunnel, handlers};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
     Spec {
         name: "VXLANEncap",
-        topic: Topic::Ip,
         summary: "puts VXLAN headers in front of Ethernet frames",
         docs: "Puts the 8 bytes of a VXLAN header (RFC 7348) in front of every Ethernet frame. VNI is the network; 0 takes it from the AGGREGATE annotation. UDP and IP headers are for UDPIPEncap, with destination port 4789.",
         example: "InfiniteSource(LENGTH 60, LIMIT 1, STOP true) -> VXLANEncap(7) \
                   -> UDPIPEncap(1.0.0.1, 50000, 2.0.0.2, 4789, false) -> CheckIPHeader -> Strip(28) \
                   -> VXLANDecap(7) -> Print -> Discard",
-        ports: "1/1-2",
-        processing: "a/ah",
-        straight: true,
         args: &[Arg::required(
             "VNI",
             Ty::UInt,
             "the network, 0 to 16777215; 0 for that of the annotation",
         )],
-        drops: Bad::DROPS,
         handlers: &HANDLERS,
-        cost: &[Operation::HeaderWrite.once()],
-        replicas: Replicas::Apart("each has its part of the identifications"),
-        ..Spec::DEFAULT
+        ..tunnel::ENCAP
     },
     build,
 )

@@ -70,11 +70,11 @@ struct Pipeliner {
     )]
     #[arg(
         keyword, name = "NOUSELESS", unread, ty = Ty::Bool,
-        "makes no difference: nothing is told of a useless Pipeliner"
+        "makes no difference: nothing is reported of a useless Pipeliner"
     )]
     #[arg(
         keyword, name = "VERBOSE", unread, ty = Ty::Bool,
-        "makes no difference: drops are counted, not told"
+        "makes no difference: drops are counted, not reported"
     )]
     count: u64,
     dropped: u64,

@@ -51,7 +51,7 @@ pub static ENTRY: Entry = Entry::of::<Queue>(Spec {
            cannot change while it runs. Making the capacity smaller drops the newest packets \
            that no longer fit.",
     replicas: Replicas::Sharing(
-        "the packets; which of them drops one that finds no room is told by its count",
+        "the packets; which of them drops one that finds no room is shown by its count",
     ),
     short_cut: ShortCut::Stores,
     ..SPEC

@@ -3,8 +3,9 @@
 
 use std::collections::HashMap;
 use std::os::fd::{OwnedFd, RawFd};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use thruway_element::{
     Addresses, ArgErrors, Args, Buffer, Cx, Element, Entry, Env, HandlerError, Host, NodeStats,
     PullFrom, Run, SessionMover, Shared, Slot, Staged, Target, Wires,
@@ -42,7 +43,7 @@ type Rings = Mutex<HashMap<(usize, usize), Vec<Packet>>>;
 impl Others {
     /// Takes what others have handed over.
     fn take(&self) -> Vec<Batch> {
-        let mut rings = self.rings.lock().unwrap();
+        let mut rings = self.rings.lock();
         let mine =
             rings.iter_mut().filter(|((_, to), packets)| *to == self.own && !packets.is_empty());
         mine.map(|(_, packets)| packets.drain(..).collect()).collect()
@@ -53,7 +54,7 @@ impl Host for Alone {
     fn pull(&mut self, _: &mut Wires, _: PullFrom, _: usize, _: &mut Batch) {}
     fn handoff(&mut self, _: u32, thread: usize, batch: &mut Batch) -> usize {
         let Others { own, capacity, rings, .. } = &self.others;
-        let mut rings = rings.lock().unwrap();
+        let mut rings = rings.lock();
         let ring = rings.entry((*own, thread)).or_default();
         let room = batch.len().min(capacity - ring.len());
         ring.extend(batch.drain_front(room));
@@ -216,7 +217,7 @@ impl Rig {
     /// Packets that other replicas have still to take from this one.
     pub fn handing(&self) -> usize {
         let Others { own, rings, .. } = &self.host.others;
-        let rings = rings.lock().unwrap();
+        let rings = rings.lock();
         rings.iter().filter(|((from, _), _)| from == own).map(|(_, packets)| packets.len()).sum()
     }
 

@@ -35,7 +35,7 @@ pub(crate) struct Table<F: PerSession> {
     next: u32,
     /// States of sessions that were evicted, as they are told to the function.
     evicted: Vec<F::State>,
-    /// By forward tuple: what another thread's replica would be told.
+    /// By forward tuple: what another thread's replica would be given.
     pub(crate) published: HashMap<Tuple, [u64; 4]>,
 }
 

@@ -103,7 +103,7 @@ struct ConnectionLimiter {
     )]
     #[arg(
         keyword, name = "PREFIX", value = u8, range = 0..=32, or = "32",
-        "bits of an IPv4 address that tell sources"
+        "bits of an IPv4 address that distinguish sources"
     )]
     #[arg(
         keyword, name = "PREFIX6", value = u8, range = 0..=128, or = "128",

@@ -52,14 +52,14 @@ pub static ENTRY: Entry = Entry::new(
                TCP while open (RFC 5382), TCP_CLOSING after one FIN, TCP_CLOSED after both or a RST; \
                UDP_NEW and OTHER_NEW before there is a reply, UDP (RFC 4787), ICMP (RFC 5508) and \
                OTHER then. A SYN for a closed connection begins a new session.\n\n\
-               What a TCP segment tells counts only if its receiver would take it (RFC 5961): a RST \
+               What a TCP segment says counts only if its receiver would take it (RFC 5961): a RST \
                with the number that is expected next, FIN and data inside the window, an \
                acknowledgement of what was sent, no SYN inside a connection, and of these a right \
                checksum (or one that a local sender left to the network card). Other segments go on \
                as well, for the ends to judge, and are counted (stray): whoever cannot see a \
                connection cannot end its session. Of a connection that was not seen to open the \
                numbers are taken as they come, until both sides agree. Sessions that are more than a \
-               connection (pair, source) end by their timeouts OTHER, whatever TCP tells.\n\n\
+               connection (pair, source) end by their timeouts OTHER, whatever TCP says.\n\n\
                With INPUT tagged a switch in front finds the classes: 'thruway offload' gives it rules \
                that do the same, drop what nobody behind wants, and put a tag with the class before \
                the rest. The tag is taken off here. Only tags of the rules that 'tags' names are \
@@ -133,7 +133,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler { merge: Merge::Concat, ..Handler::read("scratch", SCRATCH) },
             Handler { merge: Merge::Concat, ..Handler::read("flows", FLOWS) },
             Handler::sum("handed", "packets handed to the threads that serve their sessions"),
-            Handler::sum("stray", "TCP segments that tell nothing: wrong numbers or checksum"),
+            Handler::sum("stray", "TCP segments that show nothing: wrong numbers or checksum"),
             Handler::sum("sessionless", "packets without a session, a line for each reason"),
             Handler::read("fingerprint", "a number that only the same classes have"),
             Handler::both("tags", tags::TAGS),

@@ -24,7 +24,7 @@ pub static ENTRY: Entry = Entry::built::<FlowHyperScan>(
                continuation of what came before it in the same direction of its session; packets \
                count in the order in which they come (for TCP in order, use TCPIn and \
                WordMatcher or IntrusionPrevention). Packets go on whatever is found. A packet in \
-               which an expression ends counts once in `matches`, and with VERBOSE it is told on \
+               which an expression ends counts once in `matches`, and with VERBOSE it is reported on \
                standard error.\n\n\
                FLAGS are Hyperscan's letters: i (any case), m (^ after each line), s (. is a line \
                end, too), 8 and W (UTF-8 and Unicode classes), H and V (make no difference). As \
@@ -36,7 +36,7 @@ pub static ENTRY: Entry = Entry::built::<FlowHyperScan>(
         args: &[
             Arg::rest("EXPRESSION", Ty::Str, "what is looked for"),
             Arg::keyword("FLAGS", Ty::Str, "how all expressions are read"),
-            Arg::keyword("VERBOSE", Ty::Bool, "whether packets that match are told").or("false"),
+            Arg::keyword("VERBOSE", Ty::Bool, "whether packets that match are reported").or("false"),
             ignored("PAYLOAD_ONLY"),
         ],
         wants: Wants::session::<ScanState>("connection"),

@@ -46,8 +46,8 @@ pub static ENTRY: Entry = Entry::built::<LoadBalancer>(
                (rendezvous hashing with weights: a change of the list moves only sessions that \
                must move; all threads and hosts with the same list choose alike). HASH says of \
                what: the connection, or the client's source address, so that a client keeps its \
-               server. If the answers of the chosen server could not be told from those of another \
-               session, another server is taken.\n\n\
+               server. If the answers of the chosen server could not be distinguished from those of \
+               another session, another server is taken.\n\n\
                Servers change at run time by handlers: drain (no new sessions, open ones go on), \
                resume, weight, add, remove. A server that is removed keeps its open sessions until \
                they end, like a drained one, and is forgotten then; after 'remove SERVER now' the \

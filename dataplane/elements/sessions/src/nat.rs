@@ -221,7 +221,7 @@ struct Tables {
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    // Read here and not when packets flow, so that an overlap is told at its rule.
+    // Read here and not when packets flow, so that an overlap is reported at its rule.
     let interfaces = interface::list().unwrap_or_default();
     let own: Vec<(String, Ipv4Addr)> = interfaces
         .iter()

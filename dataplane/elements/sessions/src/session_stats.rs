@@ -1,8 +1,9 @@
 //! SessionStats: what every session had, written to a file or told to a collector.
 
 use std::any::Any;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use thruway_element::{
     Alias, Arguments, Changes, Cx, Demand, Element, Entry, HandlerError, Handlers, HotSwap, Nanos,
     Operation, PerSession, Replicas, SessionFunction, ShortCut, Spec, Topic, Ty, Wants,
@@ -160,11 +161,6 @@ fn active_of(Nanos(active): Nanos) -> Result<u16, String> {
 }
 
 impl SessionStats {
-    fn sink(&self) -> MutexGuard<'_, Sink> {
-        // A sink is whole between calls, whatever its last user did afterwards.
-        self.sink.lock().unwrap_or_else(|poison| poison.into_inner())
-    }
-
     /// Sees to it that records that wait are written.
     fn arm(&mut self, cx: &mut Cx<'_>, after: i64) {
         if !self.waiting && self.ledger.waiting() > 0 {
@@ -185,12 +181,12 @@ impl SessionStats {
         let now = cx.now();
         for _ in 0..max {
             let Some(record) = self.ledger.take() else { break };
-            let outcome = self.sink().write(&record, now);
+            let outcome = self.sink.lock().write(&record, now);
             self.written += 1;
             self.account(cx, outcome);
         }
         if self.ledger.waiting() == 0 {
-            let outcome = self.sink().flush(now);
+            let outcome = self.sink.lock().flush(now);
             self.account(cx, outcome);
         }
     }
@@ -199,7 +195,7 @@ impl SessionStats {
 impl Element for SessionStats {
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         let wanted = self.wanted.clone();
-        self.sink().open(&wanted)?;
+        self.sink.lock().open(&wanted)?;
         self.arm(cx, WRITE_EVERY_NS);
         Ok(())
     }

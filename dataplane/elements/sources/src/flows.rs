@@ -1,19 +1,21 @@
 //! FastUDPFlows, FastTCPFlows: packets of many flows.
 
-use std::net::Ipv4Addr;
-
+use thruway_element::declared::joined;
 use thruway_element::{
     Arg, ArgErrors, Args, Cost, CostModel, Cx, Element, Entry, FromArg, HandlerError, Handlers,
     Load, Made, Operation, Replicas, Spec, Topic, Ty, cost::Access, handler_value,
 };
 use thruway_packet::{Batch, Packet};
-use thruway_wire::checksum::{Sum, checksum_20};
-use thruway_wire::tcp::flags;
-use thruway_wire::{MacAddr, ip_protocol};
 
 use thruway_elements_support::random::Random;
 use thruway_elements_support::rate::TokenBucket;
 use thruway_elements_support::traffic_profile::making;
+
+mod frames;
+
+use frames::{DATA, ETHER, FIN, Frame, IP, LENGTH_MAX, LENGTH_MIN, Plan, SYN};
+
+pub(super) use frames::Kind;
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::built::<Flows>(
@@ -29,21 +31,7 @@ pub static ENTRY: Entry = Entry::built::<Flows>(
                   STOP true) -> Unqueue -> Discard",
         ports: "0/1",
         processing: "/l",
-        args: &[
-            Arg::required("RATE", Ty::UInt, "packets a second; 0 for no limit"),
-            Arg::required("LIMIT", Ty::Int, "packets in all; -1 for no limit"),
-            Arg::required("LENGTH", Ty::UInt, "bytes of a packet, Ethernet header included"),
-            Arg::required("SRCETH", Ty::Ether, "source Ethernet address"),
-            Arg::required("SRCIP", Ty::Ip, "source IP address"),
-            Arg::required("DSTETH", Ty::Ether, "destination Ethernet address"),
-            Arg::required("DSTIP", Ty::Ip, "destination IP address"),
-            Arg::required("FLOWS", Ty::UInt, "number of flows"),
-            Arg::required("FLOWSIZE", Ty::UInt, "packets before a flow changes its ports"),
-            Arg::optional("CHECKSUM", Ty::Bool, "whether UDP checksums are computed").or("true"),
-            Arg::optional("ACTIVE", Ty::Bool, "whether it makes packets").or("true"),
-            Arg::optional("STOP", Ty::Bool, "whether the driver stops after the last").or("false"),
-            Arg::keyword("SEED", Ty::UInt, "where random numbers begin").or("1"),
-        ],
+        args: &UDP_ARGS,
         cost: &[Operation::Make.once(), Operation::Random.once()],
         replicas: Replicas::Single,
         ..Spec::DEFAULT
@@ -65,36 +53,48 @@ pub static TCP: Entry = Entry::built::<Flows>(
                nothing. Equal SEEDs give equal packets.",
         example: "FastTCPFlows(0, 10, 60, 0:0:0:0:0:1, 1.0.0.1, 0:0:0:0:0:2, 2.0.0.2, 4, 3, \
                   STOP true) -> Unqueue -> Discard",
-        args: &[
-            Arg::required("RATE", Ty::UInt, "packets a second; 0 for no limit"),
-            Arg::required("LIMIT", Ty::Int, "packets in all; -1 for no limit"),
-            Arg::required("LENGTH", Ty::UInt, "bytes of a packet, Ethernet header included"),
-            Arg::required("SRCETH", Ty::Ether, "source Ethernet address"),
-            Arg::required("SRCIP", Ty::Ip, "source IP address"),
-            Arg::required("DSTETH", Ty::Ether, "destination Ethernet address"),
-            Arg::required("DSTIP", Ty::Ip, "destination IP address"),
-            Arg::required("FLOWS", Ty::UInt, "number of flows"),
-            Arg::required("FLOWSIZE", Ty::UInt, "packets of a flow, at least 3"),
-            Arg::optional("ACTIVE", Ty::Bool, "whether it makes packets").or("true"),
-            Arg::keyword("STOP", Ty::Bool, "whether the driver stops after the last").or("false"),
-            Arg::keyword("SEED", Ty::UInt, "where random numbers begin").or("1"),
-        ],
+        args: &TCP_ARGS,
         ..ENTRY.spec
     },
     build,
 )
 .with_cost_model::<Flows>();
 
-/// Shortest packet, as in Click: the least that Ethernet carries.
-const LENGTH_MIN: usize = 60;
-const LENGTH_MAX: usize = 65_535 + ETHER;
-const ETHER: usize = 14;
-const IP: usize = 20;
+/// Arguments of both, and what follows them.
+const FIRST: &[Arg] = &[
+    Arg::required("RATE", Ty::UInt, "packets a second; 0 for no limit"),
+    Arg::required("LIMIT", Ty::Int, "packets in all; -1 for no limit"),
+    Arg::required("LENGTH", Ty::UInt, "bytes of a packet, Ethernet header included"),
+    Arg::required("SRCETH", Ty::Ether, "source Ethernet address"),
+    Arg::required("SRCIP", Ty::Ip, "source IP address"),
+    Arg::required("DSTETH", Ty::Ether, "destination Ethernet address"),
+    Arg::required("DSTIP", Ty::Ip, "destination IP address"),
+    Arg::required("FLOWS", Ty::UInt, "number of flows"),
+];
+const UDP_ARGS: [Arg; 13] = joined(&[
+    FIRST,
+    &[
+        Arg::required("FLOWSIZE", Ty::UInt, "packets before a flow changes its ports"),
+        Arg::optional("CHECKSUM", Ty::Bool, "whether UDP checksums are computed").or("true"),
+        Arg::optional("ACTIVE", Ty::Bool, "whether it makes packets").or("true"),
+        Arg::optional("STOP", Ty::Bool, "whether the driver stops after the last").or("false"),
+        SEED,
+    ],
+]);
+const TCP_ARGS: [Arg; 12] = joined(&[
+    FIRST,
+    &[
+        Arg::required("FLOWSIZE", Ty::UInt, "packets of a flow, at least 3"),
+        Arg::optional("ACTIVE", Ty::Bool, "whether it makes packets").or("true"),
+        Arg::keyword("STOP", Ty::Bool, "whether the driver stops after the last").or("false"),
+        SEED,
+    ],
+]);
+const SEED: Arg = Arg::keyword("SEED", Ty::UInt, "where random numbers begin").or("1");
+
 const FLOWS_MAX: u32 = 1 << 22;
 /// Timer: whoever pulled in vain may try again.
 const AGAIN: u32 = 0;
-/// Time to live of the packets, as in Click.
-const TTL: u8 = 250;
 /// Packets of a TCP flow: a SYN, data, a FIN.
 const TCP_FLOW_MIN: u32 = 3;
 
@@ -103,22 +103,6 @@ pub(super) struct Flow {
     pub(super) ports: [u8; 4],
     pub(super) sent: u32,
 }
-
-/// What packets of a flow look like, and what happens to it after its last.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// UDP; new random ports.
-    Udp { checksum: bool },
-    /// UDP; the next ports.
-    UdpInOrder { checksum: bool },
-    /// TCP from SYN to FIN; new random ports.
-    Tcp,
-}
-
-/// Places of the packets of a TCP flow among its frames.
-const SYN: usize = 0;
-const DATA: usize = 1;
-const FIN: usize = 2;
 
 #[derive(Handlers)]
 #[handler(sum, field = count, "packets made")]
@@ -158,83 +142,6 @@ pub(super) struct Flows {
     count: u64,
     first: i64,
     last: i64,
-}
-
-/// What all packets have in common.
-#[derive(Debug, Clone, Copy)]
-struct Plan {
-    len: usize,
-    kind: Kind,
-    src_ether: MacAddr,
-    dst_ether: MacAddr,
-    src: Ipv4Addr,
-    dst: Ipv4Addr,
-}
-
-/// A packet with ports and transport checksum zero.
-struct Frame {
-    bytes: Vec<u8>,
-    /// Sum over what the checksum covers, and where that stands in the transport header.
-    sum: Option<(Sum, usize)>,
-}
-
-impl Plan {
-    fn frames(&self) -> Vec<Frame> {
-        match self.kind {
-            Kind::Udp { checksum } | Kind::UdpInOrder { checksum } => {
-                let mut header = [0; 8];
-                header[4..6]
-                    .copy_from_slice(&(self.len as u16 - (ETHER + IP) as u16).to_be_bytes());
-                vec![self.frame(ip_protocol::UDP, &header, checksum.then_some(6))]
-            }
-            Kind::Tcp => [flags::SYN, flags::PSH | flags::ACK, flags::FIN]
-                .iter()
-                .map(|flags| {
-                    let mut header = [0; 20];
-                    // Header length in words, the flags, and the largest window.
-                    header[12..16].copy_from_slice(&[5 << 4, *flags, 0xff, 0xff]);
-                    self.frame(ip_protocol::TCP, &header, Some(16))
-                })
-                .collect(),
-        }
-    }
-
-    fn frame(&self, protocol: u8, transport: &[u8], checksum_at: Option<usize>) -> Frame {
-        let (ip_len, rest_len) = (self.len - ETHER, self.len - ETHER - IP);
-        let mut bytes = Vec::with_capacity(self.len);
-        bytes.extend(self.dst_ether.0);
-        bytes.extend(self.src_ether.0);
-        bytes.extend([8, 0]);
-        // Lengths fit: LENGTH_MAX is that of the largest IP packet.
-        let mut header = [0; IP];
-        header[0] = 0x45;
-        header[2..4].copy_from_slice(&(ip_len as u16).to_be_bytes());
-        header[8] = TTL;
-        header[9] = protocol;
-        header[12..16].copy_from_slice(&self.src.octets());
-        header[16..].copy_from_slice(&self.dst.octets());
-        let check = checksum_20(&header);
-        header[10..12].copy_from_slice(&check.to_be_bytes());
-        bytes.extend(header);
-        bytes.extend(transport);
-        bytes.resize(self.len, 0);
-        let (src, dst) = (u32::from(self.src), u32::from(self.dst));
-        // The payload is all zero and adds nothing.
-        let sum = Sum::pseudo_v4(src, dst, protocol, rest_len).with(transport);
-        Frame { bytes, sum: checksum_at.map(|at| (sum, at)) }
-    }
-}
-
-impl Frame {
-    /// Gives a copy of the frame its ports.
-    fn finish(&self, packet: &mut Packet, ports: [u8; 4]) {
-        let rest = &mut packet.data_mut()[ETHER + IP..];
-        rest[..4].copy_from_slice(&ports);
-        if let Some((sum, at)) = self.sum {
-            // For TCP a sum of zero, which UDP must not send, is as good as its other form.
-            rest[at..at + 2].copy_from_slice(&sum.with(&ports).checksum_udp().to_be_bytes());
-        }
-    }
 }
 
 fn bucket(rate: u32) -> Option<TokenBucket> {
@@ -449,37 +356,6 @@ impl CostModel for Flows {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use thruway_wire::checksum::checksum;
-
-    fn plan(len: usize, kind: Kind) -> Plan {
-        Plan {
-            len,
-            kind,
-            src_ether: MacAddr([1; 6]),
-            dst_ether: MacAddr([2; 6]),
-            src: Ipv4Addr::new(1, 0, 0, 1),
-            dst: Ipv4Addr::new(2, 0, 0, 2),
-        }
-    }
-
-    #[test]
-    fn frames_have_right_checksums() {
-        for (kind, protocol) in [(Kind::Udp { checksum: true }, 17), (Kind::Tcp, 6)] {
-            for len in [60, 61, 1500] {
-                for frame in plan(len, kind).frames() {
-                    let mut packet = Packet::new(&frame.bytes).unwrap();
-                    frame.finish(&mut packet, [1, 2, 3, 4]);
-                    let data = packet.data();
-                    assert_eq!(data.len(), len);
-                    assert_eq!(checksum(&data[14..34]), 0);
-                    let rest = data.len() - 34;
-                    let sum = Sum::pseudo_v4(0x0100_0001, 0x0200_0002, protocol, rest);
-                    assert_eq!(sum.with(&data[34..]).checksum(), 0);
-                }
-            }
-        }
-        assert!(plan(60, Kind::Udp { checksum: false }).frames()[0].sum.is_none());
-    }
 
     #[test]
     fn ports_in_order() {

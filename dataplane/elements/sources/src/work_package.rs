@@ -39,8 +39,12 @@ pub static ENTRY: Entry = Entry::built::<WorkPackage>(
             Arg::required("R", Ty::UInt, "percent of the reads that go to the packet"),
             Arg::required("PAYLOAD", Ty::Bool, "whether they go beyond its headers"),
             Arg::keyword("W", Ty::UInt, "numbers drawn per packet").or("1"),
-            Arg::keyword("ANALYSIS", Ty::Bool, "whether cycles_work and cycles_per_work are told")
-                .or("false"),
+            Arg::keyword(
+                "ANALYSIS",
+                Ty::Bool,
+                "whether cycles_work and cycles_per_work are reported",
+            )
+            .or("false"),
         ],
         changes: Changes::Nothing,
         cost: &[Operation::Random.once()],

@@ -257,19 +257,11 @@ impl Element for HttpIn {
     }
 
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
-        let now = cx.now();
-        let came = batch.len();
-        self.packets += came as u64;
+        self.packets += batch.len() as u64;
         let (enter, out) = (&mut self.enter, &mut self.out);
-        cx.take_sessions::<SessionState>(batch, |packet, known| match known {
-            Some(known) if !known.related => {
-                let direction = usize::from(known.direction == Direction::Reply);
-                let SessionState { memory, enter: state } = known.state;
-                enter.packet((memory, state), (direction, now), packet, out);
-            }
-            _ => out.push(packet),
+        process::<SessionState>(cx, port, batch, out, |state, at, packet, out| {
+            enter.packet((&mut state.memory, &mut state.enter), at, packet, out);
         });
-        send(cx, (port, came), &mut self.out, batch);
     }
 }
 
@@ -378,14 +370,29 @@ fn by_reason(counts: &[u64]) -> String {
     text
 }
 
+/// Has one of the two ends of the context take the packets of a batch, each with the state and the
+/// direction of its session and the time, and sends on what it puts into `out`.
+pub(super) fn process<S: FromBytes + IntoBytes + KnownLayout + Immutable>(
+    cx: &mut Cx<'_>,
+    port: usize,
+    batch: &mut Batch,
+    out: &mut Vec<Packet>,
+    mut take: impl FnMut(&mut S, (usize, i64), Packet, &mut Vec<Packet>),
+) {
+    let (now, came) = (cx.now(), batch.len());
+    cx.take_sessions::<S>(batch, |packet, known| match known {
+        Some(known) if !known.related => {
+            let direction = usize::from(known.direction == Direction::Reply);
+            take(known.state, (direction, now), packet, out);
+        }
+        _ => out.push(packet),
+    });
+    send(cx, (port, came), out, batch);
+}
+
 /// Sends on what one of the two ends of the context made of a batch.
 /// (It came with so many packets: some were divided, or joined.)
-pub(super) fn send(
-    cx: &mut Cx<'_>,
-    (port, came): (usize, usize),
-    out: &mut Vec<Packet>,
-    batch: &mut Batch,
-) {
+fn send(cx: &mut Cx<'_>, (port, came): (usize, usize), out: &mut Vec<Packet>, batch: &mut Batch) {
     cx.count_made(out.len().saturating_sub(came));
     let joined = came.saturating_sub(out.len());
     if joined > 0 {

@@ -3,24 +3,24 @@
 use std::any::Any;
 
 use thruway_element::{
-    Args, Arguments, Buffer, Changes, Cx, Direction, Element, Ended, Entry, Handlers, HotSwap,
-    Layer, Operation, Purpose, Replicas, SessionFunction, Size, Spec, StreamMember, StreamPlan,
-    Topic, Wants,
+    Args, Arguments, Buffer, Changes, Cx, Element, Ended, Entry, Handlers, HotSwap, Layer,
+    Operation, Purpose, Replicas, SessionFunction, Size, Spec, StreamMember, StreamPlan, Topic,
+    Wants,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_stream::http::{Leave, LeaveState};
 use thruway_stream::stage::Memory;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::http_in::{DROPS, send};
+use super::http_in::{self, DROPS};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::of::<HttpOut>(Spec {
     name: "HTTPOut",
     topic: Topic::Streams,
-    summary: "ends the context of HTTP/1: the length of bodies is told anew where it may differ",
+    summary: "ends the context of HTTP/1: the length of bodies is written anew where it may differ",
     docs: "Where functions since HTTPIn hold bytes back or change lengths, the end of each body \
-           that they saw is told anew: by Content-Length where all of it is in one packet, else \
+           that they saw is written anew: by Content-Length where all of it is in one packet, else \
            in chunks. Bodies of requests, and of answers to clients of HTTP/1.0, which know no \
            chunks, are held until their length is known, HOLD_MAX bytes at most; beyond these, \
            requests go on in chunks, answers to old clients end with the connection, and \
@@ -104,18 +104,10 @@ fn leave(args: &Args<'_>, hold_bytes: usize) -> Leave {
 
 impl Element for HttpOut {
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
-        let now = cx.now();
-        let came = batch.len();
         let (leave, out) = (&mut self.leave, &mut self.out);
-        cx.take_sessions::<SessionState>(batch, |packet, known| match known {
-            Some(known) if !known.related => {
-                let direction = usize::from(known.direction == Direction::Reply);
-                let SessionState { memory, leave: state } = known.state;
-                leave.packet((memory, state), (direction, now), packet, out);
-            }
-            _ => out.push(packet),
+        http_in::process::<SessionState>(cx, port, batch, out, |state, at, packet, out| {
+            leave.packet((&mut state.memory, &mut state.leave), at, packet, out);
         });
-        send(cx, (port, came), &mut self.out, batch);
     }
 }
 

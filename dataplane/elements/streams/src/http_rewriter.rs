@@ -40,8 +40,8 @@ pub static ENTRY: Entry = Entry::built::<HttpRewriter>(
                groups). Rules are tried at each place in their order; what they found is not looked \
                at again. Up to SPAN bytes behind a place decide whether something is found there: \
                they are held back until they or the end of the message have come, and their sender is \
-               told that they have arrived. With HOLD, they go on when nothing comes for that time (a \
-               server that sends events one by one needs it), and are not found together with what \
+               informed that they have arrived. With HOLD, they go on when nothing comes for that time \
+               (a server that sends events one by one needs it), and are not found together with what \
                comes later: a server that pauses is not inspected.\n\n\
                What is held back of all connections takes at most TOTAL bytes of memory (whole \
                frames, where there are more than 55 bytes); beyond, the one that has waited longest \
@@ -120,7 +120,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     Ok(Box::new(HttpRewriter { is_http: false, stage, rewriting }))
 }
 
-/// Adds the rules of a file; all that are wrong are told.
+/// Adds the rules of a file; all that are wrong are reported.
 fn add_file(rules: &mut Rules, path: &str) -> Result<(), String> {
     let text = std::fs::read_to_string(path).map_err(|why| format!("{path}: {why}"))?;
     let mut problems = Vec::new();

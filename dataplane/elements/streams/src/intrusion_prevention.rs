@@ -30,13 +30,13 @@ pub static ENTRY: Entry = Entry::built::<IntrusionPrevention>(
         topic: Topic::Streams,
         summary: "looks for attacks by rules in Suricata's and Snort's syntax, ends their sessions",
         docs: "Reads rules from the FILEs and looks for them in the payload of the context that it \
-               stands in: UDP, TCP or HTTP. Rules of alert are told; of drop and reject, told, and \
-               the session ends: what matched does not go on, a TCP connection is reset at both \
-               ends, nothing more of a UDP session passes. With DROP false they are only told. \
+               stands in: UDP, TCP or HTTP. Rules of alert are reported; those of drop and reject, \
+               too, and the session ends: what matched does not go on, a TCP connection is reset at both \
+               ends, nothing more of a UDP session passes. With DROP false they are only reported. \
                pass leaves a session alone.\n\n\
                What rules may say: content with its modifiers, pcre, byte_test, byte_jump, dsize, \
                flow, flowbits, threshold, detection_filter, and the HTTP buffers where an HTTPIn \
-               stands in front. All that is wrong or not supported is told with file, line and \
+               stands in front. All that is wrong or not supported is reported with file, line and \
                reason, and nothing is loaded; with LENIENT true the good rules are used, and the \
                others counted (handlers refused, problems).\n\n\
                A rule is found however the stream is cut, if its contents lie within WINDOW bytes \
@@ -65,7 +65,7 @@ pub static ENTRY: Entry = Entry::built::<IntrusionPrevention>(
             Arg::keyword("CLASSES", Ty::File, "a file of classes of rules"),
             Arg::keyword("LENIENT", Ty::Bool, "do without bad rules").or("false"),
             Arg::keyword("DROP", Ty::Bool, "whether sessions end if rules say so").or("true"),
-            Arg::keyword("EVENTS", Ty::OutFile, "where matches are told; - for standard output"),
+            Arg::keyword("EVENTS", Ty::OutFile, "where matches are reported; - for standard output"),
             Arg::keyword("WINDOW", Ty::UInt, "bytes remembered of a direction").or("8192"),
             Arg::keyword("DIRECTIONS_MAX", Ty::UInt, "most directions remembered, in one thread")
                 .or("4096"),
@@ -104,9 +104,10 @@ const DIRECTIONS: (usize, usize) = (1, 1 << 22);
     read, name = "problems", "what is wrong with them",
     get = self.loaded().map_or(String::new(), |it| it.problems.clone())
 )]
-#[handler(sum, name = "alerts", "matches told", get = (self.totals().alerts))]
+#[handler(sum, name = "alerts", "matches reported", get = (self.totals().alerts))]
 #[handler(
-    sum, name = "sessions", "sessions with a match that was told", get = (self.totals().sessions)
+    sum, name = "sessions", "sessions with a match that was reported",
+    get = (self.totals().sessions)
 )]
 #[handler(
     sum, name = "condemned", "times that rules wanted a session to end",
@@ -124,7 +125,7 @@ const DIRECTIONS: (usize, usize) = (1, 1 << 22);
     get = (self.totals().exhausted)
 )]
 #[handler(
-    sum, name = "matches", "how often each rule was told: count, sid, message",
+    sum, name = "matches", "how often each rule was reported: count, sid, message",
     get = self.matches()
 )]
 #[handler(
@@ -234,7 +235,7 @@ impl IntrusionPrevention {
         }
     }
 
-    /// A line for each rule that was told.
+    /// A line for each rule that was reported.
     fn matches(&self) -> String {
         let mut text = String::new();
         let Some(guard) = &self.guard else { return text };

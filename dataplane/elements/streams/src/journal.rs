@@ -3,8 +3,9 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use thruway_element::{Arg, ArgErrors, Args, Cx, Ty};
 
 /// Token of the timer by which a journal is written.
@@ -83,7 +84,7 @@ impl<R> Journal<R> {
     /// It cannot be written.
     pub(super) fn open(&mut self, header: &str) -> Result<(), String> {
         let Some(path) = &self.path else { return Ok(()) };
-        let mut file = lock(&self.file);
+        let mut file = self.file.lock();
         if file.is_some() {
             return Ok(());
         }
@@ -137,7 +138,7 @@ impl<R> Journal<R> {
         if self.waiting.is_empty() {
             return;
         }
-        let mut file = lock(&self.file);
+        let mut file = self.file.lock();
         let Some(out) = &mut *file else { return };
         self.text.clear();
         let count = self.waiting.len().min(max);
@@ -176,8 +177,4 @@ impl<R> Journal<R> {
         (self.written, self.lost) = (before.written, before.lost);
         before.waiting.drain(..).for_each(|record| self.push(record));
     }
-}
-
-fn lock(file: &Shared) -> MutexGuard<'_, Option<Out>> {
-    file.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

@@ -23,7 +23,7 @@ pub static ENTRY: Entry = Entry::built::<PayloadStats>(
         summary: "counts the payload of sessions, by direction",
         docs: "Counts bytes and packets of payload in the context that it stands in: IP, UDP, TCP \
                or (bodies of) HTTP. Packets without payload are not counted. Handlers with two \
-               numbers tell of the side that opened sessions, and of the other.\n\n\
+               numbers are of the side that opened sessions, and of the other.\n\n\
                By default nothing is asked for, and packets are counted as they come: what TCP \
                sends again is counted again, unless another function of the chain needs order. \
                With ORDER true the stream is counted: each byte once, in order.\n\n\

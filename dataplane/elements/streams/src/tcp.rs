@@ -31,7 +31,7 @@ pub static IN: Entry = Entry::built::<TcpIn>(
         docs: "Does to connections what the functions between here and TCPOut need, and no more \
                (`thruway check --explain` says what and for whom):\n\n\
                Nothing but a look: packets are shown as they come. In order: segments that come too \
-               early wait for what is missing, whose sender is told. To guard: checksums (of IPv4 \
+               early wait for what is missing, whose sender is informed. To guard: checksums (of IPv4 \
                headers, too) are verified, copies of what was sent on are kept until it is \
                acknowledged, and what the sender sends again is answered from them, so the \
                receiver gets what functions saw, whatever is sent twice or late; RST and SYN count only if the receiver takes them for \
@@ -50,7 +50,7 @@ pub static IN: Entry = Entry::built::<TcpIn>(
                macos, windows, windows2003, vista. PICK_UP says whether connections are taken that \
                were not seen to open. Where lengths change they are not, unless it is true: before a \
                restart their numbers may have been changed here, and bytes would arrive at wrong \
-               places. Both ends are told that such a connection is gone. What was sent before the \
+               places. Both ends learn that such a connection is gone. What was sent before the \
                first packet of such a connection that was seen passes uninspected: who wants to be \
                strict writes PICK_UP false. BUFFER bytes of packet memory may be kept of each \
                direction (that which waits for what is missing and that which waits to be \

@@ -39,7 +39,7 @@ pub static ENTRY: Entry = Entry::built::<WordMatcher>(
                byte CHARACTER, REMOVE takes it out, REPLACE puts WITH in its place. For the last \
                three, bytes that may be the beginning of a word are held back until more comes: \
                the least that is possible, at most a word. They wait as long as it takes, and their \
-               sender is told that they have arrived: who cannot be inspected without them, and \
+               sender is informed that they have arrived: who cannot be inspected without them, and \
                does not answer before they come (an echo, say), needs HOLD. With HOLD, bytes \
                go on when nothing comes for that time; should the rest of the word come later, it \
                is masked, removed or replaced alone, and counted as partly: no word passes whole, \
@@ -57,7 +57,7 @@ pub static ENTRY: Entry = Entry::built::<WordMatcher>(
                at most 4,096 bytes.\n\n\
                FastClick's arguments are understood too, where words are written WORD x: WORD x, \
                WORD y, MODE, MSG, QUIET. MODE is MASK then if it is not given, REPLACE overwrites a \
-               word with MSG, as often as it has room, and FULL puts MSG in its place; ALERT tells \
+               word with MSG, as often as it has room, and FULL puts MSG in its place; ALERT reports \
                every word unless QUIET is true. A word that is to be looked for with WORD in front \
                of it is quoted.",
         example: "FromDump(examples/captures/lan.pcap, STOP true) -> FlowClassifier \
@@ -73,7 +73,7 @@ pub static ENTRY: Entry = Entry::built::<WordMatcher>(
             Arg::keyword("CHARACTER", Ty::Data, "one byte, for MASK; * if not given"),
             Arg::keyword("MSG", Ty::Data, "FastClick's WITH"),
             Arg::keyword("ALL", Ty::Bool, "FastClick's; all words are found in any case"),
-            Arg::keyword("QUIET", Ty::Bool, "FastClick's: found words are not told").or("false"),
+            Arg::keyword("QUIET", Ty::Bool, "FastClick's: found words are not reported").or("false"),
             Arg::keyword("NOCASE", Ty::Bool, "whether case does not matter").or("false"),
             Arg::keyword("HOLD", Ty::Time, "how long a word's beginning waits for more; 0: ever")
                 .or("0"),
@@ -125,7 +125,7 @@ struct WordMatcher {
     mode: Mode,
     with: Vec<u8>,
     mask: Vec<u8>,
-    /// Every word that is found is told.
+    /// Every word that is found is reported.
     reports: bool,
     stage: Stage,
     /// It is shown messages' bodies.

@@ -1,8 +1,9 @@
 //! What elements of a configuration know of its links: when one was lost, and how long a packet an
 //! interface takes (docs/adr/0035-lost-links-and-mtus.md).
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use thruway_element::{ArgErrors, Args, Cx};
 use thruway_packet::Packet;
 use thruway_sync::atomic::{AtomicUsize, Ordering};
@@ -20,10 +21,6 @@ pub struct Links {
 /// The longest packet that an interface takes, in bytes without the link's header.
 pub struct Mtu(AtomicUsize);
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Links {
     /// Those of the configuration that is being built.
     pub fn of(args: &Args<'_>) -> Arc<Links> {
@@ -33,17 +30,17 @@ impl Links {
 
     /// Has `listener` called when any link is lost, in the thread of the port that saw it.
     pub fn on_loss(&self, listener: Listener) {
-        lock(&self.listeners).push(listener);
+        self.listeners.lock().push(listener);
     }
 
     /// A link was lost: whoever comes back on it may be another station.
     pub fn lost(&self) {
-        lock(&self.listeners).iter().for_each(|listener| listener());
+        self.listeners.lock().iter().for_each(|listener| listener());
     }
 
     /// The MTU of the interface of this name, which need not be there (yet): no bound then.
     pub fn mtu(&self, interface: &str) -> Arc<Mtu> {
-        let mut all = lock(&self.mtus);
+        let mut all = self.mtus.lock();
         if let Some((_, mtu)) = all.iter().find(|(name, _)| name == interface) {
             return Arc::clone(mtu);
         }
@@ -123,7 +120,7 @@ impl PortMtu {
         self.get() != self.seen
     }
 
-    /// Tells the user of an interface that takes less than the element is configured for.
+    /// Informs the user of an interface that takes less than the element is configured for.
     #[cold]
     pub fn warn(&mut self, cx: &mut Cx<'_>, configured: usize) {
         self.seen = self.get();

@@ -1,8 +1,8 @@
-//! What elements tell the user of themselves.
+//! What elements inform the user of themselves.
 
 use thruway_element::Cx;
 
-/// Tells the user something of the element: its name and class, and that.
+/// Shows the user something of the element: its name and class, and that.
 pub fn warn(cx: &mut Cx<'_>, what: &str) {
     let node = cx.node();
     let line = match cx.host().describe(node) {

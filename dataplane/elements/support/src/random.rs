@@ -28,7 +28,7 @@ pub struct Secret {
 impl Secret {
     /// By a key from the system's own random numbers.
     pub fn fresh() -> Secret {
-        // Its key of 128 bits is the system's; what is drawn from it does not tell it.
+        // Its key of 128 bits is the system's; what is drawn from it does not show it.
         let system = RandomState::new();
         Secret::of_key(system.hash_one(0u8), system.hash_one(1u8))
     }

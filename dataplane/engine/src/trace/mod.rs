@@ -22,9 +22,9 @@ pub(crate) use event::{Event, Shot, What};
 pub use filter::Filter;
 pub(crate) use tracer::{Order, Tracer};
 
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use thruway_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Traces of a router at once.
@@ -71,13 +71,13 @@ impl Shared {
 
     /// Whether nobody waits for its events any more.
     fn is_over(&self) -> bool {
-        let asked = *self.asked.lock().unwrap_or_else(|poison| poison.into_inner());
+        let asked = *self.asked.lock();
         self.over.load(Ordering::Relaxed) || asked.elapsed() > PATIENCE
     }
 
     /// Somebody asks for its events.
     fn ask(&self) {
-        *self.asked.lock().unwrap_or_else(|poison| poison.into_inner()) = Instant::now();
+        *self.asked.lock() = Instant::now();
     }
 
     /// Takes one of the packets that are still to be chosen.

@@ -11,7 +11,7 @@ use super::{Event, Shared, Shot, What};
 
 /// Batches between two looks whether anybody still asks.
 const LOOKS: u32 = 1024;
-/// Drops for one reason in one call that are told apart.
+/// Drops for one reason in one call that are distinguished.
 const REASONS_MAX: u64 = 256;
 
 /// One trace, in one thread.
@@ -24,7 +24,7 @@ pub(crate) struct Watch {
     pub events: Vec<Event>,
 }
 
-/// What a thread is told to do about traces.
+/// What a thread is asked to do about traces.
 pub(crate) enum Order {
     /// Trace this, too.
     Begin(Box<Watch>),

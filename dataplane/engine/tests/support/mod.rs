@@ -1,7 +1,8 @@
 //! A few elements whose doings can be watched from outside.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use thruway_element::{
     Arg, Args, Cx, Element, Entry, Handler, HandlerError, Handlers, Handoff, HandoffQueue, Purpose,
     Registry, Replicas, Run, Spec, Threading, Ty, Verdict,
@@ -115,7 +116,7 @@ struct Record(String);
 
 impl Element for Record {
     fn process(&mut self, _cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
-        let mut log = LOG.lock().unwrap();
+        let mut log = LOG.lock();
         log.extend(batch.iter().map(|packet| (self.0.clone(), packet.data()[0])));
     }
 }
@@ -220,11 +221,11 @@ struct Store(Arc<Mutex<Vec<Packet>>>);
 
 impl Element for Store {
     fn process(&mut self, _cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
-        self.0.lock().unwrap().extend(batch.drain());
+        self.0.lock().extend(batch.drain());
     }
 
     fn pull(&mut self, _cx: &mut Cx<'_>, _port: usize, max: usize, batch: &mut Batch) {
-        let mut stored = self.0.lock().unwrap();
+        let mut stored = self.0.lock();
         let n = max.min(stored.len());
         batch.extend(stored.drain(..n));
     }
@@ -489,7 +490,7 @@ impl Handlers for Await {
         _name: &str,
         _value: &str,
     ) -> Result<(), HandlerError> {
-        LOG.lock().unwrap().push((self.0.clone(), 0));
+        LOG.lock().push((self.0.clone(), 0));
         cx.stop();
         Ok(())
     }

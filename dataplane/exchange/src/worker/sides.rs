@@ -55,7 +55,7 @@ impl Shown {
         }
     }
 
-    /// Whether the Master sleeps and must be told of what was published.
+    /// Whether the Master sleeps and must be woken for what was published.
     #[inline]
     pub(super) fn must_wake<S: Storage>(&mut self, storage: &S) -> bool {
         if !std::mem::take(&mut self.unannounced) {

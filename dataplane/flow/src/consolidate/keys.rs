@@ -457,7 +457,7 @@ fn remark_kept(
         }
         () if bidirectional => {
             "a session's replies carry it on the other side, and so can its own \
-                            packets: its class does not tell the direction"
+                            packets: its class does not show the direction"
                 .to_owned()
         }
         () => "a key has at least one field".to_owned(),

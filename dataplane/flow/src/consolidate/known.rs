@@ -1,4 +1,4 @@
-//! What the way to a leaf tells of its packets: which values each field can have.
+//! What the way to a leaf reports on its packets: which values each field can have.
 
 use super::sets::Set;
 use crate::ast::{Base, Word};

@@ -4,8 +4,8 @@
 //!
 //! From each entry the graph is walked with what is known of the packets (`walk`, `facts`): each
 //! test that this does not decide is a step (`grow`), so impossible ways vanish. What the ways to a
-//! leaf tell of its packets' fields (`known`, `sets`) decides which fields of a session's key need
-//! not be read (`keys`) and which functions can share space (`layout`).
+//! leaf report on its packets' fields (`known`, `sets`) decides which fields of a session's key
+//! need not be read (`keys`) and which functions can share space (`layout`).
 //!
 //! All of it is bounded: a list of rules that would grow the structure too much is run as a whole,
 //! and dispatchers beyond the bound are left to look at packets themselves.

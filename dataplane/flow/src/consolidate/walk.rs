@@ -8,7 +8,7 @@ use crate::general::{Program, Target, verdict};
 use crate::plan::Hop;
 use crate::{DROP, NO_MATCH};
 
-/// Most different words (base and offset) that are told apart when facts are forgotten.
+/// Most different words (base and offset) that are distinguished when facts are forgotten.
 const OFFSETS_MAX: usize = 128;
 
 /// Most tests looked at when it is asked what a verdict implies.

@@ -25,7 +25,7 @@ const FIELDS: [(Base, u16, u32); 4] = [
 ];
 /// Where a word has the protocol.
 const PROTOCOL: (Base, u16, u32) = (Base::Network, 8, 0x00ff_0000);
-/// Kinds of fragments that a box tells apart; whole packets are the first.
+/// Kinds of fragments that a box distinguishes; whole packets are the first.
 const FRAGMENTS: u32 = 4;
 
 /// A test of a search tree, and what is searched behind it.
@@ -48,11 +48,11 @@ pub(super) struct Search<'a> {
     classes: u64,
     /// In the order of their rules.
     boxes: Vec<Entry>,
-    /// How they are told apart best, if they are many.
+    /// How they are distinguished best, if they are many.
     by: Option<By>,
 }
 
-/// How packets are told apart.
+/// How packets are distinguished.
 #[derive(Clone, Copy)]
 enum By {
     /// A field: whether it is at most this.
@@ -80,12 +80,12 @@ impl<'a> Search<'a> {
         orders
     }
 
-    /// Whether the rules are few, or cannot be told apart.
+    /// Whether the rules are few, or cannot be distinguished.
     pub(super) fn is_done(&self) -> bool {
         self.by.is_none()
     }
 
-    /// The test that tells most rules apart.
+    /// The test that distinguishes most rules.
     pub(super) fn split(&self) -> Option<Split<'a>> {
         let by = self.by?;
         let (word, [yes, no]) = match by {

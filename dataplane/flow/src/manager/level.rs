@@ -30,7 +30,7 @@ pub struct Bounds {
 pub(crate) const FORWARD_EXCHANGED: u8 = 1 << 0;
 /// The same of the second key, as replies bring it.
 pub(crate) const REPLY_EXCHANGED: u8 = 1 << 1;
-/// It has ended and waits for being told.
+/// It has ended and waits for being reported.
 pub(crate) const ENDING: u8 = 1 << 2;
 /// A function asked for its end.
 pub(crate) const END_ASKED: u8 = 1 << 3;
@@ -93,7 +93,7 @@ pub(crate) struct LevelState {
     pub hand: u32,
     /// Whether it has only one direction.
     pub is_unidirectional: bool,
-    /// Whether its sessions are single connections, whose TCP segments tell of their life.
+    /// Whether its sessions are single connections, whose TCP segments report on their life.
     pub follows_tcp: bool,
     /// Whether sessions were begun since the present batch was looked up.
     pub is_changed: bool,

@@ -55,7 +55,7 @@ impl Manager {
         }
     }
 
-    /// Tells a thread of packets that it handed over and that went on, once they have arrived.
+    /// Informs a thread of packets that it handed over and that went on, once they have arrived.
     pub fn report_served(&mut self, from: usize) {
         if let Some(threads) = &mut self.threads {
             threads.report_served(from);

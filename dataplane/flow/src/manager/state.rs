@@ -186,7 +186,7 @@ impl Manager {
 
     /// Ends session `index`, of the level of `at`, for the sake of the session at `at`: if it is an
     /// embryonic TCP session, the function has opened it, and `take` accepts the function's
-    /// scratch. Functions are told as of any end, with the scratch as `take` left it.
+    /// scratch. Functions are informed as of any end, with the scratch as `take` left it.
     pub fn evict_embryonic(
         &mut self,
         at: &At,

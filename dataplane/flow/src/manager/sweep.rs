@@ -105,7 +105,7 @@ impl Manager {
         self.ended.let_all_go();
     }
 
-    /// A session that has ended and whose functions are to be told.
+    /// A session that has ended and whose functions are still to be informed.
     #[inline]
     pub fn next_ended(&self) -> Option<EndedSession> {
         self.ended.next()
@@ -129,7 +129,7 @@ impl Manager {
         Some(scratch_slot.node)
     }
 
-    /// All functions have been told: the record may be used again.
+    /// All functions have been informed: the record may be used again.
     pub fn release(&mut self, ended: &EndedSession) {
         if !self.ended.remove(ended) {
             return;

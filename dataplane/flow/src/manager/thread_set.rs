@@ -57,7 +57,7 @@ pub struct ThreadSet {
     pub(super) handed: u64,
 }
 
-/// Packets from one thread that it has not been told of.
+/// Packets from one thread that it has not been informed of.
 #[derive(Clone)]
 struct Received {
     count: u64,
@@ -109,7 +109,7 @@ impl ThreadSet {
         self.report_served(from);
     }
 
-    /// Tells a thread that its packets are served, unless some of them are still on their way.
+    /// Shows a thread that its packets are served, unless some of them are still on their way.
     pub(super) fn report_served(&mut self, from: usize) {
         let (me, received) = (usize::from(self.me), &mut self.received[from]);
         if received.count == 0 {

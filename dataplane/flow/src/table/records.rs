@@ -26,7 +26,7 @@ const HEAD_WORDS: usize = size_of::<Head>() / 4;
 pub struct Head {
     /// When its last packet came, in ticks.
     pub seen: u32,
-    /// A bit per function that has been told of it.
+    /// A bit per function that has been informed of it.
     pub opened: u32,
     /// Its leaf.
     pub leaf: u16,

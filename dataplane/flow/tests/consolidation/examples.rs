@@ -224,7 +224,7 @@ fn both_directions_leave_out_the_port_that_tells_them_apart() {
 
 #[test]
 fn sessions_that_change_class_keep_their_bytes_apart() {
-    // What tells these classes apart is no part of the session.
+    // What distinguishes these classes is no part of the session.
     let mut build = Build::default();
     let (entry, tos) = (build.entry("fc"), build.dispatcher("tos", &["ip tos 8", "ip"]));
     let (a, b) = (build.stateful("a", "connection", 8), build.stateful("b", "connection", 16));

@@ -114,7 +114,7 @@ fn classify(manager: &mut Manager, packets: Vec<Packet>, now: i64) -> Vec<Option
     words
 }
 
-/// The nodes that are told, and the states of theirs.
+/// The nodes that are reported, and the states of theirs.
 type States = Vec<(u32, Vec<u8>)>;
 
 /// Frees what has ended, and says why and with which states.

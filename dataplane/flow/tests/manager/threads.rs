@@ -388,7 +388,7 @@ fn play(town: &mut Town, steps: Vec<Step>) {
                 let mut batch = Vec::new();
                 for (connection, reply) in packets {
                     let reply = reply && !town.unidirectional;
-                    // Nobody answers to an address that nobody was told of.
+                    // Nobody answers to an address that nobody was informed of.
                     if !town.translates || !reply || town.begun(connection) {
                         batch.push(town.packet(Came { thread, connection, reply }));
                     }

@@ -1,4 +1,4 @@
-//! What is told of a rule that matched: lines of JSON, as Suricata's `eve.json` has them.
+//! What is reported on a rule that matched: lines of JSON, as Suricata's `eve.json` has them.
 
 mod json;
 mod time;
@@ -9,7 +9,7 @@ use crate::rules::{About, App, Buffer, Compiled, Facts, HeadParts, Side};
 use json::Object;
 pub use time::rfc3339;
 
-/// Longest value of a header that is told, bytes; the rest is left out.
+/// Longest value of a header that is reported, bytes; the rest is left out.
 pub const VALUE_BYTES_MAX: usize = 1024;
 
 /// A rule that matched.
@@ -99,7 +99,7 @@ fn protocol(number: u8) -> String {
     }
 }
 
-/// What is told of a message.
+/// What is reported on a message.
 const HTTP: [(&str, Buffer); 8] = [
     ("hostname", Buffer::HttpHost),
     ("url", Buffer::HttpRawUri),

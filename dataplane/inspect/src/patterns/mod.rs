@@ -20,10 +20,11 @@
 //! | noncontiguous NFA | 1.9 MB | 10.1 | 8.1 MB | 9.4 |
 //!
 //! In the largest set zeros match at more than half of the campus' bytes: that is what it takes
-//! there to tell of them. Streams by turns, which hide a DFA's waits for memory, gain nothing where
-//! a branch that is not foreseen stops them all, nor here. Up to about 16 words without regard to
-//! case: 0.1 to 0.2 ns (DFA: 1.4 to 2). Patterns with and without regard to case have an automaton
-//! each, which is the sum of both; who can compare letters later asks for all of them without.
+//! there to report on them. Streams by turns, which hide a DFA's waits for memory, gain nothing
+//! where a branch that is not foreseen stops them all, nor here. Up to about 16 words without
+//! regard to case: 0.1 to 0.2 ns (DFA: 1.4 to 2). Patterns with and without regard to case have an
+//! automaton each, which is the sum of both; who can compare letters later asks for all of them
+//! without.
 //!
 //! A stream's bytes can make it slow, within a bound: each byte is read at most as often as
 //! openings are long, and each step of the tree that fails gives back a step that was made.
@@ -121,9 +122,9 @@ impl Patterns {
         self.len == 0
     }
 
-    /// Looks at what comes next in a stream. `on` is told of every occurrence, overlapping or not:
-    /// the pattern's number, and where in `bytes` it ends (it may have begun before them); in the
-    /// order of their ends among those that regard case, and among those that do not. When it
+    /// Looks at what comes next in a stream. `on` is called for every occurrence, overlapping or
+    /// not: the pattern's number, and where in `bytes` it ends (it may have begun before them); in
+    /// the order of their ends among those that regard case, and among those that do not. When it
     /// breaks, `state` is that of a beginning.
     #[inline]
     pub fn feed(

@@ -51,7 +51,7 @@ impl Words {
     }
 
     /// Looks on in `bytes`, which follow what was looked at before, to the first word that is
-    /// certain: tells how many bytes were read for that. Without a word all were.
+    /// certain: reports how many bytes were read for that. Without a word all were.
     #[inline]
     pub fn next(&self, seek: &mut Seek, bytes: &[u8]) -> (usize, Option<Found>) {
         let mut at = 0;

@@ -8,7 +8,7 @@ use crate::rules::session::{Flow, FlowBit, Threshold};
 /// What is done when a rule matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Action {
-    /// Leaves the packet or session alone: no other rule is told.
+    /// Leaves the packet or session alone: no other rule is reported.
     Pass,
     /// Tells, and ends the session; packets outside sessions are dropped.
     Drop,

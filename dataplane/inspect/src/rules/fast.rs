@@ -22,7 +22,7 @@ pub struct FastPattern {
 }
 
 /// Shorter patterns are found too often to be worth looking for: what rules have nothing else are
-/// told apart by ports first.
+/// distinguished by ports first.
 const LEN_MIN: usize = 2;
 
 /// What is looked for of one rule.
@@ -33,7 +33,7 @@ pub(super) struct Choice {
     buffer: Buffer,
 }
 
-/// Buffers that nearly every message has alike: contents in them tell rules apart badly.
+/// Buffers that nearly every message has alike: contents in them distinguish rules badly.
 const COMMON: [Buffer; 4] =
     [Buffer::HttpMethod, Buffer::HttpStatCode, Buffer::HttpStatMsg, Buffer::HttpProtocol];
 

@@ -48,7 +48,7 @@ pub struct Content {
 }
 
 impl Content {
-    /// Whether its place is told from the match before.
+    /// Whether its place is counted from the match before.
     pub fn is_relative(&self) -> bool {
         self.distance.is_some() || self.within.is_some()
     }
@@ -155,7 +155,7 @@ pub enum JumpFrom {
     Beginning,
 }
 
-/// `byte_jump`: what follows is told from as many bytes further.
+/// `byte_jump`: what follows is counted from as many bytes further.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ByteJump {
     /// How far.

@@ -43,7 +43,7 @@ fn chain_matches(chain: &[&Match], view: View<'_>) -> Option<bool> {
     });
     let end_new = asks_for_no_end && view.since < view.bytes.len();
     let mut any_new = size_new || end_new || (!is_positive && view.fresh);
-    // Conditions that are told from the one before are one group; groups do not know each other.
+    // Conditions that are counted from the one before are one group; groups do not know each other.
     for one in chain {
         let beginning = -(view.base as i64);
         let next: Vec<(i64, bool)> = match (is_relative(one), after(one, beginning, view)) {

@@ -11,7 +11,7 @@ pub struct View<'a> {
     pub base: u64,
     /// How many of them were there before. What lies in them completely was told then.
     pub since: usize,
-    /// Nothing was told of the buffer before.
+    /// Nothing was reported on the buffer before.
     pub fresh: bool,
 }
 
@@ -21,7 +21,7 @@ impl<'a> View<'a> {
         View { bytes, base: 0, since: 0, fresh: true }
     }
 
-    /// Everything, but it was told of before.
+    /// Everything, but it was reported before.
     pub const fn old(bytes: &'a [u8]) -> View<'a> {
         View { bytes, base: 0, since: usize::MAX, fresh: false }
     }

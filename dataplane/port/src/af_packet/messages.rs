@@ -13,7 +13,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 /// Frames in one system call.
 pub const SEND_BATCH: usize = 64;
 
-/// A packet socket that only sends. Before every frame it has a virtio header, which tells the
+/// A packet socket that only sends. Before every frame it has a virtio header, which informs the
 /// kernel of frames that are to be cut.
 pub(super) struct Messages {
     socket: OwnedFd,

@@ -174,7 +174,7 @@ impl PacketSocket {
     /// The error that was pending, [`PortError::Down`] mostly.
     pub fn take_error(&self) -> Result<(), PortError> {
         let name = &self.interface.name;
-        // Each is asked, so that neither keeps an error that was told of.
+        // Each is asked, so that neither keeps an error that was reported.
         let results =
             self.sockets().map(|socket| match rustix::net::sockopt::socket_error(socket) {
                 Ok(Ok(())) => Ok(()),

@@ -8,9 +8,10 @@ use crate::error::PortError;
 use crate::interface::{self, Interface};
 use crate::interface_driver;
 use crate::system;
+use parking_lot::Mutex;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt as _;
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Weak};
 use thruway_packet::{Lending, Memory};
 use thruway_region::Pages;
 use thruway_sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -58,11 +59,6 @@ struct Queue {
     tx: Mutex<Option<TxEnd>>,
 }
 
-/// Taken also where a thread panicked: what is guarded is whole at any time.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|poison| poison.into_inner())
-}
-
 impl Device {
     /// Opens `name`, or finds it open already (then with the options that it was opened with).
     ///
@@ -78,7 +74,7 @@ impl Device {
             return Err(PortError::unfit(name, "AF_XDP needs an Ethernet interface"));
         }
         let key = Key { namespace: namespace(), index: interface.index };
-        let mut open = lock(&OPEN);
+        let mut open = OPEN.lock();
         open.retain(|device| device.strong_count() > 0);
         let found = open.iter().filter_map(Weak::upgrade).find(|device| device.key == key);
         if let Some(device) = found {
@@ -122,7 +118,7 @@ impl Device {
                 Some(Ok(queues)) => (true, queues),
                 _ => (false, bind_all(binding(false), count, options)?),
             };
-        lock(&LINGERING).retain(|(lingering, queue, _)| *lingering != key || *queue >= count);
+        LINGERING.lock().retain(|(lingering, queue, _)| *lingering != key || *queue >= count);
         let guard = options.promiscuous.then(|| promiscuous_guard(&interface)).transpose()?;
         Ok(Device {
             steering: Mutex::new(steering),
@@ -158,7 +154,7 @@ impl Device {
     /// # Errors
     /// The steering program cannot be attached.
     pub(super) fn steering(&self) -> Result<Arc<Steering>, PortError> {
-        let mut steering = lock(&self.steering);
+        let mut steering = self.steering.lock();
         if steering.is_none() {
             let count = self.queues.len() as u32;
             let attached = Steering::attach(&self.interface, count, self.options.modes)?;
@@ -169,14 +165,14 @@ impl Device {
 
     /// Takes the receiving end of the queue of this number, or of all, if nobody has it.
     pub(super) fn take_rx(&self, queue: Option<u32>) -> impl Iterator<Item = (u32, RxEnd)> {
-        let free = |number: u32| Some((number, lock(&self.queues[number as usize].rx).take()?));
+        let free = |number: u32| Some((number, self.queues[number as usize].rx.lock().take()?));
         self.numbers(queue).filter_map(free)
     }
 
     /// Takes the sending end of the queue of this number, or of the first of which nobody has it.
     pub(super) fn take_tx(&self, queue: Option<u32>) -> Option<(u32, TxEnd)> {
         let mut numbers = self.numbers(queue);
-        numbers.find_map(|n| Some((n, lock(&self.queues[n as usize].tx).take()?)))
+        numbers.find_map(|n| Some((n, self.queues[n as usize].tx.lock().take()?)))
     }
 
     /// The queue of this number, or all.
@@ -187,18 +183,18 @@ impl Device {
 
     /// Takes an end back.
     pub(super) fn give_rx(&self, queue: u32, end: RxEnd) {
-        *lock(&self.queues[queue as usize].rx) = Some(end);
+        *self.queues[queue as usize].rx.lock() = Some(end);
     }
 
     /// Takes an end back.
     pub(super) fn give_tx(&self, queue: u32, end: TxEnd) {
-        *lock(&self.queues[queue as usize].tx) = Some(end);
+        *self.queues[queue as usize].tx.lock() = Some(end);
     }
 
     /// Takes a receiver's share in the steering back; after the last one the host's stack gets the
     /// frames.
     pub(super) fn give_steering(&self, share: Arc<Steering>) {
-        let mut steering = lock(&self.steering);
+        let mut steering = self.steering.lock();
         drop(share);
         if steering.as_ref().is_some_and(|steering| Arc::strong_count(steering) == 1) {
             *steering = None;
@@ -209,8 +205,8 @@ impl Device {
     pub(crate) fn steering_of(interface: &Interface) -> Option<Weak<Steering>> {
         let key = Key { namespace: namespace(), index: interface.index };
         let device =
-            lock(&OPEN).iter().filter_map(Weak::upgrade).find(|device| device.key == key)?;
-        lock(&device.steering).as_ref().map(Arc::downgrade)
+            OPEN.lock().iter().filter_map(Weak::upgrade).find(|device| device.key == key)?;
+        device.steering.lock().as_ref().map(Arc::downgrade)
     }
 
     /// The sockets of a queue, in the order of [`Class::ALL`](crate::classes::Class::ALL).
@@ -271,7 +267,7 @@ impl Device {
 
     /// How it works: "AF_XDP, native mode, copies, 2 queues". (The kernel copies; we never do.)
     pub fn describe(&self) -> String {
-        let mode = lock(&self.steering).as_ref().map(|steering| steering.describe());
+        let mode = self.steering.lock().as_ref().map(|steering| steering.describe());
         let mode = mode.unwrap_or("only sends".to_owned());
         let copy = if self.zero_copy { "zero copy" } else { "the kernel copies" };
         let (count, s) = (self.queues.len(), if self.queues.len() == 1 { "" } else { "s" });
@@ -308,12 +304,12 @@ impl Drop for Device {
         // No more frames for the sockets: the receivers took them out of the map, the program goes,
         // and what the kernel began before is done. (Closing a socket waits for that, too, but not
         // where a process that is being started has a copy of the descriptor.)
-        *lock(&self.steering) = None;
+        *self.steering.lock() = None;
         system::wait_for_kernel();
         for (number, queue) in self.queues.drain(..).enumerate() {
             for lent in queue.close() {
                 if self.zero_copy {
-                    lock(&LINGERING).push((self.key, number as u32, lent));
+                    LINGERING.lock().push((self.key, number as u32, lent));
                 }
             }
         }
@@ -325,7 +321,7 @@ impl Queue {
     /// [`LINGERING`]).
     fn close(self) -> Vec<Lending> {
         fn end<T>(binding: Mutex<Option<T>>) -> Option<T> {
-            binding.into_inner().unwrap_or_else(|poison| poison.into_inner())
+            binding.into_inner()
         }
         // Every mapping of a ring keeps the socket open, too; they go here.
         let rx = end(self.rx).map(RxEnd::into_lent);

@@ -31,7 +31,7 @@ pub struct Features {
     pub zero_copy: bool,
 }
 
-/// The features of an interface, by its number; `None` where the kernel does not tell.
+/// The features of an interface, by its number; `None` where the kernel does not report.
 pub fn features(interface: u32) -> Option<Features> {
     let kind = Some(netlink::GENERIC);
     let socket =

@@ -23,7 +23,7 @@ use thruway_packet::{Batch, Lending, Memory, SMALL_FRAME};
 /// Least chunk that the kernel takes (`XDP_UMEM_MIN_CHUNK_SIZE`), bytes.
 const CHUNK: usize = 2048;
 /// A chunk begins so many bytes before the frame that it ends with. The kernel leaves them alone:
-/// they are told as head room.
+/// they are reported as head room.
 pub(super) const CHUNK_LEAD: usize = CHUNK - SMALL_FRAME;
 /// Room before a received frame that the kernel keeps for programs (`XDP_PACKET_HEADROOM`), bytes.
 const XDP_HEADROOM: usize = 256;

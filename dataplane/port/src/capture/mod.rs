@@ -203,7 +203,7 @@ impl CaptureReader {
     }
 }
 
-/// Tells the formats apart by their first four bytes.
+/// Distinguishes the formats by their first four bytes.
 fn recognise(source: &mut Source) -> Result<Format, CaptureError> {
     let present = source.fill(4)?;
     let first = source.peek(present);

@@ -1,9 +1,9 @@
 use super::*;
+use parking_lot::Mutex;
 use pcap_parser::traits::PcapReaderIterator;
 use pcap_parser::{Block, LegacyPcapReader, PcapBlockOwned, PcapNGReader};
 use proptest::prelude::*;
 use std::io::{Cursor, Write};
-use std::sync::{Mutex, PoisonError};
 
 type Owned = (u64, Vec<u8>, u32);
 
@@ -22,13 +22,13 @@ impl Sink {
     }
 
     fn bytes(&self) -> Vec<u8> {
-        self.bytes.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.bytes.lock().clone()
     }
 }
 
 impl Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        let mut sink = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sink = self.bytes.lock();
         let fits = bytes.len().min(self.room - sink.len());
         if fits == 0 && !bytes.is_empty() {
             return Err(std::io::ErrorKind::StorageFull.into());

@@ -46,7 +46,7 @@ enum Output {
     Stream(Box<dyn Write + Send>),
 }
 
-/// Writes a capture, buffered; flushed on drop ([`CaptureWriter::finish`] also tells of failure).
+/// Writes a capture, buffered; flushed on drop ([`CaptureWriter::finish`] also reports failure).
 pub struct CaptureWriter {
     output: Output,
     path: Arc<str>,

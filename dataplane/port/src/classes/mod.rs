@@ -2,7 +2,7 @@
 //! at will without holding a connection (SYNs, datagrams, fragments) fills the ring of others, and
 //! takes no slot of open connections. See ADR 47.
 //!
-//! The kernel tells them apart, before it takes a slot: for packet sockets by filters of classic
+//! The kernel distinguishes them, before it takes a slot: for packet sockets by filters of classic
 //! BPF ([`socket_filter`]), for AF_XDP in the steering program ([`steering`]).
 
 pub(crate) mod extended;

@@ -1,4 +1,4 @@
-//! How ports are to be used, and what is told of them.
+//! How ports are to be used, and what is reported on them.
 
 /// How a port is to be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

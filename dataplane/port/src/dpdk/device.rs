@@ -1,19 +1,20 @@
 //! Ports of DPDK: found, started with as many queues as are wanted, shared by their users, closed
 //! when the last of them is gone.
 
-use super::eal::{self, Eal, control, lock};
+use super::eal::{self, Eal, control};
 use super::mbufs::Table;
 use super::messages::{self, logged, wrong};
 use super::sys::{self, Counts, LinkState, PortConf, PortInfo, TextBuffer, Xstat};
 use super::{About, Counters, Link, PortConfig};
 use crate::error::PortError;
+use parking_lot::Mutex;
 use std::ffi::{CString, c_int};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 use thruway_packet::Frames;
 
 /// What comes in a frame on top of an MTU: head room, Ethernet's header, two VLAN tags.
 const AROUND_MTU: usize = 128 + 14 + 2 * 4;
-/// Most extended statistics that are told.
+/// Most extended statistics that are reported.
 const XSTATS_MAX: usize = 1024;
 
 /// Ports that are open.
@@ -54,7 +55,7 @@ impl Device {
         // What was logged before has nothing to do with this.
         messages::log();
         let (port, is_made) = find(name)?;
-        let found = lock(&OPEN).iter().filter_map(Weak::upgrade).find(|open| open.port == port);
+        let found = OPEN.lock().iter().filter_map(Weak::upgrade).find(|open| open.port == port);
         if let Some(device) = found {
             return device.check_shared(config).map(|()| device);
         }
@@ -68,7 +69,7 @@ impl Device {
                 let taken = Mutex::new(taken);
                 let config = PortConfig { tx_queues: about.tx_queues, ..*config };
                 let device = Arc::new(Device { port, eal, is_made, about, config, taken });
-                let mut open = lock(&OPEN);
+                let mut open = OPEN.lock();
                 open.retain(|device| device.strong_count() > 0);
                 open.push(Arc::downgrade(&device));
                 Ok(device)
@@ -107,7 +108,7 @@ impl Device {
     /// # Errors
     /// The port was not started with them, or somebody has one.
     pub(super) fn take_rx(&self, queues: &std::ops::Range<u16>) -> Result<(), PortError> {
-        let mut taken = lock(&self.taken);
+        let mut taken = self.taken.lock();
         let queues_taken = taken.rx.get_mut(usize::from(queues.start)..usize::from(queues.end));
         let Some(queues_taken) = queues_taken.filter(|queues_taken| !queues_taken.is_empty())
         else {
@@ -131,7 +132,7 @@ impl Device {
     /// # Errors
     /// The port was not started with it, or somebody has it.
     pub(super) fn take_tx(&self, queue: Option<u16>) -> Result<u16, PortError> {
-        let mut taken = lock(&self.taken);
+        let mut taken = self.taken.lock();
         let free = taken.tx.iter().position(|taken| !taken).map(|at| at as u16);
         let queue = queue.or(free).ok_or_else(|| self.no_queue("send", self.config.tx_queues))?;
         match taken.tx.get_mut(usize::from(queue)) {
@@ -157,7 +158,7 @@ impl Device {
     /// its driver are closed.
     pub fn rest(&self) {
         let _control = control();
-        let mut taken = lock(&self.taken);
+        let mut taken = self.taken.lock();
         let is_used = taken.rx.contains(&true) || taken.tx.contains(&true);
         if !is_used && !std::mem::replace(&mut taken.is_resting, true) {
             // JUSTIFICATION: a function of the shim.
@@ -194,12 +195,12 @@ impl Device {
 
     /// Takes queues back.
     pub(super) fn give_rx(&self, queues: std::ops::Range<u16>) {
-        lock(&self.taken).rx[usize::from(queues.start)..usize::from(queues.end)].fill(false);
+        self.taken.lock().rx[usize::from(queues.start)..usize::from(queues.end)].fill(false);
     }
 
     /// Takes a queue back.
     pub(super) fn give_tx(&self, queue: u16) {
-        lock(&self.taken).tx[usize::from(queue)] = false;
+        self.taken.lock().tx[usize::from(queue)] = false;
     }
 
     /// Its number.
@@ -390,7 +391,7 @@ fn check(name: &str, info: &PortInfo, config: &PortConfig) -> Result<(), PortErr
         ))
     };
     if config.rx_queues > info.rx_queues_max {
-        let remedy = "take fewer (MAXTHREADS or N_QUEUES of FromDPDKDevice, QUEUE), or tell the device to have \
+        let remedy = "take fewer (MAXTHREADS or N_QUEUES of FromDPDKDevice, QUEUE), or make the device have \
                       more where it can (net_af_packet0,iface=x,qpairs=2)";
         return Err(too_many("receive", config.rx_queues, info.rx_queues_max, remedy));
     }

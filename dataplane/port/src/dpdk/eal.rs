@@ -5,9 +5,10 @@ use super::mbufs::Mbufs;
 use super::messages::{log, reasons, wrong};
 use super::sys::{self, TextBuffer};
 use crate::error::PortError;
+use parking_lot::{Mutex, MutexGuard};
 use std::cell::Cell;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::sync::OnceLock;
 use thruway_packet::Frames;
 
 /// What runs, once it does.
@@ -25,14 +26,9 @@ static FAILED: Mutex<Option<String>> = Mutex::new(None);
 /// Ports are opened, asked and closed one at a time; DPDK wants that.
 static CONTROL: Mutex<()> = Mutex::new(());
 
-/// Taken also where a thread panicked: what is guarded is whole at any time.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|poison| poison.into_inner())
-}
-
 /// Ports' own lock.
 pub(super) fn control() -> MutexGuard<'static, ()> {
-    lock(&CONTROL)
+    CONTROL.lock()
 }
 
 /// What runs, if it does.
@@ -46,7 +42,7 @@ pub(super) fn running() -> Option<&'static Eal> {
 /// # Errors
 /// It runs with other arguments, or refuses these; there is no memory for it.
 pub(super) fn start(given: &[String]) -> Result<&'static Eal, PortError> {
-    let mut failed = lock(&FAILED);
+    let mut failed = FAILED.lock();
     if let Some(eal) = EAL.get() {
         if !given.is_empty() && eal.arguments != given {
             return Err(wrong(format!(

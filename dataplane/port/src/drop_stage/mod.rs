@@ -2,7 +2,7 @@
 //! the kernel makes packets of its own of them.
 //!
 //! A table of tests, which the process puts into a map, says what is dropped. The program reads a
-//! packet's headers and walks through the table. A packet that it is not told to drop goes on as
+//! packet's headers and walks through the table. A packet that it is not asked to drop goes on as
 //! without it: to the sockets of AF_XDP, if the port uses those, else to the host's stack and
 //! packet sockets. The program hangs on a link that goes with its descriptor, so it does not
 //! outlive the process, however that ends.

@@ -46,8 +46,8 @@ impl Histogram {
         self.buckets.iter().sum()
     }
 
-    /// The longest, nanoseconds; 0 of nothing. Those of 4.29 s (2^32 ns) and more are told as what
-    /// they are longer than a multiple of that.
+    /// The longest, nanoseconds; 0 of nothing. Those of 4.29 s (2^32 ns) and more are reported as
+    /// what they are longer than a multiple of that.
     pub fn longest_ns(&self) -> u64 {
         self.longest_ns
     }

@@ -153,7 +153,7 @@ impl Generator {
     /// Frames made since the beginning.
     ///
     /// # Errors
-    /// The kernel does not tell.
+    /// The kernel does not report.
     pub fn made(&self) -> Result<u64, PortError> {
         self.count.made()
     }
@@ -168,7 +168,7 @@ impl GeneratorCount {
     /// Frames made since the beginning, those that the interface did not take included.
     ///
     /// # Errors
-    /// The kernel does not tell.
+    /// The kernel does not report.
     pub fn made(&self) -> Result<u64, PortError> {
         Ok(program::made(&self.state()?, self.flows))
     }

@@ -68,7 +68,7 @@ impl Sink {
     /// What arrived since it was attached.
     ///
     /// # Errors
-    /// The kernel does not tell.
+    /// The kernel does not report.
     pub fn counts(&self) -> Result<SinkCounts, PortError> {
         let words = self.counts.get(0).map_err(|error| {
             PortError::xdp(&self.name, "bpf(BPF_MAP_LOOKUP_ELEM) of a sink's counts", error)
@@ -88,7 +88,7 @@ impl Sink {
     /// Nobody may send meanwhile: what arrives while it is read may be lost to it.
     ///
     /// # Errors
-    /// The kernel does not tell.
+    /// The kernel does not report.
     pub fn take_latencies(&self) -> Result<Histogram, PortError> {
         let failed = |error| {
             PortError::xdp(&self.name, "bpf(BPF_MAP_LOOKUP_ELEM) of a sink's latencies", error)

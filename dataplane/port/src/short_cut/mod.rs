@@ -23,10 +23,11 @@ use layout::{
     PORT_CHANGE, PORTS_OUT, PSEUDO_CHANGE, ROOM, SHIFT, SLOT_LEN, SLOTS, TRANSLATES, half,
 };
 use maps::Maps;
+use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use thruway_sync::atomic::{AtomicU32, Ordering};
 
 /// How long a slot is not used again: a packet that was decided may still be on its way.
@@ -97,10 +98,6 @@ pub struct Rewriting {
 
 static TABLE: Mutex<Weak<ShortCuts>> = Mutex::new(Weak::new());
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// The kernel's monotonic clock, which its programs see, in nanoseconds.
 pub fn now_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
@@ -113,7 +110,7 @@ impl ShortCuts {
     /// # Errors
     /// The kernel refuses the maps: it is too old, or the process lacks CAP_BPF.
     pub fn of_process() -> io::Result<Arc<ShortCuts>> {
-        let mut table = lock(&TABLE);
+        let mut table = TABLE.lock();
         if let Some(known) = table.upgrade() {
             return Ok(known);
         }
@@ -147,7 +144,7 @@ impl ShortCuts {
 
     /// A slot for a session of this protocol, if there is one.
     pub fn take(&self, protocol: u8) -> Option<u32> {
-        let mut free = lock(&self.free);
+        let mut free = self.free.lock();
         let (slot, since) = *free.front()?;
         if now_ns().saturating_sub(since) < REST_NS {
             return None;
@@ -171,7 +168,7 @@ impl ShortCuts {
     pub fn release(&self, slot: u32) {
         if self.users[slot as usize].fetch_sub(1, Ordering::SeqCst) == 1 {
             self.stop(slot);
-            lock(&self.free).push_back((slot, now_ns()));
+            self.free.lock().push_back((slot, now_ns()));
         }
     }
 
@@ -272,7 +269,7 @@ impl ShortCuts {
         Numbers { end, ack, room, shift }
     }
 
-    /// Tells the kernel of numbers that the software has seen, where they are later.
+    /// Informs the kernel of numbers that the software has seen, where they are later.
     pub fn advance(&self, (slot, direction): (u32, usize), seen: Numbers) {
         let own = half(direction);
         let later = |a: u32, b: u32| a.wrapping_sub(b) as i32 > 0;
@@ -322,7 +319,7 @@ pub(crate) struct Port {
 
 impl Drop for Port {
     fn drop(&mut self) {
-        let mut interfaces = lock(&self.table.interfaces);
+        let mut interfaces = self.table.interfaces.lock();
         if let Some(at) = interfaces.iter().position(|own| *own == self.interface) {
             interfaces.swap_remove(at);
         }
@@ -347,7 +344,7 @@ impl Port {
                 bpf::link(Hook::Ingress, program.as_fd(), interface.index, bpf::BEFORE)
             })
             .map_err(error("attaching a program behind packet sockets (Linux 6.6)"))?;
-        let mut interfaces = lock(&table.interfaces);
+        let mut interfaces = table.interfaces.lock();
         if interfaces.contains(&interface.index) {
             return Err(PortError::unfit(name, "another FromDevice reads it"));
         }

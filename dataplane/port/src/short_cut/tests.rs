@@ -132,7 +132,7 @@ static ALONE: Mutex<()> = Mutex::new(());
 #[test]
 fn a_session_is_decided_counted_and_rewritten() {
     let Some(table) = table() else { return };
-    let _alone = lock(&ALONE);
+    let _alone = ALONE.lock();
     let redirect = bpf::load(Hook::Ingress, &redirect::program(&table.maps)).expect("it loads");
     for (protocol, class) in [(6, Class::Preferred), (17, Class::Other)] {
         let judge = Judge::new(&table, class);
@@ -178,7 +178,7 @@ fn decide(table: &ShortCuts, place: u32, len: u32) {
 #[test]
 fn udp_without_a_checksum_keeps_none() {
     let Some(table) = table() else { return };
-    let _alone = lock(&ALONE);
+    let _alone = ALONE.lock();
     let redirect = bpf::load(Hook::Ingress, &redirect::program(&table.maps)).expect("it loads");
     let (slot, flow, _) = installed(&table, 17);
     let mut frame = frame(&flow, (0, 0, 0), b"x");
@@ -194,7 +194,7 @@ fn udp_without_a_checksum_keeps_none() {
 #[test]
 fn what_is_not_plainly_of_the_session_is_left_to_software() {
     let Some(table) = table() else { return };
-    let _alone = lock(&ALONE);
+    let _alone = ALONE.lock();
     let judge = Judge::new(&table, Class::Preferred);
     let (slot, flow, rewriting) = installed(&table, 6);
     let good = (ACK, 1000, u32::MAX - 10);
@@ -289,7 +289,7 @@ proptest! {
         len in 0..600_usize,
     ) {
         let Some(table) = table() else { return Ok(()) };
-        let _alone = lock(&ALONE);
+        let _alone = ALONE.lock();
         JUDGE.with(|judge| {
             let judge = judge.get_or_init(|| Judge::new(&table, Class::Preferred));
             let own = Numbers { end, ack: peer_end.wrapping_sub(acked), room, shift: 0 };

@@ -242,7 +242,7 @@ impl Work<'_> {
         }
     }
 
-    /// Tells the sender that something is missing, and what is there (RFC 5681 section 4.2, RFC
+    /// Shows the sender that something is missing, and what is there (RFC 5681 section 4.2, RFC
     /// 2018).
     fn ack_hole(&mut self, dir: usize) {
         let mut blocks = [(Seq::default(), Seq::default()); BLOCKS_MAX];

@@ -87,7 +87,7 @@ fn a_reset_behind_lost_data() {
 }
 
 /// Where numbers change, a connection that is not known may be one whose numbers were changed
-/// before a restart: neither end hears of the other any more, and both are told.
+/// before a restart: neither end hears of the other any more, and both get an error.
 #[test]
 fn a_forgotten_connection() {
     let mut talk = Talk::silent();

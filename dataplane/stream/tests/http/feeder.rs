@@ -13,7 +13,7 @@ pub enum Part {
     Opaque,
 }
 
-/// What bytes were told to be, in order. Neighbours of one sort are put together.
+/// What bytes were reported to be, in order. Neighbours of one sort are put together.
 pub type Parts = Vec<(Part, Vec<u8>)>;
 
 /// Adds what follows.

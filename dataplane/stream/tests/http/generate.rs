@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use crate::feeder::{Part, Parts, append};
 
-/// A body, and how its end is told.
+/// A body, and how its end is reported.
 #[derive(Debug, Clone)]
 pub enum Body {
     None,

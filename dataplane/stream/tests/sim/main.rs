@@ -50,7 +50,7 @@ fn through_a_wire(seed: u64) -> Result<(), Failure> {
     world.be_forgotten()
 }
 
-/// Runs seeds and tells of the first that fail, all of them if `THRUWAY_SEED` did not choose one.
+/// Runs seeds and reports the first that fail, all of them if `THRUWAY_SEED` did not choose one.
 /// `known` have failed before, when something was wrong, and run as well.
 fn run_seeds(known: &[u64], run: impl Fn(u64) -> Result<(), Failure>) {
     let seeds = seeds();

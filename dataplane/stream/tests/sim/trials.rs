@@ -236,7 +236,7 @@ fn closed_connections_end() {
 fn connections_under_way_are_picked_up() {
     let late = |trial: &mut Trial, random: &mut Random| {
         trial.engine.deaf_until = BEGINNING + random.magnitude(2000) as i64 * MILLISECOND;
-        // Neither the MSS is known then nor what windows are told in.
+        // Neither the MSS is known then nor what windows are reported in.
         for host in trial.plans.iter_mut().flat_map(|plan| &mut plan.hosts) {
             host.offer.mss = host.offer.mss.map(|mss| mss.max(600));
             host.is_strict = false;

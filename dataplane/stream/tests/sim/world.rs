@@ -132,7 +132,7 @@ impl<'m> World<'m> {
         }
     }
 
-    /// Runs until all connections have ended. `expected` tells what becomes of what a side of a
+    /// Runs until all connections have ended. `expected` reports what becomes of what a side of a
     /// connection writes.
     pub fn run(&mut self, expected: impl Fn(&Wire, Side, &[u8]) -> Vec<u8>) -> Result<(), Failure> {
         let deadline = self.now - BEGINNING + TIME_LIMIT;

@@ -109,7 +109,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// Tells the function why it is not taken; it may not listen.
+    /// Shows the function why it is not taken; it may not listen.
     fn refuse(&self, why: &str) {
         if let Some(process) = &self.process {
             let _ = process.socket().try_send(head(Kind::Refused), why.as_bytes());

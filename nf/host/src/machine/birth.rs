@@ -62,8 +62,8 @@ impl Plan {
         for (from, to) in handed {
             // JUSTIFICATION: the numbers are the point, and a safe dup2 needs their owners.
             // SAFETY: what the forked process had at these numbers is used no more but for the
-            // standard library's pipe, by which it would tell of an error of execve; the ends' own
-            // numbers are higher.
+            // standard library's pipe, by which it would report an error of execve; the ends'
+            // own numbers are higher.
             if unsafe { libc::dup2(*from, *to) } == -1 {
                 return Err(io::Error::last_os_error());
             }

@@ -14,6 +14,7 @@ use thruway_nf_abi::machine::PORT_NAME;
 
 use super::birth::Plan;
 use super::monitor::Monitor;
+use super::options::options;
 use super::relay::{Pause, Relay};
 use super::{Machine, Runs, initramfs};
 use crate::error::HostError;
@@ -285,37 +286,15 @@ impl Ours {
 }
 
 fn arguments(order: &Order, runs: &Runs) -> Vec<String> {
-    let megabytes = order.limits.memory_bytes >> 20;
-    let (accelerator, processor) = match runs {
-        Runs::Kvm => ("kvm", "host"),
-        Runs::Emulated(_) => ("tcg,tb-size=64", "max"),
-    };
-    let words = [
-        ("-name", "thruway".to_owned()),
-        ("-machine", "pc,usb=off,vmport=off".into()),
-        ("-accel", accelerator.into()),
-        ("-cpu", processor.into()),
-        ("-m", format!("{megabytes}M")),
-        ("-smp", "1".into()),
-        ("-display", "none".into()),
+    let own = [
         ("-kernel", format!("/proc/self/fd/{KERNEL}")),
         ("-initrd", format!("/proc/self/fd/{INITRAMFS}")),
         ("-append", KERNEL_LINE.into()),
         // Room for large regions above 4 GB, where memory is cached.
         ("-global", "i440FX-pcihost.pci-hole64-size=64G".into()),
-        ("-chardev", "stdio,id=console,signal=off".into()),
-        ("-serial", "chardev:console".into()),
         ("-chardev", format!("socket,id=port,fd={PORT}")),
         ("-device", "virtio-serial-pci,addr=3,max_ports=2".into()),
         ("-device", format!("virtserialport,chardev=port,name={PORT_NAME}")),
-        ("-chardev", format!("socket,id=monitor,fd={MONITOR}")),
-        ("-mon", "chardev=monitor,mode=control".into()),
-        (
-            "-sandbox",
-            "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny".into(),
-        ),
     ];
-    let fixed = ["-nodefaults", "-no-user-config", "-no-reboot"].map(str::to_owned);
-    let pairs = words.into_iter().flat_map(|(name, value)| [name.to_owned(), value]);
-    fixed.into_iter().chain(pairs).collect()
+    options("pc,usb=off,vmport=off", (&order.limits, runs), MONITOR, own)
 }

@@ -16,6 +16,7 @@ mod birth;
 mod initramfs;
 mod launch;
 mod monitor;
+mod options;
 mod relay;
 mod standard;
 

@@ -152,7 +152,7 @@ impl Relay {
         if was_paused { Ok(self.monitor.resume()?) } else { Ok(()) }
     }
 
-    /// Plugs in the regions of a WELCOME; what the agent is told of them.
+    /// Plugs in the regions of a WELCOME; what the agent is informed of them.
     fn plug(&mut self, message: &Message) -> Result<Vec<u8>, Ended> {
         let links = Welcome::parse(&message.body).map_err(|error| error.to_string())?.links;
         let links = links as usize;

@@ -13,6 +13,7 @@ use rustix::process::{Pid, PidfdFlags};
 
 use super::birth::Plan;
 use super::launch::{KERNEL_LINE, QEMU, check_host, confine, warn_if_emulated};
+use super::options::options;
 use super::{Machine, Runs, open};
 use crate::error::HostError;
 use crate::sandbox::{Launched, Limits, SandboxReport, moved_up};
@@ -147,31 +148,9 @@ pub(crate) fn launch(order: &StandardOrder, cards: Vec<OwnedFd>) -> Result<Launc
 
 fn arguments(order: &StandardOrder, runs: &Runs) -> Vec<String> {
     let megabytes = order.limits.memory_bytes >> 20;
-    let (accelerator, processor) = match runs {
-        Runs::Kvm => ("kvm", "host"),
-        Runs::Emulated(_) => ("tcg,tb-size=64", "max"),
-    };
-    let words = [
-        ("-name", "thruway".to_owned()),
-        ("-machine", "pc,usb=off,vmport=off,memory-backend=memory".into()),
-        ("-object", format!("memory-backend-memfd,id=memory,size={megabytes}M,share=on")),
-        ("-accel", accelerator.into()),
-        ("-cpu", processor.into()),
-        ("-m", format!("{megabytes}M")),
-        ("-smp", "1".into()),
-        ("-display", "none".into()),
-        ("-chardev", "stdio,id=console,signal=off".into()),
-        ("-serial", "chardev:console".into()),
-        ("-chardev", format!("socket,id=monitor,fd={MONITOR}")),
-        ("-mon", "chardev=monitor,mode=control".into()),
-        (
-            "-sandbox",
-            "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny".into(),
-        ),
-    ];
-    let fixed = ["-nodefaults", "-no-user-config", "-no-reboot"].map(str::to_owned);
-    let pairs = words.into_iter().flat_map(|(name, value)| [name.to_owned(), value]);
-    fixed.into_iter().chain(pairs).collect()
+    let own = [("-object", format!("memory-backend-memfd,id=memory,size={megabytes}M,share=on"))];
+    let machine = "pc,usb=off,vmport=off,memory-backend=memory";
+    options(machine, (&order.limits, runs), MONITOR, own)
 }
 
 /// The network cards, whose ends are at the numbers from `first` on.

@@ -62,7 +62,7 @@ impl<'a> Attending<'a> {
         let mut failures = 0;
         while let Some([index, error]) = self.next_message(report, deadline)? {
             let Some(planned) = usize::try_from(index).ok().and_then(|at| self.plan.get(at)) else {
-                return Err(self.failed("it told of a step that there is not"));
+                return Err(self.failed("it reported a step that does not exist"));
             };
             if error == 0 {
                 let error = self.help(planned.step).map_or_else(Errno::raw_os_error, |()| 0);
@@ -73,14 +73,14 @@ impl<'a> Attending<'a> {
             self.note(*planned, error)?;
             failures += 1;
             if failures > self.plan.len() {
-                return Err(self.failed("it told more than there are steps"));
+                return Err(self.failed("it reported more steps than there are"));
             }
         }
         self.note_applied();
         Ok(())
     }
 
-    /// What was not told to have failed is in force.
+    /// What was not reported to have failed is in force.
     fn note_applied(&mut self) {
         if self.mode != NamespaceMode::Without {
             for (measure, _) in NAMESPACES {

@@ -11,8 +11,8 @@ use super::at;
 use super::lab::{INSIDE, Lab, OUTSIDE, PUBLIC};
 use crate::control::{AWAY_NS, Client};
 use crate::network::Namespace;
-use crate::process::{Running, at_length, privileged, resident_kib, wait_for};
-use crate::siege::{DOWNLOAD, Download, Ending, besiege, requests, serve};
+use crate::process::{Ending, Running, at_length, privileged, resident_kib, wait_for};
+use crate::siege::{DOWNLOAD, Download, besiege, requests, serve};
 
 const PORT: u16 = 9000;
 /// Packets of a flood a second, which a build without optimisation takes beside other work; where
@@ -121,7 +121,7 @@ fn floods(lab: &Lab, service: (&'static str, u16), aim: Aim) -> Vec<Running> {
     ]
 }
 
-/// What is told of sessions. (`from_wan` finds them in the same table.)
+/// What is reported on sessions. (`from_wan` finds them in the same table.)
 fn sessions(socket: &Path) -> [u64; 5] {
     let mut control = Client::unix(socket);
     ["sessions", "embryonic", "evicted", "refused", "created"]
@@ -152,7 +152,7 @@ struct Seen {
     requests: (usize, usize),
     /// Of sessions, at the end of it: now, embryonic, evicted, refused, created.
     sessions: [u64; 5],
-    /// The longest stay of a thread away from its round: nanoseconds, and what is told of it.
+    /// The longest stay of a thread away from its round: nanoseconds, and what is reported on it.
     gap: (u64, String),
     /// Memory that was added, in KiB.
     grown: u64,

@@ -16,7 +16,7 @@ const MARK: &str = "part=";
 /// In front of the name of a mode of misbehaviour: see `verify/hostile`.
 pub const HOSTILE: &str = "hostile-";
 
-/// What tells versions of the program apart: a test writes another last byte into a copy.
+/// What distinguishes versions of the program: a test writes another last byte into a copy.
 pub static LABEL: [u8; 24] = *b"label of this program: 1";
 
 /// EXEC of a function that plays a part.

@@ -28,7 +28,7 @@ fn slept(pid: u64) -> u64 {
     tasks.flatten().filter_map(|task| of(&task.path())).sum()
 }
 
-/// Sleeps and wake-ups of the threads, as `statistics` tells them.
+/// Sleeps and wake-ups of the threads, as `statistics` shows them.
 fn wake_counts(client: &mut Client) -> (u64, u64) {
     let text = client.read("statistics");
     let lines = text.lines().filter(|line| line.starts_with("sleep\t"));

@@ -183,7 +183,7 @@ impl Lab {
         self.asked.remove(name);
     }
 
-    /// Tells the manager what is asked for; it may be killed meanwhile.
+    /// Shows the manager what is asked for; it may be killed meanwhile.
     pub fn declare(&mut self) {
         let line = json!((&self.asked, &self.functions)).to_string();
         self.keeper().send(&line);

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use thruway_manager::access::Role;
 use thruway_manager::api::{Context, NetworkListener, router, serve_network};
 use thruway_manager::events::EventLog;
-use thruway_manager::manager::Grant;
+use thruway_manager::grant::Grant;
 use thruway_manager::planes::{Supervisor, SupervisorConfig};
 use thruway_manager::store::Store;
 use thruway_manager::tls::{self, Identity};

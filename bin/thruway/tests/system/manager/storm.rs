@@ -9,14 +9,15 @@ use thruway_sync::atomic::{AtomicBool, Ordering};
 use super::keeper::{Lab, signal, spec};
 use super::{connect, echo, talk};
 use crate::control::Client;
-use crate::process::wait_for;
+use crate::process::{Ending, wait_for};
 
 /// Managers that are killed.
 const KILLS: u64 = 100;
 /// Bytes of a word of [`talk`].
 const WORD: u64 = 8;
 
-/// One manager's life: it adopts, is told of a chain that comes, changes and goes, and is killed.
+/// One manager's life: it adopts, hears of a chain that comes, changes and goes, and is
+/// killed.
 fn life(lab: &mut Lab, round: u64, dice: &mut Random) {
     if round.is_multiple_of(5) {
         lab.unset("passing");
@@ -60,12 +61,10 @@ fn a_hundred_kills_of_the_manager_cost_no_packet() {
             let stream = connect(path);
             scope.spawn(move || talk(stream, goes_on))
         });
-        // Whatever comes of it, the threads are to end.
-        let stormed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            (0..KILLS).for_each(|round| life(&mut lab, round, &mut dice));
-        }));
-        over.store(true, Ordering::Release);
-        stormed.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        // Whatever comes of it, the threads end.
+        let ending = Ending(&[&over]);
+        (0..KILLS).for_each(|round| life(&mut lab, round, &mut dice));
+        drop(ending);
         talks.map(|talk| talk.join().expect("every word came back"))
     });
     println!("{KILLS} kills in {:?}, {words:?} words", begin.elapsed());

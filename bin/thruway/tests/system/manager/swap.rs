@@ -11,7 +11,7 @@ use super::keeper::{Lab, signal, spec};
 use super::{connect, counted, echo, talk};
 use crate::control::Client;
 use crate::network::{HostConfig, Network};
-use crate::process::{LIMIT, privileged, wait_for};
+use crate::process::{Ending, LIMIT, privileged, wait_for};
 use crate::sockets::round_trip;
 
 pub const LAN: HostConfig = HostConfig { addresses: &["10.4.0.1/24"], routers: &[] };
@@ -172,12 +172,11 @@ pub fn under_traffic<T: Send>(
         scope.spawn(|| reflect(&server, &ended));
         let asks: Vec<_> =
             clients.iter().map(|client| scope.spawn(|| ask(client, &over))).collect();
-        // Whatever comes of it, the threads are to end.
-        let worked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
-        over.store(true, Ordering::Release);
+        // Whatever comes of it, the threads end.
+        let ending = (Ending(&[&over]), Ending(&[&ended]));
+        work();
+        drop(ending.0);
         let found: Vec<_> = asks.into_iter().map(|ask| ask.join()).collect();
-        ended.store(true, Ordering::Release);
-        worked.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         found.into_iter().map(|one| one.expect("each was answered")).collect()
     })
 }

@@ -228,7 +228,7 @@ fn judge(file: &Path, counts: &HashMap<PathBuf, usize>) -> Option<String> {
         seen.created,
         seen.sessionless
     );
-    // Flows in tunnels and of fragments only are none here: their packets are told as such.
+    // Flows in tunnels and of fragments only are none here: their packets are reported as such.
     let explained = |count: usize| count == found || count > found && seen.sessionless > 0;
     let wrong = match (&expected, counts.get(file)) {
         (Some(expected), _) => (*expected != seen.connections).then_some(expected.len()),

@@ -8,7 +8,7 @@ use thruway_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::ctl;
 use crate::network::{HostConfig, Network};
-use crate::process::{Done, LIMIT, privileged, wait_for};
+use crate::process::{Done, Ending, LIMIT, privileged, wait_for};
 
 const LAN: HostConfig = HostConfig { addresses: &["10.0.0.1/24"], routers: &[] };
 const WAN: HostConfig = HostConfig { addresses: &["10.0.0.2/24"], routers: &[] };
@@ -52,7 +52,7 @@ fn server(network: &Network) -> UdpSocket {
     socket
 }
 
-/// Answers each datagram with the same until told to stop.
+/// Answers each datagram with the same until asked to stop.
 fn echo(socket: &UdpSocket, stop: &AtomicBool) {
     let mut bytes = [0; 64];
     while !stop.load(Ordering::Acquire) {
@@ -93,7 +93,7 @@ impl Traffic {
     }
 
     /// Sends numbered datagrams of all flows, some thousand a second and at most [`WINDOW`] ahead
-    /// of the answers, until told to stop. The answers are read by other threads.
+    /// of the answers, until asked to stop. The answers are read by other threads.
     fn send(&self, sockets: &[UdpSocket]) {
         let (mut number, mut sent) = (0u64, 0);
         while !self.stop.load(Ordering::Acquire) {
@@ -232,17 +232,12 @@ fn swaps_under_traffic(words: &[&str], method: &str) {
         let receivers: Vec<ScopedJoinHandle<'_, Vec<u64>>> =
             sockets.iter().map(|socket| scope.spawn(|| traffic.receive(socket))).collect();
         scope.spawn(|| traffic.send(&sockets));
-        // Whatever comes of it, the threads are to end.
-        let operator = Operator { router, network: &network, traffic: &traffic };
-        let operated = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            operator.go_through_all();
-        }));
-        traffic.stop.store(true, Ordering::Release);
-        let received: Vec<Vec<u64>> =
-            receivers.into_iter().map(|receiver| receiver.join().expect("no panic")).collect();
-        over.store(true, Ordering::Release);
-        operated.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        received
+        // Whatever comes of it, the threads end.
+        let ending = (Ending(&[&traffic.stop]), Ending(&[&over]));
+        Operator { router, network: &network, traffic: &traffic }.go_through_all();
+        drop(ending.0);
+        let received = receivers.into_iter().map(|receiver| receiver.join().expect("no panic"));
+        received.collect::<Vec<Vec<u64>>>()
     });
     let sent = traffic.rounds.load(Ordering::Acquire);
     assert!(sent > 20, "{sent} of each flow");

@@ -1,8 +1,8 @@
 //! Rules over captures, against the alerts that others expect.
 //!
 //! `THRUWAY_CORPORA=DIR` has folders `oracle/ips/CASE` with rules, a capture, and `expected.json`
-//! with the alerts by number of the rule that Suricata tells of (its own tests); and `campus` with
-//! a capture and, for many patterns, the number of directions of connections that each is in.
+//! with the alerts by number of the rule that Suricata reports (its own tests); and `campus`
+//! with a capture and, for many patterns, the number of directions of connections that each is in.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -133,7 +133,7 @@ fn hits(file: &Path) -> Vec<Hit> {
     (0..rows.len()).filter(step).map(|at| hit(&rows[at])).take(PATTERNS).collect()
 }
 
-/// For each pattern a rule for either direction, which is told once in a connection.
+/// For each pattern a rule for either direction, which is reported once in a connection.
 fn once_a_direction(hits: &[Hit]) -> String {
     let mut rules = String::new();
     for (at, (hex, nocase, _)) in hits.iter().enumerate() {

@@ -66,7 +66,7 @@ fn much_over_a_cable() {
     }
 }
 
-/// What these tests tell of what goes wrong.
+/// What these tests report of what goes wrong.
 #[test]
 fn wrong_bytes_and_stuck_connections_are_told() {
     if !privileged("wrong_bytes_and_stuck_connections_are_told") {

@@ -217,7 +217,7 @@ fn a_restart() {
             path.restart();
             let said = [b'1'; 3000];
             for (mut from, to) in [(&client, &server), (&server, &client)] {
-                // Who was told of the end of the connection cannot say anything.
+                // A client that learnt of the end of the connection cannot say anything.
                 let was_said = from.write_all(&said).and_then(|()| from.write_all(b"!")).is_ok();
                 to.set_read_timeout(Some(Duration::from_secs(2))).expect("a time above zero");
                 let mut heard = Vec::new();

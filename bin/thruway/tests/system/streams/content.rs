@@ -147,7 +147,7 @@ impl Expected {
         Expected { source, editors, ready: Vec::new(), at: 0, matched: 0 }
     }
 
-    /// Takes bytes that arrived; an error tells where they differ.
+    /// Takes bytes that arrived; an error reports where they differ.
     pub fn check(&mut self, mut bytes: &[u8]) -> Result<(), String> {
         while !bytes.is_empty() {
             let ready = self.ready();

@@ -88,7 +88,7 @@ fn buffer_of_scale(scale: usize) -> usize {
     48 << (10 + scale)
 }
 
-/// The window scales of a connection, server's and client's, as the client's kernel tells them.
+/// The window scales of a connection, server's and client's, as the client's kernel shows them.
 fn scales(path: &Path, buffers: [usize; 2]) -> [usize; 2] {
     let address: IpAddr = SERVERS[0].parse().expect("an address");
     let listener = path.server().within(|| TcpListener::bind((address, 0))).expect("a free port");

@@ -8,8 +8,8 @@ use thruway_sync::atomic::{AtomicBool, Ordering};
 
 use super::chains::LONGER;
 use super::path::{Path, SERVERS};
-use crate::process::{Running, at_length, privileged, wait_for};
-use crate::siege::{DOWNLOAD, Download, Ending, besiege, serve};
+use crate::process::{Ending, Running, at_length, privileged, wait_for};
+use crate::siege::{DOWNLOAD, Download, besiege, serve};
 
 /// SYNs from random addresses: as many, and a second; where `THRUWAY_LONG=1` asks for it, more of
 /// them as fast as they can be sent.

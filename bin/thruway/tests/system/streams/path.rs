@@ -180,7 +180,7 @@ impl Path {
     }
 
     /// What the hosts know of connections with these clients' addresses, and all that the chain
-    /// tells of itself.
+    /// reports on itself.
     pub fn state(&self, connections: &[SocketAddr]) -> String {
         let mut state = String::new();
         for (name, host, end) in

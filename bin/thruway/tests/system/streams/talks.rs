@@ -12,7 +12,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with, 
 use super::ends::{End, Plan};
 use super::path::{Path, SERVERS};
 
-/// Connections whose state is told when one is stuck.
+/// Connections whose state is reported when one is stuck.
 const SHOWN_MAX: usize = 3;
 
 /// What the two ends of a connection do.
@@ -232,7 +232,7 @@ fn look_for_stuck(pairs: &[Pair], patience: Duration) -> Result<(), Wrong> {
     stuck.map_or(Ok(()), |pair| Err((pair.from, format!("stuck for {patience:?}"))))
 }
 
-/// Tells of the connection that is wrong and of some others.
+/// Reports on the connection that is wrong and of some others.
 #[track_caller]
 fn fail(path: &Path, pairs: &[Pair], who: SocketAddr, what: &str) -> ! {
     let mut state = format!("{who}: {what}\n{} connections are open\n", pairs.len());

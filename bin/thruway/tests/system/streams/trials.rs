@@ -1,6 +1,5 @@
 //! What connections go through on every path.
 
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Duration;
 
 use thruway_sync::atomic::{AtomicBool, Ordering};
@@ -9,6 +8,7 @@ use super::content::{WORD, word_after};
 use super::ends::Plan;
 use super::path::{Path, SERVERS};
 use super::talks::{Talk, hold};
+use crate::process::Ending;
 use crate::trials::Trial;
 use crate::web::{Files, fetch_many, load, put};
 
@@ -167,12 +167,10 @@ fn swaps(path: &Path) {
             }
             count
         });
-        let held = catch_unwind(AssertUnwindSafe(|| {
-            hold(path, alike(10, &Talk::of(20_000, 1 << 20)), 10);
-            tiny(path);
-        }));
-        over.store(true, Ordering::Release);
-        held.unwrap_or_else(|panic| resume_unwind(panic));
+        let ending = Ending(&[&over]);
+        hold(path, alike(10, &Talk::of(20_000, 1 << 20)), 10);
+        tiny(path);
+        drop(ending);
         swapping.join().expect("every swap succeeds")
     });
     assert!(count > 3, "{count} swaps");

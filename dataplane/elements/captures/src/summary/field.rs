@@ -83,7 +83,7 @@ impl Field {
         NAMES.iter().find(|row| row.1 == self).map_or("none", |row| row.0)
     }
 
-    /// The fields of a list of names; for a name that is none, `unknown` is told.
+    /// The fields of a list of names; for a name that is none, `unknown` is reported.
     pub(crate) fn list(text: &str, mut unknown: impl FnMut(String)) -> Vec<Field> {
         let word = |word: &str| {
             let word = unquote_text(word);

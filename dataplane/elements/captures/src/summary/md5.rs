@@ -1,4 +1,5 @@
-//! MD5 (RFC 1321): what tells payloads apart in summaries. Not for anything that someone may forge.
+//! MD5 (RFC 1321): what distinguishes payloads in summaries. Not for anything that someone may
+//! forge.
 
 use std::fmt::Write as _;
 use std::sync::LazyLock;

@@ -156,7 +156,7 @@ mod tests {
             steps in proptest::collection::vec((any::<bool>(), 0u32..3000), 1..40),
             absolute: bool,
         ) {
-            // Where relative and absolute numbers are alike nobody can tell them apart.
+            // Where relative and absolute numbers are alike nobody can distinguish them.
             prop_assume!(start.iter().all(|n| (2 * FAR..u32::MAX - 2 * FAR).contains(n)));
             let mut flows = Flows::default();
             let (mut next, mut base) = (start, None);

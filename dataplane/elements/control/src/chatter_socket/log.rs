@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::{read, write};
 use thruway_sync::atomic::{AtomicBool, Ordering};
@@ -35,10 +35,6 @@ impl Log {
         Ok(Log { kept: Mutex::default(), wanted, news, waker })
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// What is readable when there are news.
     pub(super) fn waker(&self) -> &OwnedFd {
         &self.waker
@@ -54,7 +50,7 @@ impl Log {
         if !self.wanted.load(Ordering::Relaxed) {
             return;
         }
-        let mut kept = self.kept();
+        let mut kept = self.kept.lock();
         kept.bytes.extend(line.bytes().chain([b'\n']));
         let excess = kept.bytes.len().saturating_sub(BACKLOG_MAX);
         kept.bytes.drain(..excess);
@@ -77,13 +73,13 @@ impl Log {
 
     /// Bytes said so far.
     pub(super) fn end(&self) -> u64 {
-        self.kept().end
+        self.kept.lock().end
     }
 
     /// Puts up to `max` bytes from position `from` on into `out`; false if they are gone.
     pub(super) fn copy(&self, from: u64, max: usize, out: &mut Vec<u8>) -> bool {
         out.clear();
-        let kept = self.kept();
+        let kept = self.kept.lock();
         let behind = usize::try_from(kept.end.saturating_sub(from)).unwrap_or(usize::MAX);
         let Some(at) = kept.bytes.len().checked_sub(behind) else { return false };
         out.extend(kept.bytes.range(at..).take(max));

@@ -10,8 +10,9 @@ mod serve;
 
 use std::any::Any;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use thruway_element::{
     Arg, ArgErrors, Args, Cx, Element, Entry, Handlers, HotSwap, NOTHING_MORE, Outside, Replicas,
     Spec, Topic, Ty,
@@ -20,7 +21,7 @@ use thruway_element::{
 pub use self::instance::Instance;
 use self::perform::Rules;
 use self::serve::Server;
-use super::acceptor::{self, Acceptor, lock};
+use super::acceptor::{self, Acceptor};
 use super::management::Post;
 
 /// See the spec.
@@ -56,7 +57,7 @@ pub static ENTRY: Entry = Entry::built::<ControlSocket>(
             acceptor::FILENAME,
             Arg::keyword("READONLY", Ty::Bool, "whether write handlers are refused").or("false"),
             Arg::keyword("PROXY", Ty::Element, "element that bare handler names belong to"),
-            Arg::keyword("VERBOSE", Ty::Bool, "whether connections are told of").or("false"),
+            Arg::keyword("VERBOSE", Ty::Bool, "whether connections are reported").or("false"),
             Arg::keyword("FILES", Ty::Str, "directory of the files that values may name"),
             acceptor::AUTH,
             acceptor::TOKEN,
@@ -76,7 +77,7 @@ pub static ENTRY: Entry = Entry::built::<ControlSocket>(
 .with_hot_swap::<ControlSocket>();
 
 #[derive(Handlers)]
-#[handler(read, name = "port", "the TCP port, or the file name", get = lock(&self.name))]
+#[handler(read, name = "port", "the TCP port, or the file name", get = self.name.lock())]
 struct ControlSocket {
     post: Post<Server>,
     /// The port or file name, as the socket has it.

@@ -179,7 +179,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
 }
 
 impl Script {
-    /// Makes steps on the element's own account and tells what went wrong.
+    /// Makes steps on the element's own account and reports what went wrong.
     fn step(&mut self, cx: &mut Cx<'_>, steps: i64) {
         self.machine.execute(cx, steps);
         let errors = std::mem::take(&mut self.machine.errors);

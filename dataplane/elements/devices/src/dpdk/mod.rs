@@ -8,8 +8,8 @@ pub(super) use queues::{N_QUEUES, QUEUE, part, shares, wanted};
 
 use std::sync::Arc;
 
-use thruway_element::{Arg, Handler, HandlerError, Ty};
-use thruway_port::dpdk::Device;
+use thruway_element::{Arg, HandlerError, Handlers, Ty};
+use thruway_port::dpdk::{Counters, Device};
 
 pub(super) const PORT: Arg = Arg::required(
     "PORT",
@@ -23,23 +23,45 @@ pub(super) const NDESC: Arg =
 pub(super) const VERBOSE: Arg =
     Arg::keyword("VERBOSE", Ty::Str, "accepted and ignored: a line says what is used");
 
-/// The handlers of both directions.
-pub(super) const LINK: Handler = Handler::read("link", "up or down, and how fast");
-pub(super) const CARRIER: Handler = Handler::read("carrier", "1 if the link is up, else 0");
-pub(super) const SPEED: Handler = Handler::read("speed", "of the link, Mbit/s; 0 if unknown");
-pub(super) const DRIVER: Handler = Handler::read("driver", "the port's driver");
-pub(super) const MAC: Handler = Handler::read("mac", "the port's Ethernet address");
-pub(super) const DEVICE: Handler = Handler::read("device", "the port's device, and how it is used");
-pub(super) const XSTATS: Handler =
-    Handler::read("xstats", "the driver's statistics, a line each; of one, if it is named");
+/// What both directions know of their port, and the handlers that show it.
+#[derive(Default, Handlers)]
+#[handler(read, name = "link", "up or down, and how fast", read = self.ask(name, param))]
+#[handler(read, name = "carrier", "1 if the link is up, else 0", read = self.ask(name, param))]
+#[handler(read, name = "speed", "of the link, Mbit/s; 0 if unknown", read = self.ask(name, param))]
+#[handler(read, name = "driver", "the port's driver", read = self.ask(name, param))]
+#[handler(read, name = "mac", "the port's Ethernet address", read = self.ask(name, param))]
+#[handler(
+    read, name = "device", "the port's device, and how it is used", read = self.ask(name, param)
+)]
+#[handler(
+    read, name = "xstats", "the driver's statistics, a line each; of one, if it is named",
+    read = self.ask(name, param)
+)]
+pub(super) struct OpenPort {
+    /// Also when the run has ended.
+    pub(super) device: Option<Arc<Device>>,
+}
 
-/// Reads one of the handlers of both directions.
-pub(super) fn read(
-    device: Option<&Arc<Device>>,
-    name: &str,
-    param: &str,
-) -> Result<String, HandlerError> {
-    let Some(device) = device else { return Ok("-".to_owned()) };
+impl OpenPort {
+    /// The port's counters.
+    pub(super) fn counters(&self) -> Counters {
+        self.device.as_ref().map(|device| device.counters()).unwrap_or_default()
+    }
+
+    /// The run is over.
+    pub(super) fn rest(&self) {
+        if let Some(device) = &self.device {
+            device.rest();
+        }
+    }
+
+    /// What a handler shows.
+    pub(super) fn ask(&self, name: &str, param: &str) -> Result<String, HandlerError> {
+        self.device.as_ref().map_or_else(|| Ok("-".to_owned()), |device| read(device, name, param))
+    }
+}
+
+fn read(device: &Device, name: &str, param: &str) -> Result<String, HandlerError> {
     let about = device.about();
     match name {
         "link" => {

@@ -2,8 +2,9 @@
 //! once, with all its queues.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use thruway_element::{ArgError, Args};
 use thruway_port::dpdk::{self, Device, PortConfig, Receiver, Sender};
 
@@ -67,17 +68,13 @@ impl Ports {
         args.env().shared.get("", "dpdk", Ports::default).expect("one type per key")
     }
 
-    fn state(&self) -> MutexGuard<'_, PortState> {
-        self.0.lock().unwrap_or_else(|poison| poison.into_inner())
-    }
-
     /// The EAL's arguments, which one element gives.
     pub(in super::super) fn set_arguments(
         &self,
         args: &Args<'_>,
         arguments: Vec<String>,
     ) -> Result<(), ArgError> {
-        let mut state = self.state();
+        let mut state = self.0.lock();
         match &state.arguments {
             Some((other, _)) if other != args.name() => {
                 let why = format!(
@@ -94,7 +91,7 @@ impl Ports {
 
     /// Notes an element that receives.
     pub(in super::super) fn receives(&self, input: Input) {
-        let mut state = self.state();
+        let mut state = self.0.lock();
         // A replica of one that is there has its part of the same queues.
         if !state.inputs.iter().any(|other| other.element == input.element) {
             state.inputs.push(input);
@@ -103,12 +100,12 @@ impl Ports {
 
     /// Notes a replica of an element that sends.
     pub(in super::super) fn sends(&self, output: Output) {
-        self.state().outputs.push(output);
+        self.0.lock().outputs.push(output);
     }
 
     /// Starts DPDK with the configuration's arguments; how it runs.
     pub(in super::super) fn start(&self) -> Result<String, String> {
-        let arguments = self.state().arguments.clone().map_or(Vec::new(), |(_, all)| all);
+        let arguments = self.0.lock().arguments.clone().map_or(Vec::new(), |(_, all)| all);
         dpdk::start(&arguments).map_err(|error| error.to_string())
     }
 
@@ -116,7 +113,7 @@ impl Ports {
     fn open(&self, port: &str) -> Result<Arc<Device>, String> {
         self.start()?;
         let (request, port) = {
-            let state = self.state();
+            let state = self.0.lock();
             (state.request(port), state.whole_name(port))
         };
         let port = port.as_str();
@@ -125,7 +122,7 @@ impl Ports {
             Err(error) => error,
         };
         // Perhaps only the configuration that is being replaced wanted it otherwise.
-        if std::mem::take(&mut self.state().kept).is_empty() {
+        if std::mem::take(&mut self.0.lock().kept).is_empty() {
             return Err(error.to_string());
         }
         Device::open(port, &request).map_err(|error| error.to_string())
@@ -133,7 +130,7 @@ impl Ports {
 
     /// All queues that an element receives by.
     pub(in super::super) fn queues(&self, input: &Input) -> Range<u16> {
-        self.state().queues_of(&input.element)
+        self.0.lock().queues_of(&input.element)
     }
 
     /// The end of a port that this replica of an element receives by.
@@ -149,7 +146,7 @@ impl Ports {
         output: &Output,
     ) -> Result<(Arc<Device>, Option<Sender>), String> {
         let device = self.open(&output.port)?;
-        if !self.state().has_queue(output, device.about().tx_queues) {
+        if !self.0.lock().has_queue(output, device.about().tx_queues) {
             return Ok((device, None));
         }
         let sender = device.sender(output.queue).map_err(|error| error.to_string())?;
@@ -158,13 +155,13 @@ impl Ports {
 
     /// Keeps a port running that the configuration before this one used.
     pub(in super::super) fn keep(&self, device: Arc<Device>) {
-        self.state().kept.push(device);
+        self.0.lock().kept.push(device);
     }
 
     /// The configuration runs: what it does not use itself is closed.
     pub(in super::super) fn let_go(&self) {
         // Not under the lock: closing a port takes its time.
-        let kept = std::mem::take(&mut self.state().kept);
+        let kept = std::mem::take(&mut self.0.lock().kept);
         drop(kept);
     }
 }

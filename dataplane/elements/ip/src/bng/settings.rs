@@ -1,4 +1,4 @@
-//! What the gateway is told, and what stands before its packets.
+//! What the gateway is given, and what stands before its packets.
 
 use thruway_wire::Header;
 use thruway_wire::MacAddr;

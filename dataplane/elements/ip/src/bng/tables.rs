@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::net::Ipv4Addr;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::OnceLock;
 
+use parking_lot::Mutex;
 use thruway_element::{ArgErrors, Args, Cost, HandlerError, Load, Operation};
 use thruway_lpm::{Fib4, Route4};
 use thruway_table::{AgingTable, DenseTable, Found};
@@ -161,10 +162,6 @@ impl Tables {
         (self.subscriber(location.line, addr)? == (key, true)).then_some(location)
     }
 
-    fn changing(&self) -> MutexGuard<'_, HashMap<u32, Line>> {
-        self.keys.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn current(&self, line: Line) -> Option<Subscriber> {
         self.subscribers.get(line.0).and_then(Subscriber::unpack)
     }
@@ -180,7 +177,7 @@ impl Tables {
     /// Enters what `text` says; where there is such an entry, only if it may be replaced.
     fn add(&self, text: &str, replace: bool) -> Result<(), String> {
         let item = self.reading.item(text)?;
-        let mut keys = self.changing();
+        let mut keys = self.keys.lock();
         if !replace && self.has(item.name()) {
             return Err(format!("there is an entry {} already", item.name()));
         }
@@ -247,7 +244,7 @@ impl Tables {
 
     fn remove(&self, text: &str) -> Result<(), String> {
         let name = self.reading.name(text)?;
-        let mut keys = self.changing();
+        let mut keys = self.keys.lock();
         if !self.has(name) {
             return Err(format!("there is no entry {name}"));
         }
@@ -308,7 +305,7 @@ impl Tables {
     /// The read handlers.
     pub(super) fn read(&self, name: &str, now: i64) -> Result<String, HandlerError> {
         let mut text = String::new();
-        let _alone = self.changing();
+        let _alone = self.keys.lock();
         match name {
             "subscribers" => {
                 for line in self.subscribers.numbers().into_iter().map(Line) {

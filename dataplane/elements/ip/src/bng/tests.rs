@@ -388,7 +388,7 @@ fn the_gateway_answers_and_tells() {
         assert_eq!(send(gateway, 0, &frame(packet)), (0, answer(&reported)), "{kind:?}");
         assert_eq!(gateway.drops()[reason], 1, "{kind:?}");
     }
-    // Errors are not told of errors, nor anything to who pretends to be another.
+    // No error answers an error, nor a sender that pretends to be another.
     let error = ip_of(1, host, far, [1, 0, 0], &icmp([11, 0, 0, 0], &[0; 12]));
     assert_eq!(refused(gateway, 0, &frame(&error)), "expired");
     let other = ip([10, 0, 0, 8], far, 1, 0, b"x");

@@ -54,8 +54,8 @@ impl Voice {
         true
     }
 
-    /// Puts in the place of a subscriber's packet what he is told of it; false, and nothing
-    /// changed, if that is nothing.
+    /// Puts in the place of a subscriber's packet what the subscriber learns of it; false, and
+    /// nothing changed, if that is nothing.
     pub(super) fn announce(
         &mut self,
         settings: &Settings,

@@ -20,7 +20,7 @@ pub static ENTRY: Entry = Entry::built::<CheckIp6Header>(
                (RFC 4291 section 2.7) nor one of BADADDRS. Good packets leave by output 0: their \
                network header is marked, what lies behind the payload is cut off, and the IPv6 \
                destination annotation is set. Bad ones leave by output 1, or are dropped where \
-               there is none; the first one is told to the user.",
+               there is none; the first one is reported to the user.",
         example: "InfiniteSource(\\<6000000000003b4020010db8000000000000000000000001 \
                   20010db8000000000000000000000002>, LIMIT 1, STOP true) -> CheckIP6Header \
                   -> Print(ok) -> Discard",

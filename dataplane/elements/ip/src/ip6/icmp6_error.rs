@@ -1,4 +1,4 @@
-//! ICMP6Error: tells the sender what went wrong (RFC 4443).
+//! ICMP6Error: shows the sender what went wrong (RFC 4443).
 
 use std::net::Ipv6Addr;
 
@@ -28,7 +28,7 @@ pub static ENTRY: Entry = Entry::built::<Icmp6Error>(
                the link (except packettoobig, and parameterproblem of code 2), to a fragment but \
                the first, or from a source that is no single node (RFC 4443 section 2.4 (e)); \
                addresses on BADADDRS count as such.\n\
-               packettoobig tells PMTU. A parameter problem points where the ICMP parameter \
+               packettoobig reports PMTU. A parameter problem points where the ICMP parameter \
                problem annotation says. A redirect's target is the IPv6 destination annotation \
                (RFC 4861 section 4.5). The IPv6 destination annotation of the error is its \
                destination, and its Fix IP Source annotation is set. Different from Click: more is \
@@ -42,8 +42,8 @@ pub static ENTRY: Entry = Entry::built::<Icmp6Error>(
             Arg::required("TYPE", Ty::Str, "ICMPv6 type: a word or a number"),
             Arg::required("CODE", Ty::UInt, "ICMPv6 code"),
             Arg::optional("BADADDRS", Ty::Any, "addresses never to answer"),
-            Arg::keyword("PMTU", Ty::UInt, "MTU to tell, with packettoobig").or("1280"),
-            Arg::keyword("PORT", Ty::Str, "an interface whose MTU is told where it is less"),
+            Arg::keyword("PMTU", Ty::UInt, "MTU to report, with packettoobig").or("1280"),
+            Arg::keyword("PORT", Ty::Str, "an interface whose MTU is reported where it is less"),
         ],
         drops: Silent::DROPS,
         cost: &[Operation::HeaderWrite.times(3.0), Operation::ChecksumLine.times(2.0)],
@@ -58,7 +58,7 @@ reasons! {
     /// Why a packet is not answered (RFC 4443 section 2.4 (e)).
     enum Silent {
         NoHeader = "bad-ip6-header": "no sound IPv6 header is marked",
-        IcmpError = "icmp6-error": "it is an ICMPv6 error or redirect, or too short to tell",
+        IcmpError = "icmp6-error": "it is an ICMPv6 error or redirect, or too short to know",
         Destination = "not-unicast": "its destination is a multicast address",
         Link = "link-broadcast": "it came by a broadcast or multicast of the link",
         Source = "bad-source": "its source is not the address of a single node",
@@ -92,7 +92,7 @@ struct Template {
 struct Icmp6Error {
     template: Template,
     /// PMTU as configured.
-    #[handler(both, "MTU to tell, with packettoobig")]
+    #[handler(both, "MTU to report, with packettoobig")]
     pmtu: u32,
     port: PortMtu,
 }

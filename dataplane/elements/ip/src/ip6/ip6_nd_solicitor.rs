@@ -4,16 +4,16 @@ use std::any::Any;
 use std::net::Ipv6Addr;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cost, CostModel, Cx, Element, Entry, HandlerError, Handlers, HotSwap,
-    Load, Names, Operation, Replicas, Spec, Topic, Ty, Wants,
+    Arg, ArgErrors, Args, Cost, CostModel, Cx, Element, Entry, Handlers, HotSwap, Load, Operation,
+    Replicas, Spec, Topic, Ty, Wants,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::MacAddr;
 use thruway_wire::ndp::{NeighborMessage, flags, solicited_node};
 
 use super::neighbor::{self, Neighbor};
-use crate::resolution::config::{self, EXPIRE_EVERY, limits_and_poll, own_mac};
-use crate::resolution::{Lost, Query, Resolver};
+use crate::resolution::config::{self, limits_and_poll, own_mac};
+use crate::resolution::{Lost, Questioner, Resolver};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::built::<Ip6NdSolicitor>(
@@ -76,46 +76,21 @@ const RETRANS_TIMER: i64 = 1_000_000_000;
 const QUERY_INTERVAL_LATE: i64 = 3_000_000_000;
 
 #[derive(Handlers)]
-#[handler(
-    read, shared, name = "table", "a line per address: address, known, Ethernet, age",
-    read = self.look(cx, name)
-)]
-#[handler(
-    sum, name = "stats", "packets dropped and solicitations sent, in words",
-    read = self.read_stats()
-)]
-#[handler(sum, field = queries, "solicitations sent")]
-#[handler(sum, field = responses, "packets received at input 1")]
-#[handler(sum, name = "drops", "packets dropped", read = self.look(cx, name))]
-#[handler(read, shared, name = "count", "addresses in the table", read = self.look(cx, name))]
-#[handler(read, shared, name = "length", "packets that wait", read = self.look(cx, name))]
-#[handler(write, shared, name = "insert", "enters IP6 ETH", run = self.change(cx, name, value)?)]
-#[handler(write, shared, name = "delete", "forgets IP6", run = self.change(cx, name, value)?)]
-#[handler(
-    write, name = "clear", "forgets all, drops what waits, sets the counts to zero",
-    write = self.write_clear(cx)
-)]
 struct Ip6NdSolicitor {
-    resolver: Resolver<Ipv6Addr>,
+    #[part]
+    asker: Questioner<Ipv6Addr>,
     ip: Ipv6Addr,
     mac: MacAddr,
-    names: Names,
-    expires: bool,
-    queries: u64,
-    responses: u64,
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     let mac = own_mac(args)?;
     let limits = limits_and_poll(args, (RETRANS_TIMER, QUERY_INTERVAL_LATE))?;
+    let resolver = Resolver::new(args, limits, mac, Ipv6Addr::UNSPECIFIED);
     Ok(Box::new(Ip6NdSolicitor {
-        resolver: Resolver::new(args, limits, mac, Ipv6Addr::UNSPECIFIED),
+        asker: Questioner::new(args, resolver, limits.timeout != 0),
         ip: args.get("IP")?,
         mac,
-        names: args.names(),
-        expires: limits.timeout != 0,
-        queries: 0,
-        responses: 0,
     }))
 }
 
@@ -132,40 +107,28 @@ fn news(told: &Neighbor, known: Option<Option<MacAddr>>) -> Option<MacAddr> {
 
 impl Ip6NdSolicitor {
     fn send_queries(&mut self, cx: &mut Cx<'_>) {
-        while !self.resolver.queries.is_empty() {
-            let mut queries = std::mem::take(&mut self.resolver.queries);
-            for query in &queries {
-                self.send_query(cx, query);
-            }
-            queries.clear();
-            self.resolver.queries = queries;
-        }
-    }
-
-    fn send_query(&mut self, cx: &mut Cx<'_>, query: &Query<Ipv6Addr>) {
-        let (to, to_mac) = match query.to {
-            Some(mac) => (query.address, mac),
-            None => {
-                let group = solicited_node(query.address);
-                (group, MacAddr::ipv6_multicast(group))
-            }
-        };
-        let message = NeighborMessage::solicitation(query.address);
-        let frame = neighbor::frame(&message, (self.mac, to_mac), (self.ip, to));
-        if let Some(packet) = query.packet(cx, &frame) {
-            self.queries += 1;
-            cx.emit(cx.outputs().saturating_sub(1).min(1), packet);
-        }
+        let (mac, ip) = (self.mac, self.ip);
+        self.asker.send(cx, |cx, query| {
+            let (to, to_mac) = match query.to {
+                Some(mac) => (query.address, mac),
+                None => {
+                    let group = solicited_node(query.address);
+                    (group, MacAddr::ipv6_multicast(group))
+                }
+            };
+            let message = NeighborMessage::solicitation(query.address);
+            query.packet(cx, &neighbor::frame(&message, (mac, to_mac), (ip, to)))
+        });
     }
 
     fn take_answer(&mut self, cx: &mut Cx<'_>, packet: Packet) {
-        self.responses += 1;
+        self.asker.responses += 1;
         let Some(told) = neighbor::parse(packet.data()).filter(|told| !told.solicits) else {
             cx.drop(Lost::BadAnswer, packet);
             return;
         };
-        if let Some(mac) = news(&told, self.resolver.entry(told.target, cx.now())) {
-            self.resolver.learn(cx, told.target, mac);
+        if let Some(mac) = news(&told, self.asker.resolver.entry(told.target, cx.now())) {
+            self.asker.resolver.learn(cx, told.target, mac);
         }
         cx.drop(Lost::Answer, packet);
         self.send_queries(cx);
@@ -174,15 +137,13 @@ impl Ip6NdSolicitor {
 
 impl Element for Ip6NdSolicitor {
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        if self.expires {
-            cx.set_timer(0, cx.now() + EXPIRE_EVERY);
-        }
+        self.asker.initialize(cx);
         Ok(())
     }
 
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
         if port == 0 {
-            self.resolver.encapsulate(cx, batch);
+            self.asker.resolver.encapsulate(cx, batch);
             self.send_queries(cx);
             return;
         }
@@ -192,48 +153,23 @@ impl Element for Ip6NdSolicitor {
     }
 
     fn timer(&mut self, cx: &mut Cx<'_>, _token: u32) {
-        self.resolver.expire(cx);
-        cx.set_timer(0, cx.now() + EXPIRE_EVERY);
-    }
-}
-
-impl Ip6NdSolicitor {
-    fn look(&self, cx: &Cx<'_>, name: &str) -> Result<String, HandlerError> {
-        config::read(self.resolver.shared(), self.resolver.drops, cx.now(), name)
-            .ok_or_else(|| HandlerError::no_read(name))
-    }
-
-    fn change(&mut self, cx: &mut Cx<'_>, name: &str, value: &str) -> Result<(), HandlerError> {
-        let (address, mac) = config::change(&self.names, name, value)?;
-        self.resolver.learn(cx, address, mac);
-        Ok(())
-    }
-
-    fn read_stats(&mut self) -> Result<String, HandlerError> {
-        let (drops, queries) = (self.resolver.drops, self.queries);
-        Ok(format!("{drops} packets killed\n{queries} ND Solicitation Message sent\n"))
-    }
-
-    fn write_clear(&mut self, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
-        self.resolver.clear(cx);
-        (self.queries, self.responses, self.resolver.drops) = (0, 0, 0);
-        Ok(())
+        self.asker.timer(cx);
     }
 }
 
 impl HotSwap for Ip6NdSolicitor {
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
-        Some(self.resolver.hand_over(self.ip))
+        Some(self.asker.resolver.hand_over(self.ip))
     }
 
     fn take_over(&mut self, state: Box<dyn Any + Send>) {
-        self.resolver.take_over(self.ip, state);
+        self.asker.resolver.take_over(self.ip, state);
     }
 }
 
 impl CostModel for Ip6NdSolicitor {
     fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
-        Some(self.resolver.cost(load))
+        Some(self.asker.resolver.cost(load))
     }
 }
 

@@ -1,4 +1,4 @@
-//! IP6RouterAdvertiser: tells hosts of a link their router, prefix and resolver (RFC 4861).
+//! IP6RouterAdvertiser: announces router, prefix and resolver to the hosts of a link (RFC 4861).
 
 use std::net::Ipv6Addr;
 
@@ -21,7 +21,7 @@ pub static ENTRY: Entry = Entry::built::<RouterAdvertiser>(
     Spec {
         name: "IP6RouterAdvertiser",
         topic: Topic::Ip6,
-        summary: "tells the hosts of a link their IPv6 router, prefixes and resolvers",
+        summary: "announces IPv6 router, prefixes and resolvers to the hosts of a link",
         docs: "Sends router advertisements in Ethernet frames by output 0, from link-local address \
                IP6 and ETH: every INTERVAL less up to a third of it at random, the first three at most \
                16 s apart, and for router solicitations, which enter with their Ethernet header, within \
@@ -30,7 +30,7 @@ pub static ENTRY: Entry = Entry::built::<RouterAdvertiser>(
                dropped where there is none. At the end of the run nothing is said: hosts forget the \
                router after LIFETIME.\n\
                Hosts make themselves addresses with the prefixes of 64 bits (the autonomous flag), and take \
-               all prefixes as on the link; resolvers are told as RFC 8106 has it.",
+               all prefixes as on the link; resolvers are announced as RFC 8106 has it.",
         example: "ra :: IP6RouterAdvertiser(fe80::1, 02:00:00:00:00:02, PREFIX fd00:1::/64, \
                   DNS fd00:1::1, MTU 1500) -> Print(ra, 100) -> Discard; \
                   InfiniteSource(DATA abc, LIMIT 1, STOP true) -> ra; ra[1] -> Discard",
@@ -41,7 +41,7 @@ pub static ENTRY: Entry = Entry::built::<RouterAdvertiser>(
             Arg::required("ETH", Ty::Ether, "the router's Ethernet address"),
             Arg::keyword("PREFIX", Ty::Any, "prefixes of the link, with blanks between"),
             Arg::keyword("DNS", Ty::Any, "resolvers, addresses with blanks between"),
-            Arg::keyword("MTU", Ty::UInt, "MTU of the link; not told if left out"),
+            Arg::keyword("MTU", Ty::UInt, "MTU of the link; not announced if left out"),
             Arg::keyword("LIFETIME", Ty::Time, "how long hosts use this router; 0: not at all")
                 .or("1800s"),
             Arg::keyword("VALID", Ty::Time, "how long addresses are valid").or("86400s"),

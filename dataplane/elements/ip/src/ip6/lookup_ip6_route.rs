@@ -1,17 +1,16 @@
 //! LookupIP6Route: IPv6 routing by the destination annotation.
 
-use std::sync::Arc;
-
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, HandlerError, Handlers,
-    Load, Operation, Replicas, Spec, Topic, Ty, Verdict, reasons,
+    Arg, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, Handlers, Load, Operation,
+    Replicas, Spec, Topic, Ty, Verdict, reasons,
 };
 use thruway_elements_support::reaching::routing;
 use thruway_lpm::{Reader, Route};
 use thruway_packet::{Batch, MAX_BATCH, Packet};
 
 use crate::dispatch::{Sorter, drop_for};
-use crate::route_table::{RouteTable, SharedFib6};
+use crate::route_table::SharedFib6;
+use crate::routes::{self, Routes};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::built::<LookupIp6Route>(
@@ -35,7 +34,7 @@ pub static ENTRY: Entry = Entry::built::<LookupIp6Route>(
         straight: true,
         args: &[
             Arg::rest("ROUTE", Ty::Rule("ADDR/LENGTH [GATEWAY] OUTPUT"), "a route"),
-            Arg::keyword("FILE", Ty::File, "file with a route on each line"),
+            routes::FILE,
         ],
         drops: Lost::DROPS,
         cost: &[Operation::RouteLookup6.once()],
@@ -55,41 +54,11 @@ reasons! {
     }
 }
 
-type Table = Result<RouteTable<SharedFib6>, ArgErrors>;
-
 #[derive(Handlers)]
-#[handler(
-    read, shared, name = "table", "the routes: prefix, gateway, output",
-    get = table(&self.table)?.dump()
-)]
-#[handler(
-    read, shared, name = "lookup", "output and gateway for the address given, -1 for none",
-    read = table(&self.table)?.look_up(param)
-)]
-#[handler(
-    write, shared, name = "add", "adds a route; fails if the prefix has one",
-    write = table(&self.table)?.write(name, value)
-)]
-#[handler(
-    write, shared, name = "set", "adds a route or changes it",
-    write = table(&self.table)?.write(name, value)
-)]
-#[handler(
-    write, shared, name = "remove", "removes the route of ADDR/LENGTH",
-    write = table(&self.table)?.write(name, value)
-)]
-#[handler(
-    write, shared, name = "ctrl", "lines of add, set or remove and a route: all or none",
-    write = table(&self.table)?.write(name, value)
-)]
-#[handler(
-    write, shared, name = "flush", "removes all routes",
-    write = table(&self.table)?.write(name, value)
-)]
 struct LookupIp6Route {
-    table: Arc<Table>,
+    #[part]
+    routes: Routes<SharedFib6>,
     reader: Reader<u128>,
-    file: Option<String>,
     keys: Box<[u128; MAX_BATCH]>,
     /// Indices of routes, and then their outputs.
     found: Box<[u32; MAX_BATCH]>,
@@ -97,20 +66,15 @@ struct LookupIp6Route {
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
-    let table: Arc<Table> = args.shared("routes", || RouteTable::build(args));
-    let reader = table.as_ref().as_ref().map_err(Clone::clone)?.fib().reader();
+    let routes: Routes<SharedFib6> = Routes::of(args)?;
+    let reader = routes.table().ok_or_else(|| ArgErrors::whole("no table"))?.fib().reader();
     Ok(Box::new(LookupIp6Route {
-        table,
+        routes,
         reader,
-        file: args.opt("FILE")?,
         keys: Box::new([0; MAX_BATCH]),
         found: Box::new([0; MAX_BATCH]),
         sorter: Sorter::new(args.env().outputs),
     }))
-}
-
-fn table(table: &Table) -> Result<&RouteTable<SharedFib6>, HandlerError> {
-    table.as_ref().map_err(|errors| HandlerError::refused(errors.to_string()))
 }
 
 #[inline]
@@ -130,11 +94,7 @@ fn forward(packet: &mut Packet, route: Option<Route<u128>>) -> u32 {
 
 impl Element for LookupIp6Route {
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        let Ok(table) = &*self.table else { return Ok(()) };
-        if let Some(warning) = table.warning() {
-            cx.log(&warning);
-        }
-        self.file.as_deref().map_or(Ok(()), |file| table.load(file))
+        self.routes.initialize(cx)
     }
 
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {

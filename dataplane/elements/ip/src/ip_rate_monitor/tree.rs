@@ -233,7 +233,7 @@ impl Tree {
     }
 
     /// Calls with each prefix (as many bytes as it has) that has rates, and these, shorter ones
-    /// first, until told to end.
+    /// first, until asked to end.
     pub(super) fn visit(&self, visit: &mut dyn FnMut(&[u8], [f32; 2]) -> bool) {
         self.visit_node(0, &mut Vec::with_capacity(LEVELS), visit);
     }

@@ -2,8 +2,8 @@
 //! with a label, how that is written, and how it is packed into words.
 
 use std::fmt;
-use std::sync::Mutex;
 
+use parking_lot::Mutex;
 use thruway_element::text::split_words;
 use thruway_element::{HandlerError, Names};
 use thruway_table::DenseTable;
@@ -225,7 +225,7 @@ impl Labels {
         value: &str,
     ) -> Result<(), HandlerError> {
         let refused = |why: String| HandlerError::refused(format!("{name}: {why}"));
-        let _alone = self.changing.lock().unwrap_or_else(|poison| poison.into_inner());
+        let _alone = self.changing.lock();
         match name {
             "add" | "set" => {
                 let (label, hop) = reading.entry(value).map_err(refused)?;

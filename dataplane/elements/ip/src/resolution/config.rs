@@ -1,8 +1,8 @@
 //! Arguments and handlers that ARPQuerier and IP6NDSolicitor have in common.
 
-use std::fmt::{Display, Write};
+use std::fmt::Write;
 
-use thruway_element::{Arg, ArgErrors, Args, FromArg, HandlerError, Names, Nanos, Ty};
+use thruway_element::{Arg, ArgErrors, Args, HandlerError, Names, Nanos, Ty};
 use thruway_wire::MacAddr;
 
 use super::{Address, ENTRIES_MAX, Limits, Shared};
@@ -76,7 +76,7 @@ fn words<const N: usize>(name: &str, value: &str) -> Result<[String; N], Handler
 }
 
 /// The `table` handler: a line per address, the oldest first.
-fn table_text<A: Address + Display>(shared: &Shared<A>, now: i64) -> String {
+fn table_text<A: Address>(shared: &Shared<A>, now: i64) -> String {
     let mut text = String::new();
     shared.show(now, |row| {
         let (seconds, micros) = (row.age / 1_000_000_000, row.age / 1_000 % 1_000_000);
@@ -88,12 +88,7 @@ fn table_text<A: Address + Display>(shared: &Shared<A>, now: i64) -> String {
 }
 
 /// The read handlers that both have; `None` for any other.
-pub fn read<A: Address + Display>(
-    shared: &Shared<A>,
-    drops: u64,
-    now: i64,
-    name: &str,
-) -> Option<String> {
+pub fn read<A: Address>(shared: &Shared<A>, drops: u64, now: i64, name: &str) -> Option<String> {
     let (count, length) = shared.counts();
     Some(match name {
         "table" => table_text(shared, now),
@@ -106,7 +101,7 @@ pub fn read<A: Address + Display>(
 
 /// The entry that handler `insert` or `delete` is to make: an address and where it is, the
 /// broadcast address if nowhere.
-pub fn change<A: Address + FromArg>(
+pub fn change<A: Address>(
     names: &Names,
     name: &str,
     value: &str,

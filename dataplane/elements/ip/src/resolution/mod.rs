@@ -6,22 +6,25 @@
 //! what packets see: a hit takes no lock, computes nothing and allocates nothing. The shared
 //! generation number changes whenever a cached header may have become wrong.
 
+mod address;
 pub mod config;
+mod questioner;
 mod table;
 
 use std::any::Any;
-use std::hash::Hash;
-use std::net::{Ipv4Addr, Ipv6Addr};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use thruway_element::{Args, Cost, Cx, Load, Operation, Reason, reasons};
 use thruway_elements_support::links::Links;
 use thruway_elements_support::reaching::looking_up;
 use thruway_packet::{Anno, Batch, Packet};
 use thruway_sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use thruway_wire::ethernet::{EthernetHeader, ethertype};
+use thruway_wire::ethernet::EthernetHeader;
 use thruway_wire::{Header, MacAddr};
 
+pub use address::Address;
+pub use questioner::Questioner;
 pub use table::{Limits, Row, Table};
 
 reasons! {
@@ -37,68 +40,6 @@ reasons! {
 
 /// Entries at most, where the user wants no bound: a guard against scans.
 pub const ENTRIES_MAX: usize = 65_536;
-
-/// A network address that stands in a packet's annotation.
-pub trait Address: Copy + Eq + Hash + Send + 'static {
-    /// EtherType of its packets.
-    const ETHERTYPE: u16;
-    /// No address: `0.0.0.0`, `::`.
-    const UNSET: Self;
-
-    /// The next hop of a packet.
-    fn of(packet: &Packet) -> Self;
-
-    /// Bits that differ between addresses.
-    fn spread(self) -> u32;
-
-    /// The Ethernet address, where it follows from the address itself.
-    fn group(self) -> Option<MacAddr>;
-}
-
-impl Address for Ipv4Addr {
-    const ETHERTYPE: u16 = ethertype::IPV4;
-    const UNSET: Ipv4Addr = Ipv4Addr::UNSPECIFIED;
-
-    #[inline]
-    fn of(packet: &Packet) -> Ipv4Addr {
-        Ipv4Addr::from_octets(packet.dst_ip())
-    }
-
-    #[inline]
-    fn spread(self) -> u32 {
-        self.to_bits()
-    }
-
-    fn group(self) -> Option<MacAddr> {
-        match self {
-            Ipv4Addr::BROADCAST => Some(MacAddr::BROADCAST),
-            // RFC 1112 section 6.4
-            group if group.is_multicast() => Some(MacAddr::ipv4_multicast(group)),
-            _ => None,
-        }
-    }
-}
-
-impl Address for Ipv6Addr {
-    const ETHERTYPE: u16 = ethertype::IPV6;
-    const UNSET: Ipv6Addr = Ipv6Addr::UNSPECIFIED;
-
-    #[inline]
-    fn of(packet: &Packet) -> Ipv6Addr {
-        Ipv6Addr::from_octets(packet.dst_ip6())
-    }
-
-    #[inline]
-    fn spread(self) -> u32 {
-        let bits = self.to_bits();
-        (bits ^ bits >> 32 ^ bits >> 64 ^ bits >> 96) as u32
-    }
-
-    fn group(self) -> Option<MacAddr> {
-        // RFC 2464 section 7
-        self.is_multicast().then(|| MacAddr::ipv6_multicast(self))
-    }
-}
 
 /// Ethernet headers in a replica's cache.
 const CACHE_BITS: u32 = 9;
@@ -136,7 +77,7 @@ impl<A: Address> Shared<A> {
     pub fn hold(args: &Args<'_>, limits: Limits) -> Arc<Shared<A>> {
         // No other element's code asks for this key with another type under this name.
         let shared = Shared::of(args, args.name(), limits).expect("one type per key");
-        shared.table().set_limits(limits);
+        shared.table.lock().set_limits(limits);
         if !shared.held.swap(true, Ordering::Relaxed) {
             let table = Arc::downgrade(&shared);
             Links::of(args).on_loss(Box::new(move || {
@@ -150,24 +91,20 @@ impl<A: Address> Shared<A> {
 
     /// Entries, and packets that wait.
     pub fn counts(&self) -> (usize, usize) {
-        let table = self.table();
+        let table = self.table.lock();
         (table.len(), table.packets())
     }
 
     /// Shows every entry, the oldest first.
     pub fn show(&self, now: i64, mut line: impl FnMut(Row<A>)) {
-        self.table().rows(now).for_each(&mut line);
+        self.table.lock().rows(now).for_each(&mut line);
     }
 
     /// Does something to the table, and lets all that have copies of its entries look again.
     pub fn change<T>(&self, change: impl FnOnce(&mut Table<A>) -> T) -> T {
-        let result = change(&mut self.table());
+        let result = change(&mut self.table.lock());
         self.generation.fetch_add(1, Ordering::Relaxed);
         result
-    }
-
-    fn table(&self) -> MutexGuard<'_, Table<A>> {
-        self.table.lock().unwrap_or_else(|poison| poison.into_inner())
     }
 }
 
@@ -254,7 +191,7 @@ impl<A: Address> Resolver<A> {
         let Some(shared) = std::mem::take(&mut self.meant).into_iter().find(is_held) else {
             return false;
         };
-        shared.table().set_poll_timeout(self.limits.poll_timeout);
+        shared.table.lock().set_poll_timeout(self.limits.poll_timeout);
         self.shared = shared;
         true
     }
@@ -329,7 +266,7 @@ impl<A: Address> Resolver<A> {
     #[cold]
     fn look_up(&mut self, address: A, packet: &Packet, now: i64) -> Option<Prefix> {
         let shared = Arc::clone(&self.shared);
-        let mut table = shared.table();
+        let mut table = shared.table.lock();
         // Under the lock: the entry below is at least as new as this number.
         let generation = shared.generation.load(Ordering::Relaxed);
         let (mac, until) = match table.look_up(address, now) {
@@ -356,7 +293,7 @@ impl<A: Address> Resolver<A> {
     fn hold(&mut self, cx: &mut Cx<'_>, unknown: &mut Batch) {
         let now = cx.now();
         let shared = Arc::clone(&self.shared);
-        let mut table = shared.table();
+        let mut table = shared.table.lock();
         for packet in unknown.drain() {
             let address = A::of(&packet);
             if address == A::UNSET {
@@ -391,7 +328,7 @@ impl<A: Address> Resolver<A> {
     pub fn learn(&mut self, cx: &mut Cx<'_>, address: A, mac: MacAddr) {
         let now = cx.now();
         let shared = Arc::clone(&self.shared);
-        let mut table = shared.table();
+        let mut table = shared.table.lock();
         let is_moved = table.entry(address, now).flatten().is_some_and(|before| before != mac);
         if is_moved && let Some(flows) = cx.flows() {
             flows.forget_short_cuts();
@@ -416,12 +353,12 @@ impl<A: Address> Resolver<A> {
 
     /// The entry of an address: `None` when there is none, `Some(None)` while it is asked for.
     pub fn entry(&self, address: A, now: i64) -> Option<Option<MacAddr>> {
-        self.shared.table().entry(address, now)
+        self.shared.table.lock().entry(address, now)
     }
 
     /// Forgets all and drops what waits.
     pub fn clear(&mut self, cx: &mut Cx<'_>) {
-        self.shared.table().clear(&mut self.lost);
+        self.shared.table.lock().clear(&mut self.lost);
         self.shared.generation.fetch_add(1, Ordering::Relaxed);
         self.drop_lost(cx);
     }
@@ -429,7 +366,7 @@ impl<A: Address> Resolver<A> {
     /// Forgets what is too old.
     pub fn expire(&mut self, cx: &mut Cx<'_>) {
         let shared = Arc::clone(&self.shared);
-        let mut table = shared.table();
+        let mut table = shared.table.lock();
         table.slim(cx.now(), &mut self.lost);
         Self::finish_change(&shared, table);
         self.drop_lost(cx);
@@ -439,7 +376,7 @@ impl<A: Address> Resolver<A> {
     /// address.
     pub fn hand_over(&mut self, own: A) -> Box<dyn Any + Send> {
         let empty = Table::new(self.limits);
-        let table = std::mem::replace(&mut *self.shared.table(), empty);
+        let table = std::mem::replace(&mut *self.shared.table.lock(), empty);
         Box::new(Inherited { own: (own, self.mac, self.broadcast), table })
     }
 
@@ -448,7 +385,7 @@ impl<A: Address> Resolver<A> {
         if let Ok(state) = state.downcast::<Inherited<A>>()
             && state.own == (own, self.mac, self.broadcast)
         {
-            self.shared.table().adopt(state.table);
+            self.shared.table.lock().adopt(state.table);
         }
     }
 

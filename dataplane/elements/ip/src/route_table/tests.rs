@@ -11,8 +11,8 @@ use thruway_elements_rig::Rig;
 
 const OUTPUTS: usize = 4;
 
-/// What one address family adds to the test: everything is told in 128 bits, of which IPv4 has the
-/// first 32.
+/// What one address family adds to the test: everything is reported in 128 bits, of which IPv4 has
+/// the first 32.
 trait Family {
     const BITS: u32;
     const ENTRY: &'static Entry;

@@ -235,7 +235,7 @@ impl NatSession {
         ]
     }
 
-    /// The state that such words tell of; it holds nothing, that is the other thread's.
+    /// The state that such words report on; it holds nothing, that is the other thread's.
     pub(super) fn from_words(words: &[u64; WORDS]) -> Option<NatSession> {
         let rest = words[0] as u16;
         let fate = Fate::of_number((rest & 15) as u8)?;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use thruway_element::{
-    AnnoArg, Arg, ArgError, ArgErrors, Args, Changes, Cost, Element, Names, Nanos, Operation, Spec,
-    Topic, Ty,
+    AnnoArg, Arg, ArgError, ArgErrors, Args, Changes, Cost, Element, Handler, Names, Nanos,
+    Operation, Replicas, Spec, Topic, Ty,
 };
 
 use thruway_flow::shared_flows::{SharedFlows, SharedFlowsError};
@@ -72,9 +72,35 @@ pub(super) const REWRITER: Spec = Spec {
     handlers: shown![handlers::table("table"), handlers::table("mappings")],
     changes: Changes::Headers,
     cost: COST,
+    replicas: Replicas::Sharing(
+        "the table of mappings where threads meet: each knows those that another has made",
+    ),
     large_packets: true,
     ..Spec::DEFAULT
 };
+
+/// The arguments for mappings of TCP.
+pub(super) const TCP_ARGS: [Arg; 5] = [
+    Arg::keyword("TIMEOUT", Ty::Time, "TCP_TIMEOUT in short"),
+    Arg::keyword(
+        "TCP_TIMEOUT",
+        Ty::Time,
+        "timeout of TCP mappings with payload in both directions",
+    )
+    .or("86400"),
+    Arg::keyword("TCP_NODATA_TIMEOUT", Ty::Time, "timeout of other TCP mappings").or("300"),
+    Arg::keyword(
+        "TCP_DONE_TIMEOUT",
+        Ty::Time,
+        "timeout of TCP mappings whose connection is at its end",
+    )
+    .or("240"),
+    Arg::keyword("TCP_GUARANTEE", Ty::Time, "GUARANTEE of TCP mappings"),
+];
+
+/// The handlers of one with a table for all its mappings.
+pub(super) const ONE_TABLE: &[Handler] =
+    shown![handlers::table("table"), handlers::table("mappings"), handlers::lookup("lookup"),];
 
 /// Input specifications.
 pub(super) const INPUTSPEC: Arg = Arg::rest(
@@ -212,7 +238,7 @@ fn inputs(args: &Args<'_>, class: Class, names: &Names) -> Result<Vec<Input>, Ar
             Err(why) => errors.push(wrong(why)),
         }
     }
-    // What is no pattern at all is told first.
+    // What is no pattern at all is reported first.
     if errors.is_empty() {
         errors = refused;
     }

@@ -1,4 +1,4 @@
-//! What tells the rewriters apart: which packets have a flow, what of it is the key of a mapping,
+//! What distinguishes the rewriters: which packets have a flow, what of it is the key of a mapping,
 //! and what is set.
 
 use thruway_flow::tcp::Segment;
@@ -158,7 +158,7 @@ impl Class {
         }
     }
 
-    /// Whether TCP's segments tell of mappings.
+    /// Whether TCP's segments report on mappings.
     pub(super) fn follows_tcp(self) -> bool {
         matches!(self, Class::Ip | Class::Tcp)
     }
@@ -177,7 +177,7 @@ impl Class {
         Some(read.unwrap_or(Segment::NONE))
     }
 
-    /// What a packet tells of its mapping, from what was told before. Of a TCP segment those
+    /// What a packet reports on its mapping, from what was told before. Of a TCP segment those
     /// `flags` count; it tells nothing if there are none.
     #[inline]
     pub(super) fn track(self, believed: Option<(&Segment, u8)>, state: u8, is_reply: bool) -> u8 {

@@ -1,6 +1,6 @@
 //! ICMPPingRewriter: rewrites addresses and identifiers of ICMP echo requests and replies.
 
-use thruway_element::{Arg, Entry, Replicas, Spec, Ty};
+use thruway_element::{Arg, Entry, Spec, Ty};
 
 use crate::rewriters::build::{self, build, taken};
 use crate::rewriters::class::Class;
@@ -20,9 +20,6 @@ pub static ENTRY: Entry = Entry::new(
                   -> rw :: ICMPPingRewriter(pattern 192.0.2.1 - 1-65535 0 1, drop) -> IPPrint(out) \
                   -> ICMPPingResponder -> [1]rw; rw[1] -> IPPrint(back) -> Discard",
         args: taken![Arg::keyword("TIMEOUT", Ty::Time, "timeout of mappings").or("300"),],
-        replicas: Replicas::Sharing(
-            "the table of mappings where threads meet: each knows those that another has made",
-        ),
         ..build::REWRITER
     },
     |args| build(args, Class::Ping),

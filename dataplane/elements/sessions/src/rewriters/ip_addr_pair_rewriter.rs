@@ -1,6 +1,6 @@
 //! IPAddrPairRewriter: rewrites both addresses, by mappings for each pair of hosts.
 
-use thruway_element::{Arg, Entry, Replicas, Spec, Ty};
+use thruway_element::{Arg, Entry, Spec, Ty};
 
 use crate::rewriters::build::{self, build, taken};
 use crate::rewriters::class::Class;
@@ -20,9 +20,6 @@ pub static ENTRY: Entry = Entry::new(
                   -> rw :: IPAddrPairRewriter(pattern 192.0.2.0/24 - 0 1, drop) -> IPPrint(out) -> IPMirror \
                   -> [1]rw; rw[1] -> IPPrint(back) -> Discard",
         args: taken![Arg::keyword("TIMEOUT", Ty::Time, "timeout of mappings").or("2h"),],
-        replicas: Replicas::Sharing(
-            "the table of mappings where threads meet: each knows those that another has made",
-        ),
         ..build::REWRITER
     },
     |args| build(args, Class::Pair),

@@ -1,6 +1,6 @@
 //! IPRewriter: rewrites addresses and ports of TCP and UDP, by mappings that it makes.
 
-use thruway_element::{Alias, Arg, Entry, Replicas, Spec, Ty};
+use thruway_element::{Alias, Arg, Entry, Spec, Ty};
 
 use crate::rewriters::build::{self, build, shown, taken};
 use crate::rewriters::class::Class;
@@ -57,21 +57,11 @@ pub static ENTRY: Entry = Entry::new(
                   -> rw :: IPRewriter(pattern 192.0.2.1 1024-65535 - - 0 1, drop) -> IPPrint(out) -> IPMirror \
                   -> [1]rw; rw[1] -> IPPrint(back) -> Discard",
         args: taken![
-            Arg::keyword("TIMEOUT", Ty::Time, "TCP_TIMEOUT in short"),
-            Arg::keyword(
-                "TCP_TIMEOUT",
-                Ty::Time,
-                "timeout of TCP mappings with payload in both directions",
-            )
-            .or("86400"),
-            Arg::keyword("TCP_NODATA_TIMEOUT", Ty::Time, "timeout of other TCP mappings").or("300"),
-            Arg::keyword(
-                "TCP_DONE_TIMEOUT",
-                Ty::Time,
-                "timeout of TCP mappings whose connection is at its end",
-            )
-            .or("240"),
-            Arg::keyword("TCP_GUARANTEE", Ty::Time, "GUARANTEE of TCP mappings"),
+            build::TCP_ARGS[0],
+            build::TCP_ARGS[1],
+            build::TCP_ARGS[2],
+            build::TCP_ARGS[3],
+            build::TCP_ARGS[4],
             Arg::keyword("UDP_TIMEOUT", Ty::Time, "timeout of UDP mappings").or("300"),
             Arg::keyword(
                 "UDP_STREAMING_TIMEOUT",
@@ -88,9 +78,6 @@ pub static ENTRY: Entry = Entry::new(
             handlers::lookup("tcp_lookup"),
             handlers::lookup("udp_lookup"),
         ],
-        replicas: Replicas::Sharing(
-            "the table of mappings where threads meet: each knows those that another has made",
-        ),
         ..build::REWRITER
     },
     |args| build(args, Class::Ip),

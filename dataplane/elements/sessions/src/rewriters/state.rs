@@ -57,7 +57,7 @@ fn states(is_one: impl Fn(u8) -> bool) -> u64 {
     (0..64).filter(|state| is_one(*state)).fold(0, |bits, state| bits | 1 << state)
 }
 
-/// What a TCP segment tells of its mapping: of its flags those that are `believed` count.
+/// What a TCP segment reports on its mapping: of its flags those that are `believed` count.
 #[inline]
 pub(super) fn track_tcp(segment: &Segment, believed: u8, mut state: u8, is_reply: bool) -> u8 {
     if believed == 0 {
@@ -82,7 +82,7 @@ pub(super) fn track_tcp(segment: &Segment, believed: u8, mut state: u8, is_reply
     if has_payload { state | FORWARD_DATA << shift } else { state }
 }
 
-/// What a packet tells of its mapping by being there.
+/// What a packet reports on its mapping by being there.
 #[inline]
 pub(super) fn track_packets(state: u8, is_reply: bool) -> u8 {
     let more = if state < 3 * PACKET { state + PACKET } else { state };

@@ -1,11 +1,10 @@
 //! TCPRewriter: rewrites addresses and ports of TCP, and sequence numbers where FTPPortMapper asks
 //! for it.
 
-use thruway_element::{Alias, Arg, Entry, Replicas, Spec, Ty};
+use thruway_element::{Alias, Entry, Spec};
 
-use crate::rewriters::build::{self, build, shown, taken};
+use crate::rewriters::build::{self, build, taken};
 use crate::rewriters::class::Class;
-use crate::rewriters::handlers;
 use crate::rewriters::rewriter::Rewriter;
 
 /// See the spec.
@@ -25,30 +24,13 @@ pub static ENTRY: Entry = Entry::new(
                   -> rw :: TCPRewriter(pattern 192.0.2.1 1024-65535 - - 0 1, drop) -> IPPrint(out) -> IPMirror \
                   -> [1]rw; rw[1] -> IPPrint(back) -> Discard",
         args: taken![
-            Arg::keyword("TIMEOUT", Ty::Time, "TCP_TIMEOUT in short"),
-            Arg::keyword(
-                "TCP_TIMEOUT",
-                Ty::Time,
-                "timeout of TCP mappings with payload in both directions",
-            )
-            .or("86400"),
-            Arg::keyword("TCP_NODATA_TIMEOUT", Ty::Time, "timeout of other TCP mappings").or("300"),
-            Arg::keyword(
-                "TCP_DONE_TIMEOUT",
-                Ty::Time,
-                "timeout of TCP mappings whose connection is at its end",
-            )
-            .or("240"),
-            Arg::keyword("TCP_GUARANTEE", Ty::Time, "GUARANTEE of TCP mappings"),
+            build::TCP_ARGS[0],
+            build::TCP_ARGS[1],
+            build::TCP_ARGS[2],
+            build::TCP_ARGS[3],
+            build::TCP_ARGS[4],
         ],
-        handlers: shown![
-            handlers::table("table"),
-            handlers::table("mappings"),
-            handlers::lookup("lookup"),
-        ],
-        replicas: Replicas::Sharing(
-            "the table of mappings where threads meet: each knows those that another has made",
-        ),
+        handlers: build::ONE_TABLE,
         ..build::REWRITER
     },
     |args| build(args, Class::Tcp),

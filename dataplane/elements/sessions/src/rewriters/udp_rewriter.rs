@@ -1,10 +1,9 @@
 //! UDPRewriter: rewrites addresses and ports of UDP, TCP and DCCP.
 
-use thruway_element::{Alias, Arg, Entry, Replicas, Spec, Ty};
+use thruway_element::{Alias, Arg, Entry, Spec, Ty};
 
-use crate::rewriters::build::{self, build, shown, taken};
+use crate::rewriters::build::{self, build, taken};
 use crate::rewriters::class::Class;
-use crate::rewriters::handlers;
 use crate::rewriters::rewriter::Rewriter;
 
 /// See the spec.
@@ -38,14 +37,7 @@ pub static ENTRY: Entry = Entry::new(
             ),
             Arg::keyword("UDP_GUARANTEE", Ty::Time, "GUARANTEE, as IPRewriter calls it"),
         ],
-        handlers: shown![
-            handlers::table("table"),
-            handlers::table("mappings"),
-            handlers::lookup("lookup"),
-        ],
-        replicas: Replicas::Sharing(
-            "the table of mappings where threads meet: each knows those that another has made",
-        ),
+        handlers: build::ONE_TABLE,
         ..build::REWRITER
     },
     |args| build(args, Class::Udp),

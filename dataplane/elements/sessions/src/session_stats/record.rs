@@ -1,4 +1,4 @@
-//! What is told of a session: who, when and how much.
+//! What is reported on a session: who, when and how much.
 
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

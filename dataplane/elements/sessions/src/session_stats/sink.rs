@@ -38,7 +38,7 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
-    /// The first failure is told, later ones are only counted.
+    /// The first failure is reported, later ones are only counted.
     fn fail(&mut self, records: u64, reported: &mut bool, why: impl FnOnce() -> String) {
         self.lost += records;
         if !std::mem::replace(reported, true) {

@@ -1,4 +1,4 @@
-//! What is told of a rule that matched, kept until it is written.
+//! What is reported on a rule that matched, kept until it is written.
 
 use std::sync::Arc;
 

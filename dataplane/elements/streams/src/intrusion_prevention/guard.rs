@@ -28,7 +28,7 @@ pub(super) struct SessionState {
 /// What happened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Totals {
-    /// Matches that were told.
+    /// Matches that were reported.
     pub(super) alerts: u64,
     /// Sessions with at least one.
     pub(super) sessions: u64,
@@ -76,7 +76,7 @@ impl Guard {
         self.journal.take_over(kept.journal);
     }
 
-    /// Shows all pieces to the inspector; what it finds is told. `true`: the session is to end.
+    /// Shows all pieces to the inspector; what it finds is reported. `true`: the session is to end.
     fn show(&mut self, state: &mut SessionState, data: &mut StreamCursor<'_>) -> bool {
         let way = data.direction() & 1;
         let now = data.now();
@@ -117,7 +117,7 @@ impl Guard {
         }
     }
 
-    /// Tells what was found. `true`: the session is to end.
+    /// Reports what was found. `true`: the session is to end.
     fn report(&mut self, state: &mut SessionState, facts: &Facts, now: i64) -> bool {
         let is_condemned = matches!(self.found.verdict, Some(Action::Drop | Action::Reject));
         self.totals.condemned += u64::from(is_condemned);

@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Read as _;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use thruway_inspect::rules::{RuleSet, Variables};
 use thruway_sync::atomic::{AtomicU32, Ordering};
 
@@ -54,7 +55,7 @@ impl Shared {
     /// # Errors
     /// All that is wrong with them.
     pub(super) fn first(&self, wanted: &Wanted) -> Result<(Arc<Loaded>, u32), String> {
-        let mut loaded = self.lock();
+        let mut loaded = self.loaded.lock();
         if loaded.is_none() {
             *loaded = Some(Arc::new(wanted.load()?));
             self.generation.fetch_add(1, Ordering::Relaxed);
@@ -65,7 +66,7 @@ impl Shared {
 
     /// The present rules, if there are any.
     pub(super) fn present(&self) -> Option<(Arc<Loaded>, u32)> {
-        let loaded = self.lock();
+        let loaded = self.loaded.lock();
         loaded.clone().map(|set| (set, self.generation()))
     }
 
@@ -75,14 +76,10 @@ impl Shared {
     /// All that is wrong with them.
     pub(super) fn reload(&self, wanted: &Wanted) -> Result<(), String> {
         let fresh = Arc::new(wanted.load()?);
-        let mut loaded = self.lock();
+        let mut loaded = self.loaded.lock();
         *loaded = Some(fresh);
         self.generation.fetch_add(1, Ordering::Relaxed);
         Ok(())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Arc<Loaded>>> {
-        self.loaded.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 

@@ -18,7 +18,7 @@ pub(super) struct Asked {
     pub(super) with: Vec<u8>,
     /// Overwrites a word.
     pub(super) mask: Vec<u8>,
-    /// Every word that is found is told.
+    /// Every word that is found is reported.
     pub(super) reports: bool,
 }
 

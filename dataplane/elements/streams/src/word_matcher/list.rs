@@ -14,7 +14,7 @@ const FILE_MAX: u64 = 64 << 20;
 pub(super) struct List {
     pub(super) words: Words,
     pub(super) names: Vec<Vec<u8>>,
-    /// Tells lists apart (not 0).
+    /// Distinguishes lists (not 0).
     pub(super) number: u32,
 }
 

@@ -7,8 +7,8 @@ use crate::rules::matches::{ByteJump, ByteTest, Content, DataAt, Match, Part};
 use crate::rules::numbers::Range;
 use crate::rules::pcre::{self, Expression};
 
-/// The conditions on one buffer: what is told from the match before is told from the one before it
-/// here.
+/// The conditions on one buffer: what is counted from the match before is counted from the one
+/// before it here.
 #[derive(Debug)]
 pub(in crate::rules) struct Chain {
     pub buffer: Buffer,
@@ -19,7 +19,7 @@ pub(in crate::rules) struct Chain {
 #[derive(Debug)]
 pub(in crate::rules) struct Step {
     pub what: What,
-    /// The step behind it is told from its match.
+    /// The step behind it is counted from its match.
     pub is_followed: bool,
 }
 
@@ -39,7 +39,7 @@ pub(in crate::rules) enum What {
 pub(in crate::rules) struct CompiledContent {
     pub needle: Needle,
     pub negated: bool,
-    /// Its place is told from the match before.
+    /// Its place is counted from the match before.
     pub relative: bool,
     /// Where it may begin: from the buffer's beginning, or from the match before.
     pub from: i64,
@@ -78,7 +78,7 @@ impl What {
         }
     }
 
-    /// Whether it is told from the match before.
+    /// Whether it is counted from the match before.
     pub(in crate::rules) fn is_relative(&self) -> bool {
         match self {
             What::Content(place) => place.relative,
@@ -90,7 +90,7 @@ impl What {
         }
     }
 
-    /// Whether what follows may be told from it.
+    /// Whether what follows may be counted from it.
     pub(in crate::rules) fn moves(&self) -> bool {
         match self {
             What::Content(place) => !place.negated,

@@ -34,7 +34,7 @@ pub struct Compiled {
     /// When it is looked at.
     pub(super) scope: Scope,
     pub(super) bits: Vec<Bits>,
-    /// It is not told.
+    /// It is not reported.
     pub quiet: bool,
     /// What is counted before it is told.
     pub threshold: Option<Threshold>,
@@ -78,7 +78,7 @@ pub(super) struct Scope {
 }
 
 impl Scope {
-    /// What a rule looks at, as Suricata decides it: places told from the beginning are meant in
+    /// What a rule looks at, as Suricata decides it: places counted from the beginning are meant in
     /// packets as well as in the stream, what is said of headers is meant of packets.
     fn of(rule: &Rule) -> Scope {
         if rule.parts.iter().any(|part| part.buffer != Buffer::Payload) {

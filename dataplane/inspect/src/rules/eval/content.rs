@@ -19,7 +19,7 @@ impl CompiledContent {
         self.needle.len() as i64
     }
 
-    /// Where it is first when places are told from `spot`.
+    /// Where it is first when places are counted from `spot`.
     fn first(&self, view: View<'_>, spot: i64) -> Option<i64> {
         let mut found = None;
         let low = spot + self.from;

@@ -1,6 +1,6 @@
 //! Whether buffers are as a rule wants them.
 //!
-//! Positions are sets: after each condition, all places are known where what follows may be told
+//! Positions are sets: after each condition, all places are known where what follows may be counted
 //! from. So there is no going back, however often contents repeat: the time is bounded by the bytes
 //! looked at times the conditions.
 
@@ -39,7 +39,7 @@ impl Outcome {
     pub(super) const YES: Outcome =
         Outcome { matched: true, new: true, open: false, exhausted: false };
 
-    /// Whether it is to be told.
+    /// Whether it is to be reported.
     pub const fn fires(self) -> bool {
         self.matched && self.new
     }

@@ -5,8 +5,8 @@ use crate::rules::matches::{ByteJump, ByteTest, Compare, DataAt, Form, JumpFrom,
 use crate::rules::view::View;
 
 /// Keeps the spots that pass `test`, which says whether what is new takes part; where it is not
-/// told from the match before, the beginning is asked, the spots stay, and the answer says whether
-/// what is new takes part.
+/// counted from the match before, the beginning is asked, the spots stay, and the answer says
+/// whether what is new takes part.
 fn filter(
     relative: bool,
     view: View<'_>,

@@ -52,7 +52,7 @@ impl Search<'_> {
         !spots.0.is_empty()
     }
 
-    /// Whether it is not found; behind no spot, if it is told from a match: such stay.
+    /// Whether it is not found; behind no spot, if it is counted from a match: such stay.
     pub(super) fn none(&self, scratch: &mut Scratch) -> bool {
         let Scratch { spots, budget, .. } = scratch;
         if !self.relative {

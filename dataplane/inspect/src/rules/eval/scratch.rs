@@ -2,7 +2,7 @@
 
 use crate::rules::view::View;
 
-/// A place that the next condition may be told from.
+/// A place that the next condition may be counted from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Spot {
     /// Index in the view's bytes; negative where they are gone.

@@ -36,7 +36,7 @@ impl Candidates<'_> {
         }
     }
 
-    /// Those whose fast patterns are in bytes that go on where `state` was left; `position` tells
+    /// Those whose fast patterns are in bytes that go on where `state` was left; `position` reports
     /// where in the stream a pattern is that ends so far in them.
     pub(super) fn search(
         &mut self,

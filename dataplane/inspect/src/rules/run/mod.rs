@@ -37,10 +37,10 @@ use memory::Slots;
 /// What rules say about some bytes. Kept for the next ones.
 #[derive(Debug, Default)]
 pub struct Found {
-    /// Indexes of the rules that are to be told, those to be obeyed first in front.
+    /// Indexes of the rules that are to be reported, those to be obeyed first in front.
     pub alerts: Vec<u32>,
     /// The strongest of what is to be done: [`Action::Drop`], [`Action::Reject`]; or
-    /// [`Action::Pass`], and no rule is told.
+    /// [`Action::Pass`], and no rule is reported.
     pub verdict: Option<Action>,
     /// Bytes of this direction could not be remembered, because all slots are taken: what spans
     /// pieces may not be found.

@@ -54,7 +54,7 @@ mod tests {
         Facts { established: true, ..Facts::of(&packet).unwrap() }
     }
 
-    /// Numbers of the rules that are told, wherever rules are exchanged while this flows.
+    /// Numbers of the rules that are reported, wherever rules are exchanged while this flows.
     fn alerts(stream: &[u8], exchanged_at: usize) -> Vec<u32> {
         let before = set("alert tcp any any -> any any (content:\"zzz\"; sid:1;)\n\
              alert tcp any any -> any any (content:\"yyy\"; sid:2;)");

@@ -57,7 +57,7 @@ impl Bench {
         found
     }
 
-    /// Numbers of the rules that are told.
+    /// Numbers of the rules that are reported.
     fn sids(&mut self, side: Side, kind: Kind, bytes: &[u8]) -> Vec<u32> {
         let found = self.found(side, kind, bytes);
         found.alerts.iter().map(|at| self.inspector.set().rules()[*at as usize].about.sid).collect()
@@ -241,7 +241,7 @@ fn looks_allocate_nothing() {
     let (mut second, counted) = (0, &mut bench);
     let allocations = allocation_counter::measure(|| second = talk(counted));
     assert_eq!(allocations.count_total, 0);
-    // The third rule is told once in nine seconds.
+    // The third rule is reported once in nine seconds.
     assert!(second >= 2 && second < first, "{first} {second}");
 }
 
@@ -338,7 +338,7 @@ proptest! {
         prop_assert_eq!(found, all, "{}", rules);
     }
 
-    /// Nor does what must not be there, or stands at the end: whatever one piece tells is told.
+    /// Nor does what must not be there, or stands at the end: whatever one piece tells is reported.
     #[test]
     fn cutting_hides_no_negations(
         parts in vec(random::parts(true), 1..5), bytes in random::bytes(WINDOW),

@@ -165,7 +165,7 @@ fn mistakes_are_told() {
     }
 }
 
-/// All that is wrong in a file is told, in order; leniently, the rest is loaded.
+/// All that is wrong in a file is reported, in order; leniently, the rest is loaded.
 #[test]
 fn files_are_loaded_or_not() {
     let file = b"# a comment\n\

@@ -32,7 +32,7 @@ fn outcome(rules: Rules, streams: [&[u8]; 2], step: usize) -> Outcome {
         let ended = left.and_then(|left| reader.finish(&mut connection, kind, left));
         if let Err(fault) = ended {
             outcome.fault = Some(fault);
-            // Framing in which something is wrong is told as far as it came before.
+            // Framing in which something is wrong is reported as far as it came before.
             while outcome.pieces.pop_if(|(number, _)| [2, 6].contains(number)).is_some() {}
             return outcome;
         }
@@ -40,7 +40,7 @@ fn outcome(rules: Rules, streams: [&[u8]; 2], step: usize) -> Outcome {
     outcome
 }
 
-/// Reads a direction in steps; gives how many bytes were not told.
+/// Reads a direction in steps; gives how many bytes were not reported.
 fn read(
     reader: &mut Reader,
     connection: &mut Connection,

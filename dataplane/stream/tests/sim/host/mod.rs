@@ -197,7 +197,7 @@ impl Host {
     }
 
     /// A segment without data that stands where its sender cannot be. Late ones stand before the
-    /// window; as in Linux, what was told of it last counts.
+    /// window; as in Linux, what was reported on it last counts.
     fn is_misplaced(&mut self, segment: &Segment, seq: i64) -> bool {
         if seq > self.rx.edge + 1 {
             let edge = self.rx.edge;

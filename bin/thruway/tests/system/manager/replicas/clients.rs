@@ -3,14 +3,14 @@
 use std::net::UdpSocket;
 use std::time::Duration;
 
-use thruway_sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use thruway_sync::atomic::{AtomicBool, Ordering};
 
 use super::{Web, chain, declare};
 use crate::manager::functions::{Flow, ask};
 use crate::manager::keeper::Lab;
 use crate::manager::swap::{LAN, WAN, under_traffic};
 use crate::network::Network;
-use crate::process::{privileged, wait_for};
+use crate::process::{Ending, privileged, wait_for};
 
 /// A cable with a function in each direction of its sessions.
 const CABLE: &str = "
@@ -23,6 +23,16 @@ const CABLE: &str = "
 
 const CANARY: &str =
     r#"{"count": 1, "canary": {"steps": [20, 60], "window": "1s", "packets": 40}}"#;
+
+/// A lab whose chain runs version 1, and the process of its data plane.
+fn begun(network: &Network) -> (Lab, u32) {
+    let mut lab = Lab::new(Some(&network.middle));
+    declare(&mut lab);
+    lab.set("web", chain(CABLE, ("player@1", "cable"), CANARY));
+    lab.converge();
+    let pid = Web { lab: &mut lab }.settles("player@1", 1);
+    (lab, pid)
+}
 
 /// Clients that come and go: each has one question, and another session.
 fn come_and_go(network: &Network, wait_max: Duration, over: &AtomicBool) -> (u64, u64) {
@@ -48,21 +58,17 @@ fn with_clients(
     wait_max: Duration,
     work: impl FnOnce(),
 ) -> (Vec<Flow>, (u64, u64)) {
-    let (over, found) = (AtomicBool::new(false), [AtomicU64::new(0), AtomicU64::new(0)]);
+    let (over, mut found) = (AtomicBool::new(false), (0, 0));
     let flows = under_traffic(network, (Duration::from_secs(5), ask), || {
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                let (answered, lost) = come_and_go(network, wait_max, &over);
-                found[0].store(answered, Ordering::Release);
-                found[1].store(lost, Ordering::Release);
-            });
-            let worked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
-            over.store(true, Ordering::Release);
-            worked.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        found = std::thread::scope(|scope| {
+            let clients = scope.spawn(|| come_and_go(network, wait_max, &over));
+            let ending = Ending(&[&over]);
+            work();
+            drop(ending);
+            clients.join().expect("no panic")
         });
     });
-    let [answered, lost] = found.map(|count| count.load(Ordering::Acquire));
-    (flows, (answered, lost))
+    (flows, found)
 }
 
 #[test]
@@ -71,11 +77,7 @@ fn clients_do_not_notice_a_good_version_nor_more_or_fewer_replicas() {
         return;
     }
     let network = Network::new(&LAN, &WAN);
-    let mut lab = Lab::new(Some(&network.middle));
-    declare(&mut lab);
-    lab.set("web", chain(CABLE, ("player@1", "cable"), CANARY));
-    lab.converge();
-    let pid = Web { lab: &mut lab }.settles("player@1", 1);
+    let (mut lab, pid) = begun(&network);
     let (stayed, (answered, lost)) = with_clients(&network, Duration::from_secs(5), || {
         lab.set("web", chain(CABLE, ("player@2", "cable"), CANARY));
         lab.converge();
@@ -98,11 +100,7 @@ fn a_version_that_loses_packets_goes_back_and_spares_who_was_there() {
         return;
     }
     let network = Network::new(&LAN, &WAN);
-    let mut lab = Lab::new(Some(&network.middle));
-    declare(&mut lab);
-    lab.set("web", chain(CABLE, ("player@1", "cable"), CANARY));
-    lab.converge();
-    let pid = Web { lab: &mut lab }.settles("player@1", 1);
+    let (mut lab, pid) = begun(&network);
     let (stayed, (answered, lost)) = with_clients(&network, Duration::from_millis(300), || {
         // It drops a third.
         lab.set("web", chain(CABLE, ("player@2", "cable-thirds"), CANARY));

@@ -37,7 +37,7 @@ impl Handlers<'_> {
     }
 }
 
-/// Runs a capture through a chain, and tells what does not add up.
+/// Runs a capture through a chain, and reports what does not add up.
 fn balance(file: &Path, chain: &str) -> Result<(), String> {
     let text = format!(
         "s :: FromDump(\"{}\", STOP true) -> MarkIPHeader(14) -> Strip(14) \

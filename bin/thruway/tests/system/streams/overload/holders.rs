@@ -5,8 +5,8 @@ use thruway_sync::atomic::{AtomicBool, Ordering};
 use super::super::chains::{Functions, LONGER, ORDER};
 use super::super::path::{Chain, Path, SERVERS};
 use super::{KEPT_MAX, listen};
-use crate::process::{Running, need, privileged, wait_for};
-use crate::siege::{DOWNLOAD, Download, Ending, requests, serve};
+use crate::process::{Ending, Running, need, privileged, wait_for};
+use crate::siege::{DOWNLOAD, Download, requests, serve};
 use crate::traffic::listening;
 
 /// Those who hold at once; they come again.

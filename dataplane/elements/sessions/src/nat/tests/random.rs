@@ -16,7 +16,7 @@ enum Step {
     Round(u8, u8, u8, u8),
     /// The peer of session n answers.
     Back(usize),
-    /// A router tells of the packet that opened session n; so many bytes are quoted.
+    /// A router reports on the packet that opened session n; so many bytes are quoted.
     Error(usize, usize),
     /// Session n ends.
     End(usize),

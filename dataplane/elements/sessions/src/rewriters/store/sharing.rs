@@ -1,4 +1,4 @@
-//! Mappings that several threads know: who makes one tells the others where they look before they
+//! Mappings that several threads know: who makes one shows the others where they look before they
 //! make their own. Each has a record of its own then, and all of them say here when they saw a
 //! packet and what it told.
 
@@ -11,7 +11,8 @@ use thruway_wire::flow::FiveTuple;
 use super::{Key, New, NoRoom, Store, key_of};
 use crate::rewriters::context::Outputs;
 
-/// Words that are told of a mapping: its flow, what that becomes, ports, and where packets leave.
+/// Words that are reported on a mapping: its flow, what that becomes, ports, and where packets
+/// leave.
 pub(in crate::rewriters) const WORDS: usize = 4;
 
 fn padded(key: &Key) -> shared_flows::Key {
@@ -28,7 +29,7 @@ fn ports(tuple: &FiveTuple<u32>) -> u32 {
     u32::from(tuple.src_port) << 16 | u32::from(tuple.dst_port)
 }
 
-/// What others are told of a mapping.
+/// What others learn of a mapping.
 fn words_of(new: &New) -> [u64; WORDS] {
     let New { flow, rewritten, outputs, .. } = new;
     let sides = u32::from(outputs.forward) << 16 | u32::from(outputs.reply);
@@ -40,7 +41,7 @@ fn words_of(new: &New) -> [u64; WORDS] {
     ]
 }
 
-/// A mapping from what was told of it; changes of checksums are not in it.
+/// A mapping from what was reported on it; changes of checksums are not in it.
 fn heard(words: [u64; WORDS], owner: u16, protocol: u8) -> New {
     let halves = words.map(|word| ((word >> 32) as u32, word as u32));
     let tuple = |(src, dst): (u32, u32), ports: u32| FiveTuple {
@@ -100,7 +101,7 @@ impl Store {
         Some((record, heard(words, owner, flow.protocol)))
     }
 
-    /// Tells the others of a new mapping; gives what [`super::Mapping::shared_flows`] is to be.
+    /// Informs the others of a new mapping; gives what [`super::Mapping::shared_flows`] is to be.
     pub(super) fn publish_new(&self, new: &New, reply: &Key, now: u32) -> Result<u32, NoRoom> {
         let Some(shared_flows) = &self.shared_flows else { return Ok(0) };
         let key = key_of(&new.flow, new.owner);

@@ -1,4 +1,4 @@
-//! What a packet tells of its mapping: which flags of a segment count, in this thread or in all.
+//! What a packet reports on its mapping: which flags of a segment count, in this thread or in all.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub(super) fn believed(sides: &mut [Side; 2], state: u8, is_reply: bool, segment
     if own.goes_on(segment) { segment.flags } else { own.follow(other, segment) }
 }
 
-/// A packet tells of a mapping that others know: what is known of it now.
+/// A packet reports on a mapping that others know: what is known of it now.
 #[cold]
 pub(super) fn publish(
     shared_flows: Option<&Arc<SharedFlows>>,
