@@ -89,8 +89,7 @@ impl Start<'_> {
     /// the role, the function does not start.
     pub fn role(&mut self, name: &str) -> u8 {
         self.find_role(name).unwrap_or_else(|| {
-            let known: Vec<&str> =
-                self.attached.roles.split('\n').filter(|role| !role.is_empty()).collect();
+            let known: Vec<&str> = self.roles().map(|(role, _)| role).collect();
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
             self.problem.get_or_insert(format!(
                 "it sends to the role '{name}', which its element does not have (it has: {known}); \
@@ -102,9 +101,12 @@ impl Start<'_> {
 
     /// The output that leads to a role, if the element has it.
     pub fn find_role(&self, name: &str) -> Option<u8> {
-        let mut roles = self.attached.roles.split('\n');
-        let output = roles.position(|role| role == name && !role.is_empty())?;
-        u8::try_from(output).ok()
+        self.roles().find(|(role, _)| *role == name).map(|(_, output)| output)
+    }
+
+    /// The roles of the element's outputs, each with its output.
+    pub fn roles(&self) -> impl Iterator<Item = (&str, u8)> {
+        self.attached.roles.split('\n').zip(0..).filter(|(role, _)| !role.is_empty())
     }
 
     /// Sets a timer that goes off once.

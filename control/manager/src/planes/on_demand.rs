@@ -15,8 +15,10 @@ const HOLD: Duration = Duration::from_secs(30);
 pub(super) struct OnDemand {
     /// Those that are to run; kept in the record.
     pub(super) deployed: BTreeSet<String>,
-    /// Those that came or go, and since when, until the data plane runs that.
+    /// Those that come or go, and since when, until the data plane runs that.
     pub(super) pending: BTreeMap<String, Instant>,
+    /// Those that run, as far as is known.
+    running: BTreeSet<String>,
     /// When each was last needed; a manager that begins takes its first look for that time.
     needed: BTreeMap<String, Instant>,
     /// Until when nothing is changed, and why.
@@ -32,6 +34,7 @@ impl OnDemand {
         self.deployed.retain(|variable| is_asked(variable));
         self.pending.retain(|variable, _| is_asked(variable));
         self.needed.retain(|variable, _| is_asked(variable));
+        self.running.retain(|variable| is_asked(variable));
     }
 
     /// Decides whether a function is to run, of which `value` says that it is needed. True if that
@@ -66,18 +69,33 @@ impl OnDemand {
         self.held.as_ref().filter(|(until, _)| now < *until).map(|(_, why)| why.as_str())
     }
 
+    /// Whether the data plane is to run other functions than it runs.
+    pub(super) fn is_changing(&self) -> bool {
+        self.deployed != self.running
+    }
+
     /// Takes changes back that the data plane refused; their functions.
     pub(super) fn take_back(&mut self, why: &str, now: Instant) -> Vec<String> {
-        let pending = std::mem::take(&mut self.pending);
-        for variable in pending.keys() {
-            if !self.deployed.remove(variable) {
-                self.deployed.insert(variable.clone());
-            }
-        }
-        if !pending.is_empty() {
-            self.held = Some((now + HOLD, why.to_owned()));
-        }
-        pending.into_keys().collect()
+        let changed = self.deployed.symmetric_difference(&self.running).cloned().collect();
+        self.deployed.clone_from(&self.running);
+        self.pending.clear();
+        self.held = Some((now + HOLD, why.to_owned()));
+        changed
+    }
+
+    /// Takes note that the data plane runs what was decided; what came or went by that.
+    pub(super) fn confirm(&mut self) -> BTreeMap<String, Instant> {
+        self.running.clone_from(&self.deployed);
+        std::mem::take(&mut self.pending)
+    }
+
+    /// A data plane begins with none: what needed them is forgotten with the last one. Those that
+    /// were deployed.
+    pub(super) fn begin_anew(&mut self) -> Vec<String> {
+        self.running.clear();
+        self.pending.clear();
+        self.needed.clear();
+        std::mem::take(&mut self.deployed).into_iter().collect()
     }
 
     /// How long until it is time to look; `None` if it is.
@@ -121,5 +139,27 @@ mod tests {
         assert!(known.deployed.is_empty() && known.why_held(begin) == Some("no memory"));
         assert!(!known.decide(("x", CALM), 1.0, begin + HOLD / 2));
         assert!(known.decide(("x", CALM), 1.0, begin + HOLD));
+        // What is refused next is that it goes.
+        assert_eq!(known.confirm().len(), 1);
+        assert!(known.decide(("x", CALM), 0.0, begin + HOLD + CALM) && known.is_changing());
+        assert_eq!(known.take_back("no reason", begin), ["x"]);
+        assert!(known.deployed.contains("x") && !known.is_changing());
+    }
+
+    #[test]
+    fn what_another_manager_decided_is_taken_back_if_it_is_refused() {
+        let mut known = OnDemand { deployed: ["x".to_owned()].into(), ..OnDemand::default() };
+        assert!(known.is_changing());
+        assert_eq!(known.take_back("no memory", Instant::now()), ["x"]);
+        assert!(known.deployed.is_empty() && !known.is_changing());
+    }
+
+    #[test]
+    fn a_data_plane_begins_without_functions() {
+        let mut known = OnDemand::default();
+        assert!(known.decide(("x", CALM), 1.0, Instant::now()));
+        known.confirm();
+        assert_eq!(known.begin_anew(), ["x"]);
+        assert!(known.deployed.is_empty() && !known.is_changing());
     }
 }

@@ -143,7 +143,7 @@ fn the_instance_of_a_role_changes_while_packets_flow() {
 }
 
 #[test]
-fn a_data_plane_that_dies_is_back_with_its_function() {
+fn a_data_plane_that_dies_is_back_without_its_function() {
     let mut lab = Lab::new(None);
     let pid = begin(&mut lab, SORTED);
     flooded(&mut lab, |lab| {
@@ -151,11 +151,16 @@ fn a_data_plane_that_dies_is_back_with_its_function() {
     });
     // The next one cannot be bound to the file of one that was killed.
     std::fs::remove_file(socket(&lab)).expect("it is bound");
+    lab.wait_reason("web", "OnDemand", "Deployed");
     signal(pid, Signal::KILL);
     wait_for("another process", || lab.status("web").pid.filter(|now| *now != pid));
     // It knows nothing of the flood.
     lab.wait_reason("web", "OnDemand", "NotNeeded");
     assert!(!is_there(&lab));
+    // The next flood has it come again.
+    flooded(&mut lab, |lab| {
+        lab.wait_reason("web", "OnDemand", "Deployed");
+    });
 }
 
 #[test]

@@ -64,9 +64,14 @@ impl Stage {
         let (network, dir) = (Network::new(&LAN, &WAN), TempDir::new().expect("a directory"));
         let mut stage = Stage { daemon: None, network, dir };
         beside("thruway-manager");
-        stage.daemon = Some(Running::start(&mut stage.thruway(&["daemon"])));
-        wait_for("the manager", || (run(&mut stage.thruway(&["get"])).code() == 0).then_some(()));
+        stage.begin();
         stage
+    }
+
+    /// Starts the manager.
+    fn begin(&mut self) {
+        self.daemon = Some(Running::start(&mut self.thruway(&["daemon"])));
+        wait_for("the manager", || (run(&mut self.thruway(&["get"])).code() == 0).then_some(()));
     }
 
     /// A command of the manager.
@@ -205,6 +210,16 @@ impl Seen {
     }
 }
 
+/// Starts what sends the flood, and sends nothing yet; its handlers.
+fn flood(stage: &Stage) -> (Running, Client) {
+    let control = stage.dir.path().join("flood");
+    let source = format!("s :: RatedSource(DATA {SYN}, RATE {FLOOD_RATE}, ACTIVE false)");
+    let text = FLOOD.text(&source, &station(&stage.network.wan));
+    let mut command = stage.network.lan.thruway();
+    command.args(["run", "--control"]).arg(&control).args(["-e", &text]);
+    (Running::start(&mut command), Client::unix(&control))
+}
+
 /// The flood comes and goes, and with it the function; when it began and ended.
 fn attack(stage: &Stage, flood: &mut Client) -> (f64, f64) {
     std::thread::sleep(BEFORE);
@@ -236,14 +251,9 @@ fn scenario(stage: &Stage) -> (Seen, (Vec<f64>, usize)) {
         "FromDump({capture}) -> RatedUnqueue({CAPTURE_RATE}) -> Queue
         -> ToDevice(eth0, METHOD LINUX)"
     );
-    let start = |control: &str, text: &str| {
-        Running::start(lan.thruway().args(["run", "--control", control, "-e", text]))
-    };
-    let background = start("none", &capture);
-    let control = stage.dir.path().join("flood");
-    let source = format!("s :: RatedSource(DATA {SYN}, RATE {FLOOD_RATE}, ACTIVE false)");
-    let flood = start(&control.display().to_string(), &FLOOD.text(&source, &station(wan)));
-    let mut flood_control = Client::unix(&control);
+    let mut command = lan.thruway();
+    let background = Running::start(command.args(["run", "--control", "none", "-e", &capture]));
+    let (flood, mut flood_control) = flood(stage);
     // The function goes about three seconds after the flood.
     let seconds = (BEFORE + DURING + AFTER).as_secs() + 4;
     let mut wrk = lan.command("wrk");
@@ -290,4 +300,28 @@ fn a_flood_is_scrubbed_within_a_second_and_clients_keep_their_goodput() {
     assert!(seen.restored.is_some_and(|at| at < 3.0), "restored");
     assert!(seen.during > 0.9 && seen.after > 0.9, "goodput");
     assert!(failed == 0 && times.len() > 10, "new connections");
+}
+
+#[test]
+fn a_manager_that_is_killed_in_a_flood_leaves_what_it_deployed_to_the_next() {
+    if !privileged("a_manager_that_is_killed_in_a_flood_leaves_what_it_deployed_to_the_next") {
+        return;
+    }
+    let mut stage = Stage::new();
+    stage.declare();
+    let (_flood, mut control) = flood(&stage);
+    assert_eq!(control.ask("WRITE s.active true").0, 200);
+    wait_for("the function", || stage.reported("Deployed").map(|_| ()));
+    let function = stage.chain().number("scrubber.pid");
+    // As `kill -9` does.
+    drop(stage.daemon.take());
+    std::thread::sleep(Duration::from_secs(1));
+    assert_eq!(stage.chain().number("scrubber.pid"), function);
+    stage.begin();
+    wait_for("the next manager", || stage.condition().contains("yes, Deployed").then_some(()));
+    assert_eq!(stage.chain().number("scrubber.pid"), function, "it goes on");
+    assert!(stage.reported("Deployed").is_none(), "nothing was done again");
+    assert_eq!(control.ask("WRITE s.active false").0, 200);
+    wait_for("the function's end", || stage.reported("Withdrawn").map(|_| ()));
+    assert_eq!(stage.chain().ask_and_take("scrubber.pid"), 510);
 }

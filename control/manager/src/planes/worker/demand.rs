@@ -17,6 +17,9 @@ impl Worker {
             self.forget_on_demand();
             return self.keep_laid_out(asked);
         }
+        if self.plane.is_none() {
+            self.begin_without();
+        }
         match self.as_needed(asked) {
             Ok(now) => {
                 let wait = self.keep_laid_out(&now);
@@ -74,7 +77,7 @@ impl Worker {
         }
         let Ok(wide) = self.lay_out(now) else { return CALM };
         let wide = wide.as_ref().unwrap_or(now);
-        if self.is_refused(&wide.run) && !self.on_demand.pending.is_empty() {
+        if self.is_refused(&wide.run) && self.on_demand.is_changing() {
             return self.take_deployment_back();
         }
         if !self.runs(wide) {
@@ -135,11 +138,21 @@ impl Worker {
 
     /// Reports what came or went, once it did.
     fn report_deployed(&mut self) {
-        for (variable, since) in std::mem::take(&mut self.on_demand.pending) {
+        for (variable, since) in self.on_demand.confirm() {
             let is_deployed = self.on_demand.deployed.contains(&variable);
             let reason = if is_deployed { "Deployed" } else { "Withdrawn" };
             let ms = since.elapsed().as_millis();
             self.board.report(reason, &format!("{variable}: {ms} ms after the decision"));
+        }
+    }
+
+    /// Has the next data plane begin without functions on demand: it starts whatever becomes of
+    /// them, and what needs them is found anew.
+    fn begin_without(&mut self) {
+        let gone = self.on_demand.begin_anew();
+        if !gone.is_empty() {
+            let message = format!("{}: the data plane ended", gone.join(", "));
+            self.board.report("Withdrawn", &message);
         }
     }
 
