@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::Asked;
 
 /// Between two looks at whether functions are needed.
-pub(super) const LOOK: Duration = Duration::from_millis(50);
+pub(super) const LOOK: Duration = Duration::from_millis(100);
 /// How long nothing is changed after a change was refused.
 const HOLD: Duration = Duration::from_secs(30);
 
