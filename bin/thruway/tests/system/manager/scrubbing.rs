@@ -224,8 +224,8 @@ fn flood(stage: &Stage) -> (Running, Client) {
     (Running::start(&mut command), Client::unix(&control))
 }
 
-/// The flood comes and goes, and with it the function; when it began and ended, and how many packets
-/// found the link to the servers full, from some time after the beginning on.
+/// The flood comes and goes, and with it the function; when it began and ended, and how many
+/// packets found the link to the servers full, from some time after the beginning on.
 fn attack(stage: &Stage, flood: &mut Client) -> (f64, f64, u64) {
     std::thread::sleep(BEFORE);
     assert_eq!(stage.chain().ask_and_take("scrubber.pid"), 510, "it does not run yet");
