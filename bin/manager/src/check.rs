@@ -1,7 +1,7 @@
 //! The check of specifications: what `thruway check` and `thruway run` refuse is refused.
 
 use thruway::load::{self, Libraries, click_path};
-use thruway_engine::{Options, named_cores};
+use thruway_engine::{Options, Router, named_cores};
 use thruway_lang::{Source, Variables};
 use thruway_manager::{ChainName, ChainSpec, CheckError, Checker};
 
@@ -17,13 +17,36 @@ impl Checker for Build {
         let variables = variables(spec)?;
         let source = Source::new(name.as_str(), spec.configuration.clone());
         match load::build(source, &variables, &Libraries::new(&click_path()), &options) {
-            Ok((_, warnings)) => Ok(warnings.render(false)),
+            Ok((mut router, warnings)) => {
+                handlers(&mut router, spec)?;
+                Ok(warnings.render(false))
+            }
             Err(failure) => {
                 let message = failure.pretty.render(false);
                 Err(CheckError::new(field(spec, &message), message))
             }
         }
     }
+}
+
+/// Whether the handlers are there that functions on demand are needed by.
+fn handlers(router: &mut Router, spec: &ChainSpec) -> Result<(), CheckError> {
+    for (variable, policy) in &spec.on_demand {
+        let refuse =
+            |message: String| Err(CheckError::new(format!("on_demand.{variable}.when"), message));
+        let (element, name) = policy.when.rsplit_once('.').unwrap_or(("", &policy.when));
+        let Ok(list) = router.read(&format!("{element}.handlers")) else {
+            return refuse(format!("there is no element '{element}' while it does not run"));
+        };
+        let is_it = |line: &str| {
+            let mut words = line.split_whitespace();
+            words.next() == Some(name) && words.next().is_some_and(|can| can.contains('r'))
+        };
+        if !list.lines().any(is_it) {
+            return refuse(format!("element '{element}' has no handler '{name}' to be read"));
+        }
+    }
+    Ok(())
 }
 
 /// The field that an error is about: the configuration, or a function that it does not use.
@@ -68,6 +91,7 @@ fn variables(spec: &ChainSpec) -> Result<Variables, CheckError> {
 
 #[cfg(test)]
 mod tests {
+    use thruway_manager::on_demand::OnDemandSpec;
     use thruway_manager::{FunctionSpec, FunctionUse, Limits};
 
     use super::*;
@@ -105,6 +129,22 @@ mod tests {
         let used =
             ChainSpec { variables: variables("N"), ..spec("define($N 3); Idle -> Discard;") };
         assert_eq!(check(&used), Ok(String::new()));
+    }
+
+    #[test]
+    fn functions_on_demand_name_handlers_that_are_there() {
+        let needed = |when: &str| {
+            let mut one = spec("Idle -> c :: Counter -> Discard;");
+            let policy = OnDemandSpec { when: when.to_owned(), calm: None };
+            one.on_demand.insert("x".to_owned(), policy);
+            check(&one)
+        };
+        assert_eq!(needed("c.count"), Ok(String::new()));
+        for (when, why) in [("d.count", "no element 'd'"), ("c.reset", "'reset'"), ("c.x", "'x'")] {
+            let error = needed(when).expect_err(when);
+            assert_eq!(error.field, "on_demand.x.when");
+            assert!(error.message.contains(why), "{error}");
+        }
     }
 
     /// What is declared for a function is what an `Nf` takes.

@@ -7,6 +7,7 @@ use anyhow::{Context as _, anyhow, bail};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use thruway_manager::kind::{Name, Reference, Spec as _};
+use thruway_manager::on_demand::OnDemandSpec;
 use thruway_manager::replicas::ReplicasSpec;
 use thruway_manager::{
     ChainName, ChainSpec, CheckError, FunctionName, FunctionSpec, FunctionUse, GroupName,
@@ -69,6 +70,8 @@ struct Entry {
     functions: BTreeMap<String, FunctionUse>,
     #[serde(default)]
     replicas: BTreeMap<String, ReplicasSpec>,
+    #[serde(default)]
+    on_demand: BTreeMap<String, OnDemandSpec>,
     #[serde(default)]
     threads: Option<u16>,
     #[serde(default)]
@@ -305,12 +308,13 @@ impl Entry {
             (Some(_), Some(_)) => bail!("it has configuration and file; keep one"),
             (None, None) => bail!("it has neither configuration nor file; give one"),
         };
-        let Entry { variables, functions, replicas, threads, cores, stopped, .. } = self;
+        let Entry { variables, functions, replicas, on_demand, threads, cores, stopped, .. } = self;
         Ok(ChainSpec {
             configuration,
             variables,
             functions,
             replicas,
+            on_demand,
             threads,
             cores,
             stopped,
@@ -414,6 +418,7 @@ mod tests {
                 variables,
                 functions,
                 replicas: BTreeMap::new(),
+                on_demand: BTreeMap::new(),
                 threads,
                 cores,
                 stopped,

@@ -9,6 +9,8 @@
 //! The text stays in its lines, so that messages name the lines that the operator wrote. Names of
 //! replicas stay the same from layout to layout: what a hot swap keeps by name goes on.
 
+pub mod on_demand;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::SystemTime;
@@ -33,7 +35,9 @@ pub struct Element {
     span: Span,
     /// The arguments behind the function, with the comma in front of them.
     arguments: String,
+    /// Its inputs that connections use: one, or two.
     inputs: u32,
+    /// Its outputs that connections use.
     outputs: u32,
 }
 
@@ -65,7 +69,8 @@ pub fn check(spec: &ChainSpec) -> Result<(), CheckError> {
             return Err(CheckError::new(field, message));
         }
         replicas.check(&field)?;
-        find(&spec.configuration, variable)?;
+        find(&spec.configuration, variable)
+            .map_err(|message| CheckError::new(field.clone(), message))?;
     }
     Ok(())
 }
@@ -86,45 +91,44 @@ pub fn at_first(spec: &ChainSpec, now: SystemTime) -> BTreeMap<String, Layout> {
 /// Finds the element whose first argument is `$variable`.
 ///
 /// # Errors
-/// There is none, there are several, or replicas of it cannot be written.
-pub fn find(configuration: &str, variable: &str) -> Result<Element, CheckError> {
-    let wrong = |message: String| CheckError::new(format!("replicas.{variable}"), message);
+/// There is none, there are several, or another cannot be written in its place: a sentence.
+pub(crate) fn find(configuration: &str, variable: &str) -> Result<Element, String> {
     let body = parser::parse(configuration, 0).body;
     let mut search = Search { text: configuration, variable, found: Vec::new(), is_inside: false };
     search.body(&body);
     if search.is_inside {
-        return Err(wrong(format!(
+        return Err(format!(
             "the {CLASS} of ${variable} is inside of a compound element; declare it outside of all"
-        )));
+        ));
     }
     let (item, class) = match search.found.as_slice() {
         [one] => *one,
         [] => {
-            return Err(wrong(format!(
+            return Err(format!(
                 "no element is `NAME :: {CLASS}(${variable}, ...)`; declare the one that runs it so"
-            )));
+            ));
         }
         _ => {
-            return Err(wrong(format!(
+            return Err(format!(
                 "several elements run ${variable}; give each function a variable of its own"
-            )));
+            ));
         }
     };
     let (What::Name(name), Some(class), Some(config)) = (&item.what, class, &item.config) else {
-        return Err(wrong(format!(
+        return Err(format!(
             "the element that runs ${variable} has no name; write `NAME :: {CLASS}(${variable}...`"
-        )));
+        ));
     };
     let mut ports = Ports { name: &name.text, inputs: 0, outputs: 0, is_open: false };
     ports.body(&body);
     if ports.is_open {
-        return Err(wrong(format!("write the numbers of the ports of '{}'", name.text)));
+        return Err(format!("write the numbers of the ports of '{}'", name.text));
     }
     if !(1..=2).contains(&ports.inputs) {
-        return Err(wrong(format!(
-            "'{}' has {} inputs; replicas have one, or two for two directions",
+        return Err(format!(
+            "'{}' has {} inputs; it can have one, or two for two directions",
             name.text, ports.inputs
-        )));
+        ));
     }
     // The parenthesis that closes the arguments stands behind them.
     let span = Span { end: config.span.end + 1, ..class };
@@ -257,7 +261,8 @@ pub fn expand(
     let mut edits = Vec::new();
     for (variable, layout) in layouts {
         let Some(asked) = run.spec.functions.get(variable) else { continue };
-        let element = find(&run.spec.configuration, variable)?;
+        let element = find(&run.spec.configuration, variable)
+            .map_err(|message| CheckError::new(format!("replicas.{variable}"), message))?;
         let versions = Versions::of(variable, asked, layout, |name| {
             wide.functions.contains_key(name) || others.contains_key(name)
         });

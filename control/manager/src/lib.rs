@@ -28,6 +28,7 @@ pub mod kind;
 pub mod manager;
 pub mod name;
 mod observer;
+pub mod on_demand;
 pub mod planes;
 mod private;
 pub mod prospect;

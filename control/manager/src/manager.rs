@@ -9,6 +9,7 @@ use crate::access::Registry;
 pub use crate::change::{Change, ChangeError, MANAGED_BY_HEADER};
 use crate::events::EventLog;
 use crate::executable::{DISK_FULL, Fault, HASH_DIFFERS};
+pub use crate::grant::{Grant, GrantError};
 use crate::kept::Kept;
 use crate::kind::{CheckError, Name, ResourceKind, Spec};
 use crate::observer::{Finding, Observer, finding};
@@ -17,6 +18,7 @@ use crate::{
     ChainName, ChainSpec, ConditionKind, DataPlanes, Event, FunctionSpec, GroupSpec,
     ResourceStatus, expansion, prospect,
 };
+use expansion::on_demand;
 use parking_lot::Mutex;
 use prospect::Step;
 
@@ -55,8 +57,11 @@ pub trait Declared: Spec {
 impl Declared for ChainSpec {
     fn check(&self, name: &ChainName, manager: &Manager) -> Result<String, ChangeError> {
         self.check_functions()?;
-        let spec = manager.written_out(self)?;
-        Ok(manager.checker.check(name, &spec)?)
+        let warnings = manager.checker.check(name, &manager.written_out(self)?)?;
+        if !self.on_demand.is_empty() {
+            manager.checker.check(name, &manager.written(self, &BTreeSet::new())?)?;
+        }
+        Ok(warnings)
     }
 
     fn steps(before: Option<&ChainSpec>, after: Option<&ChainSpec>) -> Vec<Step> {
@@ -153,21 +158,32 @@ impl Manager {
         Ok(manager)
     }
 
-    /// A chain as a data plane would run it first: replicas written out, and the variables of
-    /// functions with values.
+    /// A chain as a data plane would run it first, with all functions on demand: replicas written
+    /// out, and the variables of functions with values.
     ///
     /// # Errors
-    /// It names functions that are not declared, or replicas that cannot be written.
+    /// It names functions that are not declared, or what it declares of them cannot be written.
     pub fn written_out(&self, spec: &ChainSpec) -> Result<ChainSpec, ChangeError> {
+        self.written(spec, &spec.on_demand.keys().cloned().collect())
+    }
+
+    /// The same with these functions on demand.
+    fn written(
+        &self,
+        spec: &ChainSpec,
+        deployed: &BTreeSet<String>,
+    ) -> Result<ChainSpec, ChangeError> {
         expansion::check(spec)?;
+        on_demand::check(spec)?;
         let layouts = expansion::at_first(spec, SystemTime::now());
-        let run = expansion::expand(&self.store.run(spec)?, &layouts, &BTreeMap::new())?;
+        let run = on_demand::with_deployed(&self.store.run(spec)?, deployed)?;
+        let run = expansion::expand(&run, &layouts, &BTreeMap::new())?;
         // What was declared by an earlier version of the program has no copy before it runs.
         let variables = run.variables(|function| match self.kept.verify(function) {
             Ok(()) => self.kept.path(function),
             Err(_) => function.path.clone().into(),
         });
-        Ok(ChainSpec { variables, ..run.spec })
+        Ok(ChainSpec { variables, on_demand: spec.on_demand.clone(), ..run.spec })
     }
 
     /// What is kept.

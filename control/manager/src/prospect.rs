@@ -70,7 +70,9 @@ fn changes(before: &ChainSpec, after: &ChainSpec) -> Vec<Step> {
 
 /// Whether the configuration changes by more than replicas do by themselves.
 fn is_swap(before: &ChainSpec, after: &ChainSpec) -> bool {
-    let written = |spec: &ChainSpec| spec.replicas.keys().cloned().collect::<BTreeSet<_>>();
+    let written = |spec: &ChainSpec| {
+        spec.replicas.keys().chain(spec.on_demand.keys()).cloned().collect::<BTreeSet<_>>()
+    };
     let others = |spec: &ChainSpec| {
         let functions = spec.functions.clone().into_iter();
         functions.filter(|(name, _)| !spec.replicas.contains_key(name)).collect::<Vec<_>>()

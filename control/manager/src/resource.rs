@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::kind::{CheckError, Name, Reference, ResourceKind, Spec};
+use crate::on_demand::OnDemandSpec;
 use crate::replicas::{ReplicasSpec, ReplicasStatus};
 use crate::{ChainName, FunctionName, FunctionSpec, FunctionUse, NameError};
 
@@ -34,6 +35,9 @@ pub struct ChainSpec {
     /// Replicas of functions, by their variables in `functions`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub replicas: BTreeMap<String, ReplicasSpec>,
+    /// Functions that run only while they are needed, by their variables in `functions`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub on_demand: BTreeMap<String, OnDemandSpec>,
     /// Threads, 1 to 256; as many as `cores` names, else one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threads: Option<u16>,
@@ -127,6 +131,13 @@ impl Spec for ChainSpec {
         }
         for (variable, replicas) in &self.replicas {
             let value = serde_json::to_string(replicas).unwrap_or_default();
+            let _ = writeln!(text, "  {variable}: {value}");
+        }
+        if !self.on_demand.is_empty() {
+            text += "on_demand:\n";
+        }
+        for (variable, policy) in &self.on_demand {
+            let value = serde_json::to_string(policy).unwrap_or_default();
             let _ = writeln!(text, "  {variable}: {value}");
         }
         text += "configuration:\n";
@@ -241,6 +252,8 @@ pub enum ConditionKind {
     Scaled,
     /// All replicas run the versions that are asked for.
     RolledOut,
+    /// Functions on demand run while they are needed, and only then.
+    OnDemand,
     /// The executable of a function is there.
     Present,
     /// The executable is the declared one, and nobody else can change it; of a group, those of all

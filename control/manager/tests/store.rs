@@ -59,6 +59,8 @@ fn an_equal_specification_makes_no_generation() {
     assert_eq!(repeated.expect("equal"), Put { generation: 2, changed: false });
 }
 
+const NEEDED: &str = r#"{"when": "d.flooded", "calm": "3s"}"#;
+
 #[test]
 fn what_was_kept_is_there_after_it_is_opened_again() {
     let (dir, store) = fresh();
@@ -68,6 +70,7 @@ fn what_was_kept_is_there_after_it_is_opened_again() {
         functions: BTreeMap::new(),
         replicas: [("words".to_owned(), serde_json::from_str(r#"{"count": 2}"#).expect("good"))]
             .into(),
+        on_demand: [("words".to_owned(), serde_json::from_str(NEEDED).expect("good"))].into(),
         threads: Some(2),
         cores: Some("2-3".into()),
         stopped: true,

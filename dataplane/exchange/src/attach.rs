@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::SocketType;
 use rustix::net::sockopt::socket_type;
-use thruway_nf_abi::message::{Hello, Kind, LEN_MAX, SOCKET_FD, Wake, Welcome};
+use thruway_nf_abi::message::{Hello, Kind, LEN_MAX, SOCKET_FD, Wake, Welcome, role_names};
 use thruway_nf_abi::{LinkHeader, LinkShape};
 use thruway_region::{Region, RegionError};
 use thruway_sync::atomic::{AtomicBool, Ordering};
@@ -114,6 +114,8 @@ impl WorkerLink {
 pub struct Attached {
     /// How the host wants it to behave.
     pub welcome: Welcome,
+    /// The roles that outputs lead to: see [`role_names`].
+    pub roles: String,
     /// The control region.
     pub control: Control,
     /// One for each Master thread.
@@ -179,6 +181,7 @@ fn open(
     configuration: Option<String>,
 ) -> Result<Attached, AttachError> {
     let welcome = Welcome::parse(&message.body).map_err(SocketError::from)?;
+    let roles = role_names(&message.body).map_err(SocketError::from)?.to_owned();
     let has_eventfd = hello.wake == Wake::Eventfd;
     let has_arena = hello.scratch_len > 0 && welcome.sessions > 0;
     let needed = 1
@@ -201,7 +204,7 @@ fn open(
         None => None,
     };
     let links = open_links(fds.collect(), group, welcome.worker_threshold)?;
-    Ok(Attached { welcome, control, links, eventfd, arena, socket, configuration })
+    Ok(Attached { welcome, roles, control, links, eventfd, arena, socket, configuration })
 }
 
 fn open_links(

@@ -74,6 +74,47 @@ fn firewall() {
     assert!(error.to_string().contains("exit status: 1"), "{error}");
 }
 
+/// The one's complement sum of 16-bit words, which is 0xffff with a right checksum among them.
+fn sum(bytes: &[u8]) -> u32 {
+    let sum: u32 = bytes.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1])).sum();
+    (sum & 0xffff) + (sum >> 16)
+}
+
+#[test]
+fn scrubber() {
+    let mut trial = example!("scrubber", 2, &[]);
+    let segment = |sequence: u32, flags: u8| {
+        let ports = [0x12, 0x34, 0, 80];
+        let rest = [0, 0, 0, 0, 0x50, flags, 0, 0, 0, 0, 0, 0];
+        ipv4(6, 0, &[], &[&ports[..], &sequence.to_be_bytes(), &rest, &[0; 30]].concat())
+    };
+    let [syn, rst, ack] = [2, 4, 16];
+    let back = (Arrival::Returned, 1);
+    let given = trial.exchange(&[&segment(7, syn), &segment(8, ack)]).unwrap();
+    assert_eq!(verdicts(&given), [back, PASSED]);
+    let challenge = &given[0].bytes;
+    assert_eq!((challenge.len(), &challenge[..12]), (54, &[[4; 6], [2; 6]].concat()[..]));
+    assert_eq!(challenge[26..38], [10, 0, 0, 2, 10, 0, 0, 1, 0, 80, 0x12, 0x34]);
+    assert_eq!(challenge[47], syn | ack);
+    assert_eq!(sum(&challenge[14..34]), 0xffff);
+    assert_eq!(sum(&[&challenge[26..], &[0, 6, 0, 20]].concat()), 0xffff);
+    let number = u32::from_be_bytes(challenge[42..46].try_into().unwrap());
+    // A wrong answer is another's RST; the right one lets the source in.
+    let answers =
+        [segment(number ^ 1, rst), segment(7, syn), segment(number, rst), segment(7, syn)];
+    let answers: Vec<&[u8]> = answers.iter().map(Vec::as_slice).collect();
+    let given = trial.exchange(&answers).unwrap();
+    assert_eq!(verdicts(&given), [PASSED, back, DROPPED, PASSED]);
+    let counters = ["challenged", "learned", "admitted"].map(|name| trial.counter(name));
+    assert_eq!(counters, [Some(2), Some(1), Some(1)]);
+    // Cut off anywhere, it is no segment.
+    let whole = segment(7, syn);
+    for len in 1..48 {
+        assert_eq!(verdicts(&trial.exchange(&[&whole[..len]]).unwrap()), [PASSED], "{len}");
+    }
+    trial.finish().unwrap();
+}
+
 /// Two sessions, one of which begins again under its number; what a flowcount then tells.
 fn counts_of_sessions(mut trial: Trial) {
     let packet: &[u8] = &[7; 60];

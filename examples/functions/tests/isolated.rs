@@ -58,6 +58,7 @@ isolated! {
     firewall("23");
     arp_responder("10.0.0.1", "02:00:00:00:00:01");
     bridge();
+    scrubber();
     fragmenter("576");
     keep_alive("1000");
     matcher("20000", "attack");

@@ -3,7 +3,7 @@
 //! | kind | from | body | descriptors |
 //! |---|---|---|---|
 //! | HELLO | Worker | [`Hello`] | |
-//! | WELCOME | host | [`Welcome`] | in order: the control region; the Worker's end of its wake-up line if it asked for one; the group's region if tokens are descriptors; the arena if it asked for scratch and there are sessions; then per link its region and the Worker's end of the line that wakes the Master |
+//! | WELCOME | host | [`Welcome`], then [roles](role_names) | in order: the control region; the Worker's end of its wake-up line if it asked for one; the group's region if tokens are descriptors; the arena if it asked for scratch and there are sessions; then per link its region and the Worker's end of the line that wakes the Master |
 //! | REFUSED | host | text for people | |
 //! | CONFIGURE | host | text: what the function is configured with (a `thruway worker`'s graph) | |
 //! | READY | Worker | | |
@@ -258,8 +258,19 @@ pub struct Welcome {
     pub restarted: bool,
 }
 
+/// The roles that outputs lead to, from the body of a WELCOME: a name for each output, with a line
+/// feed between two; empty for an output without a role. Hosts of earlier versions send none, and
+/// Workers of earlier versions read none.
+///
+/// # Errors
+/// [`Malformed`].
+pub fn role_names(body: &[u8]) -> Result<&str, Malformed> {
+    let names = body.get(Welcome::LEN..).ok_or(Malformed::Short)?;
+    core::str::from_utf8(names).map_err(|_| Malformed::Value)
+}
+
 impl Welcome {
-    /// Bytes of the body.
+    /// Bytes of the body, but for the roles.
     pub const LEN: usize = 36;
 
     /// As bytes.

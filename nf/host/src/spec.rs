@@ -30,6 +30,8 @@ pub struct FunctionSpec {
     pub inputs: u32,
     /// Outputs of its element.
     pub outputs: u32,
+    /// The roles that outputs lead to, by output; empty for one without.
+    pub roles: Vec<String>,
     /// What it does when no packets wait.
     pub wait: WaitMode,
     /// Hybrid waiting: how long it looks before it sleeps, in nanoseconds.
@@ -68,6 +70,7 @@ impl FunctionSpec {
             links: 1,
             inputs: 1,
             outputs: 1,
+            roles: Vec::new(),
             wait: WaitMode::Block,
             spin_ns: 50_000,
             worker_threshold: 32,

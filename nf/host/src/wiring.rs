@@ -88,7 +88,8 @@ impl Wiring {
         for (link, line) in &self.links {
             fds.extend([link.fd(), line.worker_end()]);
         }
-        Ok(socket.try_send_fds(head(Kind::Welcome), &welcome.to_bytes(), &fds)?)
+        let body = [&welcome.to_bytes()[..], spec.roles.join("\n").as_bytes()].concat();
+        Ok(socket.try_send_fds(head(Kind::Welcome), &body, &fds)?)
     }
 
     /// The Masters' ends.

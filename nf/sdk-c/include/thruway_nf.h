@@ -268,6 +268,10 @@ int thruway_cancel(thruway *t, uint64_t timer);
  * counters, the function does not start. Never NULL. */
 uint64_t *thruway_counter(thruway *t, const char *name);
 
+/* The output that leads to a role of the element's ROLES, such as "scrubber"; -1 if there is none.
+ * Which instance has the role is for the configuration to say, and may change while packets flow. */
+int thruway_role(thruway *t, const char *name);
+
 /* The text that the element's CONFIG gives; NULL if the host has gone. Waits for it: only for a
  * function that cannot do without, because without CONFIG it never comes. */
 const char *thruway_configuration(thruway *t);

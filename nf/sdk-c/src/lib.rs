@@ -168,6 +168,17 @@ exported! {
         }
     }
 
+    /// The output that leads to a role.
+    fn thruway_role(t: Option<&mut Thruway<'_, '_>>, name: *const c_char) -> c_int {
+        // JUSTIFICATION: a C string.
+        // SAFETY: as in `thruway_run`.
+        let name = unsafe { text(name) };
+        match t.map(|t| &mut t.phase) {
+            Some(Phase::Start(start)) => start.find_role(&name).map_or(-1, c_int::from),
+            _ => -1,
+        }
+    }
+
     /// The text of CONFIG.
     fn thruway_configuration(t: Option<&mut Thruway<'_, '_>>) -> *const c_char {
         let text = match t.map(|t| &mut t.phase) {

@@ -1,5 +1,6 @@
 //! What a callback may ask for, and what it hears when the function begins or a session does.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use pyo3::exceptions::{PyKeyError, PyRuntimeError, PyValueError};
@@ -147,6 +148,8 @@ pub(crate) struct Start {
     pub inputs: u32,
     /// Outputs of the element.
     pub outputs: u32,
+    /// Roles that outputs lead to, each with its output.
+    pub roles: HashMap<String, u8>,
     /// Sessions that there is scratch for.
     pub sessions: u32,
     /// Whether it begins again after a failure: scratch holds what it held.

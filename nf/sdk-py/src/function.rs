@@ -123,10 +123,12 @@ impl PythonFunction {
         let configuration = settings.is_configured.then(|| start.configuration()).transpose()?;
         if let Some(callback) = &function.callbacks.start {
             let now_ns = start.now_ns();
+            let roles = start.roles().map(|(role, output)| (role.to_owned(), output)).collect();
             let orders = Python::attach(|py| -> PyResult<_> {
                 let said = Start {
                     inputs: welcome.inputs,
                     outputs: welcome.outputs,
+                    roles,
                     sessions: welcome.sessions,
                     restarted: welcome.restarted,
                     configuration,

@@ -83,6 +83,32 @@ impl Start<'_> {
         })
     }
 
+    /// The output that leads to a role, such as `scrubber`: [`Verdict::Next`](crate::Verdict) of it
+    /// sends a packet there. ROLES of the element names the roles; which instance has one is for
+    /// the configuration to say, and may change while packets flow. Where the element does not have
+    /// the role, the function does not start.
+    pub fn role(&mut self, name: &str) -> u8 {
+        self.find_role(name).unwrap_or_else(|| {
+            let known: Vec<&str> = self.roles().map(|(role, _)| role).collect();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            self.problem.get_or_insert(format!(
+                "it sends to the role '{name}', which its element does not have (it has: {known}); \
+                 name the roles of its outputs there, in order: ROLES \"- {name}\""
+            ));
+            0
+        })
+    }
+
+    /// The output that leads to a role, if the element has it.
+    pub fn find_role(&self, name: &str) -> Option<u8> {
+        self.roles().find(|(role, _)| *role == name).map(|(_, output)| output)
+    }
+
+    /// The roles of the element's outputs, each with its output.
+    pub fn roles(&self) -> impl Iterator<Item = (&str, u8)> {
+        self.attached.roles.split('\n').zip(0..).filter(|(role, _)| !role.is_empty())
+    }
+
     /// Sets a timer that goes off once.
     pub fn after(&mut self, duration: Duration) -> Timer {
         self.state.after(duration)

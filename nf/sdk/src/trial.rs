@@ -53,6 +53,8 @@ pub struct Setup {
     pub inputs: u32,
     /// Outputs of the element.
     pub outputs: u32,
+    /// The roles that outputs lead to, as the element's ROLES names them: `- scrubber`.
+    pub roles: &'static str,
     /// What the function does when nothing waits.
     pub wait: WaitMode,
     /// Sessions that the arena has room for, if the function asks for scratch.
@@ -69,6 +71,7 @@ impl Setup {
         shape: LinkShape::DEFAULT,
         inputs: 1,
         outputs: 1,
+        roles: "",
         wait: WaitMode::Block,
         sessions: 16,
         worker_threshold: 32,
@@ -140,7 +143,9 @@ impl Setup {
         let mut fds: Vec<BorrowedFd<'_>> = vec![control.fd()];
         fds.extend(arena.as_ref().map(Arena::fd));
         fds.extend([link.fd(), eventfd.as_fd()]);
-        let welcome = self.answer(&hello).to_bytes();
+        let roles: Vec<&str> = self.roles.split_whitespace().collect();
+        let roles = roles.join("\n").replace('-', "");
+        let welcome = [&self.answer(&hello).to_bytes()[..], roles.as_bytes()].concat();
         socket.send(Head { kind: Kind::Welcome, id: 0 }, &welcome, &fds)?;
         if !self.configuration.is_empty() {
             let text = self.configuration.as_bytes();

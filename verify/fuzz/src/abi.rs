@@ -1,7 +1,7 @@
 //! What a process at the other end of the control socket sends: what was understood is, written
 //! again, the same bytes.
 
-use thruway_nf_abi::message::{Head, Hello, Welcome};
+use thruway_nf_abi::message::{Head, Hello, Welcome, role_names};
 use thruway_nf_abi::{LinkHeader, SlotHead, StreamHead};
 
 /// See the module.
@@ -18,6 +18,9 @@ pub fn run(bytes: &[u8]) {
     }
     if let Ok(welcome) = Welcome::parse(bytes) {
         assert_eq!(welcome.to_bytes()[..], bytes[..Welcome::LEN]);
+        if let Ok(names) = role_names(bytes) {
+            assert_eq!(names.as_bytes(), &bytes[Welcome::LEN..]);
+        }
     }
     if let Some(Ok(header)) = bytes.get(..LinkHeader::LEN).map(<[u8; LinkHeader::LEN]>::try_from)
         && let Some(shape) = LinkHeader::parse(&header)

@@ -59,10 +59,21 @@ impl Files {
 
     /// A server of them in `host`, at port 80.
     pub fn serve(&self, host: &Namespace, name: &str) -> Web {
+        self.serve_with(host, name, "access_log off;")
+    }
+
+    /// One that writes down when each request was answered: see [`Web::times`].
+    pub fn serve_and_log(&self, host: &Namespace, name: &str) -> Web {
+        self.serve_with(host, name, "log_format times '$msec $status'; access_log DIR/times times;")
+    }
+
+    fn serve_with(&self, host: &Namespace, name: &str, log: &str) -> Web {
         need("nginx", "nginx");
         let dir = tempfile::tempdir().expect("a directory");
         let file = dir.path().join("nginx.conf");
+        let log = log.replace("DIR", &dir.path().display().to_string());
         let text = configuration(dir.path(), self.dir.path(), name);
+        let text = text.replace("access_log off;", &log);
         fs::write(&file, text).expect("room for a configuration");
         let mut command = host.command("nginx");
         command.args(["-e", "stderr", "-c"]).arg(&file);
@@ -85,6 +96,13 @@ impl Web {
     /// The hash of a file that a client put there.
     pub fn hash(&self, name: &str) -> String {
         sha256(&self.dir.path().join("put").join(name))
+    }
+
+    /// When requests were answered with a file, in seconds since 1970.
+    pub fn times(&self) -> Vec<f64> {
+        let text = fs::read_to_string(self.dir.path().join("times")).expect("a log");
+        let time = |line: &str| line.strip_suffix(" 200")?.parse().ok();
+        text.lines().filter_map(time).collect()
     }
 
     /// Asserts that the server had nothing to complain of.

@@ -38,6 +38,7 @@ export interface ChainSpec {
   variables?: Record<string, string>;
   functions?: Record<string, string>;
   replicas?: Record<string, unknown>;
+  on_demand?: Record<string, unknown>;
   threads?: number;
   cores?: string;
   stopped?: boolean;

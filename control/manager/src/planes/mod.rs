@@ -10,6 +10,7 @@ mod desk;
 mod files;
 mod functions;
 mod log;
+mod on_demand;
 mod plane;
 mod process;
 mod record;

@@ -1,6 +1,6 @@
 //! What is kept of a data plane across ends of the manager.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Error, ErrorKind, Result};
 use std::path::{Path, PathBuf};
 
@@ -154,6 +154,9 @@ pub(super) struct Record {
     /// Replicas of functions as they are to stand, by variable.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) replicas: BTreeMap<String, Layout>,
+    /// Functions on demand that are to run, by variable.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub(super) deployed: BTreeSet<String>,
     /// Whether another configuration is about to take over: then nobody knows which one runs.
     pub(super) swapping: bool,
     /// Times that it was started again.
@@ -164,8 +167,16 @@ impl Record {
     /// Of a process that runs this, or is about to.
     pub(super) fn new(generation: u64, run: Run, restarts: u32) -> Record {
         let Run { spec, functions } = run;
-        let replicas = BTreeMap::new();
-        Record { process: None, generation, spec, functions, replicas, swapping: false, restarts }
+        Record {
+            process: None,
+            generation,
+            spec,
+            functions,
+            replicas: BTreeMap::new(),
+            deployed: BTreeSet::new(),
+            swapping: false,
+            restarts,
+        }
     }
 
     /// What the process runs.

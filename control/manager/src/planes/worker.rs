@@ -1,5 +1,6 @@
 //! The thread that keeps one chain as it is asked for.
 
+mod demand;
 mod tending;
 mod update;
 
@@ -12,6 +13,7 @@ use super::board::Board;
 use super::desk::{Desk, Goal};
 use super::functions::{self, NotStarted};
 use super::log::Log;
+use super::on_demand::OnDemand;
 use super::plane::Plane;
 use super::process::{Process, Serving, command, serving};
 use super::record::{ChainDir, Record};
@@ -81,6 +83,8 @@ pub(super) struct Worker {
     log_refused: bool,
     /// Replicas of functions.
     replicas: Replicas,
+    /// Functions on demand.
+    on_demand: OnDemand,
 }
 
 impl Worker {
@@ -110,6 +114,7 @@ impl Worker {
             ended_by_itself: false,
             log_refused: false,
             replicas: Replicas::default(),
+            on_demand: OnDemand::default(),
         };
         worker.find(running);
         worker
@@ -126,6 +131,8 @@ impl Worker {
             Ok(record) => {
                 let layouts = record.as_ref().map(|record| record.replicas.clone());
                 self.replicas.layouts = layouts.unwrap_or_default();
+                let deployed = record.as_ref().map(|record| record.deployed.clone());
+                self.on_demand.deployed = deployed.unwrap_or_default();
                 self.record = record;
             }
             Err(error) => {
@@ -219,6 +226,7 @@ impl Worker {
     fn write_record(&mut self) {
         let Some(record) = &mut self.record else { return };
         record.replicas.clone_from(&self.replicas.layouts);
+        record.deployed.clone_from(&self.on_demand.deployed);
         if let Err(error) = record.write(&self.dir) {
             self.board.report("RecordNotWritten", &error.to_string());
         }
@@ -283,6 +291,7 @@ impl Worker {
             return wait;
         }
         self.show_no_replicas();
+        self.forget_on_demand();
         self.not_ready("Stopped", "the chain is declared and not to run");
         self.board.state(ConditionKind::UpToDate, true, "Stopped", "nothing runs, as asked for");
         CALM
@@ -310,25 +319,6 @@ impl Worker {
     fn end(&mut self) -> Option<Duration> {
         let limit = self.setup.stop_limit;
         Some(self.plane.as_mut()?.end(limit))
-    }
-
-    /// Keeps a data plane that runs what is asked for.
-    fn keep(&mut self, asked: &Asked) -> Duration {
-        match self.lay_out(asked) {
-            Ok(Some(wide)) => {
-                let wait = self.keep_running(&wide);
-                wait.min(self.tend(asked, &wide))
-            }
-            Ok(None) => {
-                self.show_no_replicas();
-                self.keep_running(asked)
-            }
-            Err(why) => {
-                // What runs, runs on.
-                self.out_of_date("ConfigurationRefused", &why.to_string());
-                self.watch()
-            }
-        }
     }
 
     fn keep_running(&mut self, asked: &Asked) -> Duration {
@@ -392,6 +382,7 @@ impl Worker {
         let restarts = before + u32::from(self.ended_by_itself);
         let mut record = Record::new(generation, run, restarts);
         record.replicas.clone_from(&self.replicas.layouts);
+        record.deployed.clone_from(&self.on_demand.deployed);
         // Before the process: if this manager ends in between, the next one looks for it, and
         // knows what it runs. One that is started again does not wait for the disk.
         let is_known = |now: &Record| now.generation == generation && now.run() == record.run();

@@ -212,6 +212,7 @@ fn spec(placement: &ChainPlacement, is_leased: bool) -> Result<ChainSpec, String
         cores: None,
         stopped: asked.stopped || is_fenced,
         replicas: BTreeMap::new(),
+        on_demand: BTreeMap::new(),
         managed_by: Some(CLUSTER.to_owned()),
     })
 }

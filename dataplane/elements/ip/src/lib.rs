@@ -20,6 +20,7 @@ mod dhcp_server;
 pub mod dispatch;
 mod erase_ip_payload;
 mod fix_ip_src;
+mod flood_detector;
 mod get_ip_address;
 mod gre_decap;
 mod gre_encap;
@@ -87,6 +88,7 @@ pub static ELEMENTS: &[&Entry] = &[
     &ip_lookup::ENTRY,
     &erase_ip_payload::ENTRY,
     &fix_ip_src::ENTRY,
+    &flood_detector::ENTRY,
     &get_ip_address::ENTRY,
     &gre_decap::ENTRY,
     &gre_encap::ENTRY,

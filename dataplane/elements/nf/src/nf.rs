@@ -104,6 +104,9 @@ emulator (emulated), or the first that this host has (auto); handler `sandbox` t
 With STANDBY a second machine has booted and stands still. Handler `console` \
 reads the end of what the machine wrote.\n\
 CLASS is a traffic class as FlowDispatcher takes it.\n\
+ROLES names the roles that outputs lead to: with ROLES \"- scrubber\", what the function sends to the role \
+scrubber leaves by output 1. The function asks for a role by its name, and does not start without; what \
+stands behind the output, the instance, can be another after a hot swap, and the function goes on.\n\
 CPU_PERCENT bounds its CPU time, WEIGHT says how much it gets of a CPU that others want, too: by control groups of \
 version 2 or 1; a weight by the scheduler's nice values where there are none (handler `sandbox` tells).\n\
 Handler `handler` asks the function itself. No thread waits for the answer: a control client has it \
@@ -113,7 +116,7 @@ relaxed the function runs without it, and handler `sandbox` tells. When the conf
 replaced (hot swap), a function whose arguments are the same goes on with its packets.";
 
 /// How many of the arguments say what the function is; the others say how it is run.
-pub(super) const OWN: usize = 11;
+pub(super) const OWN: usize = 12;
 
 /// See [`Settings`](super::settings::Settings).
 const STREAM: &[&str] = &["order", "guard", "change", "resize"];
@@ -135,6 +138,7 @@ pub(super) const ARGS: &[Arg] = &[
     Arg::keyword("ACCELERATION", Ty::Choice(ACCELERATION), "VM: what runs the machine").or("auto"),
     Arg::keyword("CONFIG", Ty::Str, "text that the function is configured with").or("\"\""),
     Arg::keyword("OUTPUTS", Ty::UInt, "outputs it may use; as many as are connected if not given"),
+    Arg::keyword("ROLES", Ty::Str, "roles that its outputs lead to, in order; - for one without"),
     Arg::keyword("CARRY", Ty::Bool, "whether 128 bytes that tell annotations go with each packet")
         .or("false"),
     Arg::keyword("SESSION", Ty::Rule("session definition"), "sessions whose scratch it keeps"),

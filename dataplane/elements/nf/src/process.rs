@@ -58,6 +58,7 @@ fn spec(settings: &Settings, group: Option<GroupRegion>) -> FunctionSpec {
         links: settings.threads,
         inputs: settings.inputs,
         outputs: settings.outputs,
+        roles: settings.roles.clone(),
         wait: settings.wait,
         spin_ns: u32::try_from(settings.spin.as_nanos()).unwrap_or(u32::MAX),
         worker_threshold: settings.worker_threshold,

@@ -35,6 +35,8 @@ pub(super) struct Settings {
     pub carry: bool,
     pub inputs: u32,
     pub outputs: u32,
+    /// The roles that outputs lead to, by output; empty for one without.
+    pub roles: Vec<String>,
     /// Links: threads that reach the element.
     pub threads: u32,
     pub shape: LinkShape,
@@ -179,6 +181,7 @@ impl Settings {
             carry: args.get("CARRY")?,
             inputs: env.inputs as u32,
             outputs,
+            roles: roles(args)?,
             threads: env.threads.max(1) as u32,
             shape: *shape,
             group: None,
@@ -274,6 +277,38 @@ fn outputs(args: &Args<'_>) -> Result<u32, ArgError> {
             Err(args.error("OUTPUTS", why))
         }
     }
+}
+
+/// Longest name of a role, bytes.
+const ROLE_LEN_MAX: usize = 32;
+
+/// The roles that outputs lead to: an output that has one is connected, and no other has the same.
+fn roles(args: &Args<'_>) -> Result<Vec<String>, ArgError> {
+    let Some(line) = args.opt::<String>("ROLES")? else { return Ok(Vec::new()) };
+    let connected = args.env().outputs;
+    let good = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.');
+    let mut roles: Vec<String> = Vec::new();
+    for (output, name) in line.split_whitespace().enumerate() {
+        let wrong = |why: String| Err(args.error("ROLES", why));
+        if output >= connected {
+            return wrong(format!("'{name}' would be output {output}, which is not connected"));
+        }
+        if name == "-" {
+            roles.push(String::new());
+            continue;
+        }
+        if name.len() > ROLE_LEN_MAX || !name.bytes().all(good) {
+            let name = name.escape_debug();
+            return wrong(format!(
+                "'{name}' is no name of a role: at most {ROLE_LEN_MAX} letters, digits, _ and ."
+            ));
+        }
+        if roles.iter().any(|role| role == name) {
+            return wrong(format!("'{name}' stands there twice; a role is one output"));
+        }
+        roles.push(name.to_owned());
+    }
+    Ok(roles)
 }
 
 /// SLOT_SIZE where it is not given: the longest usual frame; for functions of streams such a

@@ -9,7 +9,7 @@ mod firewall;
 mod forged;
 mod lab;
 mod nat;
-mod overload;
+pub mod overload;
 mod sockets;
 mod strays;
 

@@ -29,39 +29,45 @@ const SESSION_BYTES: u64 = 256;
 
 /// A packet that somebody invents, and where it is sent.
 #[derive(Clone, Copy)]
-struct Flood {
+pub struct Flood {
     /// Which protocol: a SYN, or an empty datagram.
-    data: &'static str,
+    pub data: &'static str,
     /// Networks of its source and destination, of which each packet has any address.
-    from: &'static str,
-    to: &'static str,
+    pub from: &'static str,
+    pub to: &'static str,
     /// The destination port, where it is not any.
-    port: Option<u16>,
+    pub port: Option<u16>,
     /// The sender's element of the checksum.
-    checksum: &'static str,
+    pub checksum: &'static str,
 }
 
-const SYN: &str = "\\<45000028 00000000 40060000 00000000 00000000 00000000 00000001 00000000 \
+pub const SYN: &str = "\\<45000028 00000000 40060000 00000000 00000000 00000000 00000001 00000000 \
                    50022000 00000000>";
 const DATAGRAM: &str = "\\<4500001c 00000000 40110000 00000000 00000000 00000000 00080000>";
 
 impl Flood {
-    /// Sends all of it from a host's interface to a station there.
-    fn send(&self, host: &Namespace, station: &str) -> Running {
-        let Flood { data, from, to, checksum, .. } = self;
+    /// A configuration that sends what a source makes, from `eth0` to a station there.
+    pub fn text(&self, source: &str, station: &str) -> String {
+        let Flood { from, to, checksum, .. } = self;
         let port =
             self.port.map_or(String::new(), |port| format!("-> StoreData(22, \\<{port:04x}>)"));
-        let source = match at_length() {
-            true => format!("InfiniteSource(DATA {data}, LIMIT {FLOOD}, BURST 32, STOP true)"),
-            false => format!("RatedSource(DATA {data}, RATE {RATE}, LIMIT {FLOOD}, STOP true)"),
-        };
-        let text = format!(
+        format!(
             "{source} -> MarkIPHeader \
              -> SetRandIPAddress({from}) -> StoreIPAddress(12) -> SetRandIPAddress({to}) \
              -> StoreIPAddress(16) -> SetRandIPAddress(0.0.0.0/0) -> StoreIPAddress(20) {port} \
              -> SetIPChecksum -> {checksum} -> EtherEncap(0x0800, 2:0:0:0:0:99, {station}) \
              -> Queue -> ToDevice(eth0, METHOD LINUX)"
-        );
+        )
+    }
+
+    /// Sends all of it from a host's interface to a station there.
+    fn send(&self, host: &Namespace, station: &str) -> Running {
+        let data = self.data;
+        let source = match at_length() {
+            true => format!("InfiniteSource(DATA {data}, LIMIT {FLOOD}, BURST 32, STOP true)"),
+            false => format!("RatedSource(DATA {data}, RATE {RATE}, LIMIT {FLOOD}, STOP true)"),
+        };
+        let text = self.text(&source, station);
         // With `THRUWAY_FLOOD_NICE=19` it takes what the router leaves of the processors, as if it
         // were another machine: more of it is read then.
         let nice = std::env::var("THRUWAY_FLOOD_NICE").unwrap_or_else(|_| "0".to_owned());
@@ -81,7 +87,7 @@ fn router(host: &Namespace, far: &str) -> String {
 }
 
 /// The Ethernet address of a host.
-fn station(host: &Namespace) -> String {
+pub fn station(host: &Namespace) -> String {
     let printed = host.succeed("ip -brief link show eth0");
     let mut words = printed.split_whitespace().rev();
     words.find(|word| word.matches(':').count() == 5).expect("an address").to_owned()

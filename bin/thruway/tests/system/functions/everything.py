@@ -11,7 +11,7 @@ class Everything:
 
     def start(self, start):
         self.left = 3
-        self.text = f"{start.inputs} {start.outputs} {start.restarted}"
+        self.text = f"{start.inputs} {start.outputs} {start.restarted} {start.roles}"
         if start.restarted:
             start.count("restarted")
         self.ticking = start.every(0.01)

@@ -68,7 +68,7 @@ fn play(part: &str) -> ExitCode {
         _ => {}
     }
     let outputs = match part {
-        "steers" => 2,
+        "steers" | "suspects" => 2,
         "echoes" => 4,
         "cable" | "cable-thirds" => 2,
         _ => 1,
@@ -113,6 +113,7 @@ impl Player {
         if part == "refuses" {
             return Err("there is no rule 7".into());
         }
+        let number = if part == "suspects" { start.role("scrubber").into() } else { number };
         if part == "ticks" {
             start.every(Duration::from_millis(5));
         }
@@ -148,6 +149,7 @@ impl Function for Player {
                     while begin.elapsed() < Duration::from_micros(number) {}
                 }
                 "echoes" | "cable" | "cable-thirds" => return Verdict::Next(packet.input() as u8),
+                "suspects" => return Verdict::Next(number as u8),
                 "steers" => return Verdict::Next(packet.bytes()[0] & 1),
                 "tags-doubles" => {
                     packet.push(4).expect("head room").copy_from_slice(b"tag!");

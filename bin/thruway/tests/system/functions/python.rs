@@ -92,7 +92,8 @@ fn a_batch_is_an_array_of_numpy() {
 fn all_that_a_function_can_do() {
     let first = |byte: u8| vec![byte; 20];
     let captures = Captures::new(&[1, 2, 3, 4, 5, 6, 7, 8, 9, 0].map(first));
-    let (nf, input) = (python(TESTS, "everything.py"), captures.path("in"));
+    let nf = python(TESTS, "everything.py") + ", ROLES \"- other\"";
+    let input = captures.path("in");
     let (out, other) = (captures.path("out"), captures.path("other"));
     let text = format!(
         "FromDump({input}, STOP false) -> nf :: Nf({nf}) -> ToDump({out}); nf[1] -> ToDump({other})"
@@ -103,7 +104,7 @@ fn all_that_a_function_can_do() {
     wait_for("all packets", || (client.read("nf.packets_in").trim() == "10").then_some(()));
     assert_eq!(
         client.read("nf.handler name of"),
-        "name of 1 2 False",
+        "name of 1 2 False {'other': 1}",
         "{}",
         client.read("nf.last_error")
     );

@@ -265,16 +265,21 @@ impl Lab {
 
     /// Those of one chain.
     pub fn processes_of(&self, name: &str) -> Vec<u32> {
-        let state = self.dir.path().join("state/chains").join(name).display().to_string();
-        let entries = std::fs::read_dir("/proc").expect("a system").flatten();
-        let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-        pids.filter(|pid| {
-            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            let line = String::from_utf8_lossy(&line).into_owned();
-            line.contains("\0run\0") && line.contains(&state)
-        })
-        .collect()
+        processes_below(&self.dir.path().join("state/chains").join(name))
     }
+}
+
+/// Processes of data planes whose files are below a directory.
+pub fn processes_below(state: &Path) -> Vec<u32> {
+    let state = state.display().to_string();
+    let entries = std::fs::read_dir("/proc").expect("a system").flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    pids.filter(|pid| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line).into_owned();
+        line.contains("\0run\0") && line.contains(&state)
+    })
+    .collect()
 }
 
 impl Drop for Lab {

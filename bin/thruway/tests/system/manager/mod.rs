@@ -3,9 +3,11 @@
 mod browser;
 mod functions;
 mod keeper;
+mod on_demand;
 mod page;
 mod replicas;
 mod reports;
+mod scrubbing;
 mod storm;
 mod swap;
 

@@ -15,7 +15,7 @@ use crate::functions::parts::arguments;
 use crate::process::wait_for;
 
 /// Declares this program as versions 1 and 2 of a function.
-fn declare(lab: &mut Lab) {
+pub(super) fn declare(lab: &mut Lab) {
     let path = std::env::current_exe().expect("a program");
     let printed = std::process::Command::new("sha256sum").arg(&path).output().expect("sha256sum");
     let sha256 = String::from_utf8_lossy(&printed.stdout[..64]).into_owned();
@@ -221,7 +221,7 @@ fn replicas_that_find_no_memory_are_none_and_traffic_is_as_before() {
 }
 
 /// Lets a process map so many bytes more than it does.
-fn limit_memory(pid: u32, more: u64) {
+pub(super) fn limit_memory(pid: u32, more: u64) {
     let text = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
     let line = text.lines().find(|line| line.starts_with("VmSize:")).expect("its size");
     let kib: u64 = line.split_whitespace().nth(1).and_then(|word| word.parse().ok()).expect("kB");

@@ -42,7 +42,9 @@ impl Worker {
         }
         for variable in spec.replicas.keys() {
             let memory = replicas.memories.entry(variable.clone()).or_default();
-            memory.element = find(&spec.configuration, variable)?.name;
+            let found = find(&spec.configuration, variable);
+            let wrong = |message| CheckError::new(format!("replicas.{variable}"), message);
+            memory.element = found.map_err(wrong)?.name;
         }
         let others = self.record.as_ref().map(|record| record.functions.clone());
         let run = expand(&asked.run, &replicas.layouts, &others.unwrap_or_default())?;
@@ -92,7 +94,7 @@ impl Worker {
     }
 
     /// Whether the data plane runs this, and answers.
-    fn runs(&self, wide: &Asked) -> bool {
+    pub(super) fn runs(&self, wide: &Asked) -> bool {
         let answers = self.plane.as_ref().is_some_and(|plane| plane.has_answered());
         let record = self.record.as_ref().filter(|record| answers && !record.swapping);
         record.is_some_and(|record| same_text(&record.run(), &wide.run))
