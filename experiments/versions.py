@@ -32,7 +32,6 @@ def measure(python, work, commits):
     work.mkdir(parents=True, exist_ok=True)
     table = work / "instructions.csv"
     table.unlink(missing_ok=True)
-    # npf makes no difference between two versions of which one is where it built last.
     repositories = [f"thruway:{title}@{commit}" for title, commit in commits.items()]
     command = [
         python, "-c", "from npf.tests.main import main; main()", *repositories,
@@ -41,7 +40,7 @@ def measure(python, work, commits):
         "--force-retest", "--no-graph", "--no-colors", "--keep-parameters", "--csv", str(table),
     ]
     kept = {key: value for key, value in os.environ.items() if key != "CARGO_TARGET_DIR"}
-    # Its forkserver imports the main module again, which a program on the command line has not.
+    # In one clone, one after the other: the second build finds what the first one made.
     subprocess.run(command, cwd=ROOT, env=dict(kept, MPLBACKEND="agg"), stdin=subprocess.DEVNULL)
     return list(csv.DictReader(table.open())) if table.exists() else []
 
