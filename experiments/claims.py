@@ -40,7 +40,9 @@ def select(rows, quantity):
     for row in rows:
         if row.get(name) and all(same(row.get(key), value) for key, value in where.items()):
             point = (row["round"], *(row.get(key) for key in quantity.get("by", [])))
-            values[point] = float(row[name]) * quantity.get("times", 1)
+            value = float(row[name])
+            # A time for each packet as a rate, say.
+            values[point] = quantity["reciprocal"] / value if "reciprocal" in quantity else value
     return values
 
 

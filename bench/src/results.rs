@@ -62,7 +62,12 @@ fn lines(report: &str, options: &Options) -> anyhow::Result<Vec<String>> {
             .all(|(field, value)| row.get(field).map(shown).as_ref() == Some(value))
     };
     rows.retain(wanted);
-    anyhow::ensure!(!rows.is_empty(), "no row has these values; see the report's fields");
+    // Some benches report no rows: all that they have is of the whole run.
+    let is_whole = options.conditions.is_empty() && !summary.is_empty();
+    anyhow::ensure!(
+        is_whole || !rows.is_empty(),
+        "no row has these values; see the report's fields"
+    );
     let distinguishing = distinguishing(&rows, &options.by);
     let mut lines = Vec::new();
     let mut seen = BTreeSet::new();
@@ -92,20 +97,22 @@ fn of_json(report: Fields) -> (Fields, Vec<Fields>) {
     let (mut summary, mut rows) = (Fields::new(), Vec::new());
     for (name, value) in report {
         match value {
-            Value::Array(some) => rows.extend(some.into_iter().filter_map(|row| match row {
-                Value::Object(mut row) => {
-                    // Clocks are reported in several lists.
-                    if name != "rows" {
-                        row.insert("list".into(), Value::String(name.clone()));
-                    }
-                    Some(row)
-                }
-                _ => None,
-            })),
+            Value::Array(some) if some.iter().any(Value::is_object) => {
+                rows.extend(some.into_iter().filter_map(|row| row_of(&name, row)));
+            }
             value => _ = summary.insert(name, value),
         }
     }
     (summary, rows)
+}
+
+/// A row of a list of that name; clocks are reported in several.
+fn row_of(list: &str, row: Value) -> Option<Fields> {
+    let Value::Object(mut row) = row else { return None };
+    if list != "rows" {
+        row.insert("list".into(), Value::String(list.to_owned()));
+    }
+    Some(row)
 }
 
 /// The rows of a CSV report: fields have no commas in them.
@@ -217,6 +224,16 @@ mod tests {
         assert_eq!(one, ["RESULT-NS 2.000000", "RESULT-WORST 9.000000"]);
         let none = lines(report, &options(&["case=d"], &[])).expect_err("no such row");
         assert!(none.to_string().contains("no row"), "{none}");
+    }
+
+    #[test]
+    fn a_report_without_rows_has_values_of_the_whole_run() {
+        let report = r#"{"bench": "x", "kills": 2, "back_ms": [1.5, 2]}"#;
+        let lines = lines(report, &options(&[], &[])).expect("results");
+        assert_eq!(
+            lines,
+            ["RESULT-BACK_MS_0 1.500000", "RESULT-BACK_MS_1 2.000000", "RESULT-KILLS 2.000000"]
+        );
     }
 
     #[test]

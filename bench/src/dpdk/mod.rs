@@ -57,10 +57,10 @@ struct Row {
 /// # Errors
 /// The program was built without DPDK, testpmd is missing, one of the contestants fails.
 pub fn run(options: &Options) -> anyhow::Result<bool> {
-    if !cfg!(feature = "dpdk") {
+    if !thruway_port::dpdk::IS_BUILT_IN {
         bail!(
             "this program was built without DPDK; apt-get install libdpdk-dev {PACKAGE}, then \
-             cargo build --release --features dpdk -p thruway"
+             cargo build --release --features dpdk -p thruway-bench"
         );
     }
     let machine = Machine::look(machine::allowed().len(), None);

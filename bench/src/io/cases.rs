@@ -41,6 +41,8 @@ pub enum Work {
     Route,
     /// `examples/nat.click`, and masquerading by nftables.
     Nat,
+    /// [`Work::Route`] behind a filter of twenty rules, in the kernel by nftables.
+    Filter,
 }
 
 /// One row.
@@ -81,13 +83,14 @@ const fn apart(name: &'static str, kind: Kind, work: Work) -> Case {
 const ROUTING: &str = "kernel/route";
 const ROUTING_ONE: &str = "kernel/route-1";
 const MASQUERADE: &str = "kernel/nat";
+const FILTERING: &str = "kernel/filter";
 const FORWARD_APART: &str = "apart/xdp-forward";
 const PACKET_APART: &str = "apart/packet-forward";
 const ROUTING_APART: &str = "apart/kernel-route";
 const MASQUERADE_APART: &str = "apart/kernel-nat";
 
 /// Every row; baselines come before those who are compared with them.
-pub const CASES: [Case; 17] = [
+pub const CASES: [Case; 19] = [
     case(ROUTING, Kind::Kernel, Work::Route),
     Case {
         baseline: Some(ROUTING),
@@ -108,6 +111,8 @@ pub const CASES: [Case; 17] = [
         goal_ratio: Some(1.5),
         ..case("xdp/nat", Kind::Xdp, Work::Nat)
     },
+    case(FILTERING, Kind::Kernel, Work::Filter),
+    Case { baseline: Some(FILTERING), ..case("xdp/filter", Kind::Xdp, Work::Filter) },
     Case { one_flow: true, ..case(ROUTING_ONE, Kind::Kernel, Work::Route) },
     Case {
         one_flow: true,

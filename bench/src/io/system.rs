@@ -121,19 +121,42 @@ impl System {
 
 fn kernel(case: &Case, site: &Testbed) -> anyhow::Result<()> {
     site.route()?;
-    if case.work != Work::Nat {
-        return Ok(());
-    }
-    let rule = format!(
-        "add table ip nat; add chain ip nat post {{ type nat hook postrouting priority srcnat; }}; \
-         add rule ip nat post oifname {} masquerade",
-        site.lan.name
-    );
-    done(site.middle.command("nft").arg(rule))
+    let rules = match case.work {
+        Work::Forward | Work::Route => return Ok(()),
+        Work::Nat => format!(
+            "add table ip nat; add chain ip nat post {{ type nat hook postrouting priority srcnat; \
+             }}; add rule ip nat post oifname {} masquerade",
+            site.lan.name
+        ),
+        Work::Filter => {
+            let rule = |(net, port)| {
+                format!("; add rule ip filter pass ip saddr {net} udp dport {port} drop")
+            };
+            let rules: String = unwanted().map(rule).collect();
+            format!(
+                "add table ip filter; add chain ip filter pass {{ type filter hook forward priority \
+                 filter; }}{rules}"
+            )
+        }
+    };
+    done(site.middle.command("nft").arg(rules))
+}
+
+/// What a filter drops: networks and ports. No packet of the load is from there, so each is looked
+/// at by all rules; what is not dropped passes, which is the twentieth.
+fn unwanted() -> impl Iterator<Item = (String, u16)> {
+    (1..20_u16).map(|number| (format!("172.16.{number}.0/24"), 1000 + number))
+}
+
+/// The same filter as an element.
+fn filter() -> String {
+    let rule = |(net, port)| format!("deny src net {net} && udp && dst port {port}, ");
+    let rules: String = unwanted().map(rule).collect();
+    format!("IPFilter({rules}allow all) -> ")
 }
 
 /// The short router of `bench path`, between two interfaces.
-fn router(site: &Testbed, method: &str) -> String {
+fn router(site: &Testbed, method: &str, filter: &str) -> String {
     let (wan, lan) = (&site.wan.name, &site.lan.name);
     let (own, far) = (site.lan.mac(), site.far.mac());
     let networks = [0, 1, 2, 3].map(|number| format!("10.{number}.0.0/16 {number}")).join(", ");
@@ -145,7 +168,7 @@ out :: ToDevice({lan}, METHOD {method});
 elementclass Hop {{ $src, $dst |
     input -> DecIPTTL -> Unstrip(14) -> EtherRewrite($src, $dst) -> output;
 }}
-FromDevice({wan}, METHOD {method}, SNIFFER false, PROMISC true) -> Strip(14) -> CheckIPHeader -> rt;
+FromDevice({wan}, METHOD {method}, SNIFFER false, PROMISC true) -> Strip(14) -> CheckIPHeader -> {filter}rt;
 {}",
         latency_table.concat()
     )
@@ -161,7 +184,8 @@ fn text(case: &Case, site: &Testbed) -> String {
                 "FromDevice({wan}, METHOD {method}, SNIFFER false) -> ToDevice({lan}, METHOD {method});\n"
             )
         }
-        Work::Route => router(site, method),
+        Work::Route => router(site, method, ""),
+        Work::Filter => router(site, method, &filter()),
         Work::Nat => NAT
             .replace("PROMISC true", &format!("PROMISC true, METHOD {method}"))
             .replace("ToDevice($port", &format!("ToDevice($port, METHOD {method}")),

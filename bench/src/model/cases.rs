@@ -6,6 +6,8 @@ use thruway_lang::Source;
 use crate::case::Workspace;
 use crate::path;
 
+use super::switches;
+
 /// A configuration that runs from memory, and what is known of its traffic.
 pub struct Model {
     /// Unique; `/` between parts.
@@ -32,6 +34,9 @@ pub fn all(workspace: &Workspace, is_quick: bool) -> anyhow::Result<Vec<Model>> 
         let text = Source::new(name.clone(), text);
         models.push(Model { name, text });
     };
+    for (name, text) in switches::all(workspace)? {
+        add(name, text);
+    }
     for length in LENGTHS {
         for (class, front) in [
             ("Null", ""),

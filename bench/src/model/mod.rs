@@ -4,6 +4,7 @@
 //! is how far the estimate was off, and how such errors are distributed.
 
 mod cases;
+mod switches;
 
 use std::path::PathBuf;
 use std::time::Duration;

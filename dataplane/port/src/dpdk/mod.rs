@@ -47,6 +47,9 @@ pub use receiver::{Received, Receiver};
 #[cfg(feature = "dpdk")]
 pub use sender::{Sender, Sent};
 
+/// Whether this program was built with DPDK.
+pub const IS_BUILT_IN: bool = cfg!(feature = "dpdk");
+
 /// Starts DPDK with these arguments of its environment abstraction layer (EAL), to which are added
 /// those that say what the user left open; says how it runs. It can be started once in a process:
 /// again with the same arguments, or with none, is no error.
