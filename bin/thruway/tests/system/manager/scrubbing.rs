@@ -16,8 +16,8 @@ use super::keeper::{processes_below, signal};
 use crate::clients::overload::{Flood, SYN, station};
 use crate::control::Client;
 use crate::network::{HostConfig, Network};
+use crate::process::Ending;
 use crate::process::{Done, Running, need, privileged, root, run, wait_for};
-use crate::siege::Ending;
 use crate::web::Files;
 
 /// Where clients are, and where replies to invented sources end.
