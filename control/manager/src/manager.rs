@@ -9,7 +9,6 @@ use crate::access::Registry;
 pub use crate::change::{Change, ChangeError, MANAGED_BY_HEADER};
 use crate::events::EventLog;
 use crate::executable::{DISK_FULL, Fault, HASH_DIFFERS};
-pub use crate::grant::{Grant, GrantError};
 use crate::kept::Kept;
 use crate::kind::{CheckError, Name, ResourceKind, Spec};
 use crate::observer::{Finding, Observer, finding};
