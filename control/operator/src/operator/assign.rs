@@ -11,7 +11,9 @@ use kube::ResourceExt as _;
 use super::capacity::{NoRoom, has_room};
 use super::world::{Heartbeat, Placed, World};
 use crate::names::Key;
-use crate::resource::{ChainHost, Conditions as _, Demand, OnHostLoss, ServiceChain, Spread};
+use crate::resource::{
+    ChainHost, ChainPlacementSpec, Conditions as _, Demand, OnHostLoss, ServiceChain, Spread,
+};
 
 /// Where a chain is to run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -102,8 +104,13 @@ impl<'a> Assigner<'a> {
         Assigner { world, on, leaving: BTreeMap::new() }
     }
 
-    /// Assigns a chain to hosts; `placed` are its placements.
-    pub fn assign(&mut self, key: &Key, chain: &ServiceChain, placed: &[Placed]) -> Assignment {
+    /// Assigns a chain to hosts, which are to run `spec`; `placed` are its placements.
+    pub fn assign(
+        &mut self,
+        (key, chain): (&Key, &ServiceChain),
+        spec: &ChainPlacementSpec,
+        placed: &[Placed],
+    ) -> Assignment {
         let wanted = usize::try_from(chain.spec.replicas).unwrap_or(1);
         let mut assignment = Assignment::default();
         let mut leaving = Vec::new();
@@ -133,7 +140,7 @@ impl<'a> Assigner<'a> {
                 }
             }
         }
-        self.leave(&mut assignment, leaving, placed);
+        self.leave(&mut assignment, leaving, spec, placed);
         for host in &assignment.dropped {
             self.on.entry(host.clone()).or_default().remove(key);
         }
@@ -141,7 +148,15 @@ impl<'a> Assigner<'a> {
     }
 
     /// Divides the hosts that a chain leaves: until all of the others are ready, it stays there.
-    fn leave(&self, assignment: &mut Assignment, leaving: Vec<String>, placed: &[Placed]) {
+    fn leave(
+        &self,
+        assignment: &mut Assignment,
+        leaving: Vec<String>,
+        spec: &ChainPlacementSpec,
+        placed: &[Placed],
+    ) {
+        // One that runs what it ran before is going to change.
+        let is_ready = |one: &Placed| one.placement.spec == *spec && is_ready(one);
         let is_ready = |host: &String| {
             let mut here = placed.iter().filter(|one| one.host == *host && !one.is_ending());
             here.any(|one| is_ready(one) && self.world.heartbeat(host) == Heartbeat::Fresh)

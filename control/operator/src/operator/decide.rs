@@ -112,7 +112,7 @@ fn run_chain(
     }
     let resolved = resolve(key, chain, world);
     let assignment = match &resolved {
-        Ok(_) => assigner.assign(key, chain, placed),
+        Ok(spec) => assigner.assign((key, chain), spec, placed),
         // What runs goes on as it is.
         Err(_) => as_it_is(placed),
     };

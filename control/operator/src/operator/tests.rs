@@ -46,6 +46,32 @@ fn a_drained_host_is_left_when_the_next_one_is_ready() {
     assert_eq!(model.hosts_of("web"), ["b"]);
 }
 
+/// What it runs there is what it was before: the other host stays until it is what is asked for.
+#[test]
+fn a_host_that_takes_a_chain_back_is_waited_for() {
+    let mut model = Model::new();
+    let in_zone = |zone: &str, drain| {
+        let zone = Some(zone.to_owned());
+        ChainHostSpec { zone, drain, ..ChainHostSpec::default() }
+    };
+    model.host("a", in_zone("x", false), Heartbeat::Fresh);
+    model.host("b", in_zone("y", false), Heartbeat::Fresh);
+    model.chain("web", ServiceChainSpec { replicas: 2, ..chain() });
+    model.converge();
+    model.host("b", in_zone("y", true), Heartbeat::Fresh);
+    let rules = PlacementRules { zones: vec!["y".to_owned()], ..PlacementRules::default() };
+    let configuration = "Idle -> Counter -> Discard;".to_owned();
+    model.chain("web", ServiceChainSpec { configuration, ..with_rules(rules) });
+    model.converge();
+    assert_eq!(model.hosts_of("web"), ["a", "b"], "both stay until one may take it");
+    model.host("b", in_zone("y", false), Heartbeat::Fresh);
+    let actions = decide(&model.world);
+    assert!(actions.iter().any(|one| matches!(one, Action::Assign(host, _) if host == "b")));
+    assert!(actions.iter().all(|one| !matches!(one, Action::Withdraw(..))), "{actions:?}");
+    model.converge();
+    assert_eq!(model.hosts_of("web"), ["b"]);
+}
+
 #[test]
 fn a_lost_host_keeps_what_must_stay() {
     let mut model = Model::new();

@@ -95,22 +95,24 @@ fn steps(of_verdicts: &[(u32, u32)], verdict: u32) -> f64 {
 }
 
 impl Classifier {
-    /// Marks the packets that take the usual path.
+    /// Marks the packets that take the usual path, and says where that leads.
     #[inline]
-    fn mark(&mut self, batch: &mut Batch) -> Marked {
+    fn mark(&mut self, batch: &mut Batch) -> (Marked, u32) {
         if self.pause > 0 || batch.len() < LANES {
             self.pause = self.pause.saturating_sub(1);
-            return Marked::default();
+            return (Marked::default(), self.usual);
         }
-        let path = &self.path;
-        let marked = Marked::by_groups(batch.iter_mut().into_slice(), |group| {
-            let frames = group.each_ref().map(Packet::data);
-            path.as_ref().map_or(0, |path| path.takers(&frames))
-        });
+        let (mut marked, mut verdict) = (Marked::default(), self.usual);
+        if let Some(path) = &self.path {
+            verdict = path.verdict();
+            marked = Marked::by_groups(batch.iter_mut().into_slice(), |group| {
+                path.takers(&group.each_ref().map(Packet::data))
+            });
+        }
         if 2 * marked.count() < batch.len() {
             self.find_path(batch);
         }
-        marked
+        (marked, verdict)
     }
 
     /// Takes the last packet's path for the usual one.
@@ -142,9 +144,8 @@ impl Element for Classifier {
         if cx.is_probe() {
             self.look_at_probe(cx, batch);
         }
-        let marked = self.mark(batch);
+        let (marked, of_path) = self.mark(batch);
         let (program, usual, outputs) = (&self.program, self.usual, cx.outputs());
-        let of_path = self.path.as_ref().map_or(usual, Path::verdict);
         if marked.count() == batch.len() && of_path == usual {
             if usual != 0 {
                 cx.emit_all(usual as usize, batch);
@@ -191,6 +192,53 @@ impl CostModel for Classifier {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+    use thruway_elements_rig::Rig;
+
+    const PATTERNS: [&str; 3] = ["12/0806 20/0001", "12/0806 20/0002", "12/0800"];
+
+    /// One of four kinds of frames, the last of which matches nothing.
+    fn frame(kind: u8) -> Vec<u8> {
+        let mut frame = vec![0; 60];
+        let (ethertype, operation) =
+            [([8, 6], [0, 1]), ([8, 6], [0, 2]), ([8, 0], [0, 0]), ([9, 9], [0, 0])]
+                [usize::from(kind)];
+        frame[12..14].copy_from_slice(&ethertype);
+        frame[20..22].copy_from_slice(&operation);
+        frame
+    }
+
+    /// Batches of mostly one kind, as traffic is: the kind, and which packets are of another one.
+    fn batches() -> impl Strategy<Value = Vec<Vec<u8>>> {
+        let batch = (0..4_u8, prop::collection::vec((0..4_u8, 0..3_u8), 0..40));
+        let batch = batch.prop_map(|(usual, packets)| {
+            packets.into_iter().map(|(kind, other)| if other == 0 { kind } else { usual }).collect()
+        });
+        prop::collection::vec(batch, 1..30)
+    }
+
+    proptest! {
+        /// Whatever came before, each packet leaves by the output of its first pattern, in order.
+        #[test]
+        fn packets_leave_by_the_output_of_their_pattern(batches in batches()) {
+            let mut rig = Rig::new(&ENTRY, &PATTERNS, 3).unwrap();
+            for (nth, kinds) in batches.iter().enumerate() {
+                let number = |(at, kind): (usize, &u8)| {
+                    let mut frame = frame(*kind);
+                    frame[40] = at as u8;
+                    frame
+                };
+                let frames: Vec<_> = kinds.iter().enumerate().map(number).collect();
+                let left = rig.push(frames.iter().map(|frame| Packet::new(frame).unwrap()));
+                for output in 0..3 {
+                    let of_output = frames.iter().zip(kinds).filter(|(_, kind)| **kind == output);
+                    let wanted: Vec<_> = of_output.map(|(frame, _)| frame.as_slice()).collect();
+                    let came: Vec<_> = left[usize::from(output)].iter().map(Packet::data).collect();
+                    prop_assert_eq!(came, wanted, "batch {} output {}", nth, output);
+                }
+            }
+        }
+    }
 
     #[test]
     fn steps_follow_the_way_that_packets_take() {
