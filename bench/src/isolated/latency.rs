@@ -18,6 +18,9 @@ const PACKETS: [u64; 2] = [1_000_000, 200_000];
 /// Packets whose times are noted, and runs.
 const NOTED: [(u64, usize); 2] = [(200_000, 5), (20_000, 1)];
 
+/// The part of a second whose packets come at once at first, or less.
+const FIRST_PARTS: f64 = 20.0;
+
 /// Times of one run, in microseconds.
 struct Times {
     median: f64,
@@ -44,7 +47,7 @@ pub fn report(workspace: &Workspace, is_quick: bool) -> anyhow::Result<String> {
 
 /// Polling functions have a core each, or they would wait for one another.
 fn chains(cores: usize) -> Vec<Chain> {
-    let mut all = vec![Chain::sleeping(Mode::Inside, 1, 60, Where::Apart)];
+    let mut all = Vec::new();
     for mode in Mode::APART {
         for count in [1, 3] {
             let chain = Chain::sleeping(mode, count, 60, Where::Apart);
@@ -82,20 +85,25 @@ fn carries(chain: Chain, cores: &[usize], packets: u64) -> anyhow::Result<f64> {
     Ok(packets as f64 * 1e9 / meter.take().wall_ns.max(1) as f64)
 }
 
-/// Times of packets that come at a rate, in packets a second.
+/// Times of packets that come at a rate, in packets a second. The first of them come all at once
+/// when the functions have started, and some of them find the ring full: they are left out. What is
+/// under way when the source ends has a moment to arrive.
 fn times(chain: Chain, cores: &[usize], rate: f64, noted: u64) -> anyhow::Result<Times> {
+    let first = (rate / FIRST_PARTS) as u64;
+    let all = noted + first;
     let ends = format!(
-        "s :: RatedSource(LENGTH {}, RATE {rate:.0}, LIMIT {noted}, STOP true);\n\
-         r :: RecordTimestamp(OFFSET 40, N {noted}); d :: TimestampDiff(r, OFFSET 40, N {noted});\n",
+        "s :: RatedSource(LENGTH {}, RATE {rate:.0}, LIMIT {all}, STOP true);\n\
+         r :: RecordTimestamp(OFFSET 40, N {all}); d :: TimestampDiff(r, OFFSET 40, N {all});\n\
+         DriverManager(wait, wait 200ms, stop);\n",
         chain.len
     );
     let text = chain.text_between(cores, &ends, ["s -> NumberPacket(40) -> r", "d -> Discard"])?;
-    let options = Options { drain: true, ..Options::default() };
-    let mut router = registry::router("latency", text, &options)?;
+    let mut router = registry::router("latency", text, &Options::default())?;
     router.run_threads();
     let mut read =
         |handler: &str| -> anyhow::Result<f64> { Ok(router.read(handler)?.trim().parse()?) };
-    let count = read("d.index")? + 1.0;
-    anyhow::ensure!(count == noted as f64, "{count} of {noted} packets arrived");
-    Ok(Times { median: read("d.median")?, p99: read("d.perc99")?, longest: read("d.max")? })
+    let arrived = read("d.index")? + 1.0;
+    anyhow::ensure!(arrived >= noted as f64, "{arrived} of {all} packets arrived");
+    let mut of = |name: &str| read(&format!("{name} {}", arrived as u64 - noted));
+    Ok(Times { median: of("d.median")?, p99: of("d.perc99")?, longest: of("d.max")? })
 }
