@@ -118,7 +118,7 @@ pub struct Manager {
     /// Held while copies of executables are made for what is then declared, and while those that
     /// nothing needs are removed.
     keeping: Mutex<()>,
-    /// Held while credentials are kept and told of, so that both are in the same order.
+    /// Held while credentials are kept and handed on, so that both are in the same order.
     pub(crate) granting: Mutex<()>,
     /// Held while what is asked for is read and handed on: the last list that is handed on is the
     /// newest. True if a change could not be handed on; then the next call does it.

@@ -87,17 +87,28 @@ impl Program {
         at & !VERDICT
     }
 
-    /// Whether the tests on the way of a packet look only at what its session's packets have in
-    /// common.
-    pub(crate) fn is_common(&self, entry: Target, view: &PacketView<'_>, common: Common) -> bool {
+    /// As [`run`](Self::run); `met` gets each test on the path, and its answer.
+    pub(crate) fn follow(
+        &self,
+        entry: Target,
+        view: &PacketView<'_>,
+        mut met: impl FnMut(&Word, bool),
+    ) -> u32 {
         let mut at = entry;
         while let Some(insn) = self.insn(at) {
-            if !common.has(&insn.word) {
-                return false;
-            }
-            at = if view.passes(&insn.word) { insn.yes } else { insn.no };
+            let answer = view.passes(&insn.word);
+            met(&insn.word, answer);
+            at = if answer { insn.yes } else { insn.no };
         }
-        true
+        at & !VERDICT
+    }
+
+    /// Whether the tests on the path of a packet look only at what its session's packets have in
+    /// common.
+    pub(crate) fn is_common(&self, entry: Target, view: &PacketView<'_>, common: Common) -> bool {
+        let mut is_common = true;
+        self.follow(entry, view, |word, _| is_common &= common.has(word));
+        is_common
     }
 
     /// Which verdicts `entry` leads to, and the fewest tests on the way to each, in that order.

@@ -24,7 +24,7 @@ impl Path {
         let mut path = Path { tests: [unused; TESTS_MAX], count: 0, verdict: 0 };
         path.verdict = program.follow(frame, |word, answer| {
             if let Some(place) = path.tests.get_mut(path.count) {
-                *place = (word, answer);
+                *place = (*word, answer);
             }
             path.count += 1;
         });

@@ -163,15 +163,8 @@ impl PatternProgram {
     }
 
     /// The verdict for a frame; `met` gets each test that leads to it, and its answer.
-    pub(crate) fn follow(&self, frame: &[u8], mut met: impl FnMut(Word, bool)) -> u32 {
-        let view = PacketView::from_frame(frame);
-        let mut at = self.entry;
-        while let Some(insn) = self.program.insn(at) {
-            let answer = view.passes(&insn.word);
-            met(insn.word, answer);
-            at = if answer { insn.yes } else { insn.no };
-        }
-        self.program.run(at, &view)
+    pub(crate) fn follow(&self, frame: &[u8], met: impl FnMut(&Word, bool)) -> u32 {
+        self.program.follow(self.entry, &PacketView::from_frame(frame), met)
     }
 
     /// Verdicts, and the fewest steps of the decision that lead to each.

@@ -14,7 +14,7 @@ use thruway_packet::lanes::{HeaderLanes, LANES, Lane};
 use thruway_packet::{Batch, Packet};
 use thruway_wire::checksum;
 
-use super::header_lanes::{destinations, flaws, sources, total_lens};
+use super::header_flaws::{destinations, flaws, sources, total_lens};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::built::<CheckIpHeader>(

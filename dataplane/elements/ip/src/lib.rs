@@ -26,7 +26,7 @@ mod gre_decap;
 mod gre_encap;
 mod gtp_decap;
 mod gtp_encap;
-mod header_lanes;
+mod header_flaws;
 mod icmp_error;
 mod icmp_ip_encap;
 mod icmp_ping_encap;

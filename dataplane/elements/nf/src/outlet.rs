@@ -126,17 +126,14 @@ impl Outlet {
         let port = token.output as usize;
         if came.is_kept {
             // In a group the frame goes on as it is; nothing is copied for the next member.
-            let passed = match came.frames {
-                Some(_) => self.pass_on(cx, packet, came),
-                None => Err(packet),
-            };
-            return passed.map_or_else(
-                |packet| {
-                    self.give(cx, port, packet);
-                    true
-                },
-                |went_along| !went_along,
-            );
+            if came.frames.is_some() {
+                packet = match self.pass_on(cx, packet, came) {
+                    Ok(went_along) => return !went_along,
+                    Err(packet) => packet,
+                };
+            }
+            self.give(cx, port, packet);
+            return true;
         }
         if self.carries && token.len() < PREFIX_LEN as u32 {
             cx.drop(Lost::Damaged, packet);
