@@ -37,7 +37,8 @@ def measure(python, work, commits):
         python, "-c", "from npf.tests.main import main; main()", *repositories,
         "--test", str(HERE / "versions/instructions.npf"), "--search-path", str(HERE),
         "--build-path", f"{work}/", "--experiment-path", str(work), "--result-path", f"{work}/results",
-        "--force-retest", "--no-graph", "--no-colors", "--keep-parameters", "--csv", str(table),
+        "--variables", f"ROOT={ROOT}", "--force-retest", "--no-graph", "--no-colors",
+        "--keep-parameters", "--csv", str(table),
     ]
     kept = {key: value for key, value in os.environ.items() if key != "CARGO_TARGET_DIR"}
     # In one clone, one after the other: the second build finds what the first one made.
