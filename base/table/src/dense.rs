@@ -15,7 +15,8 @@ const MAX_BITS: u32 = 24;
 ///
 /// The index has four bytes for each number, of which only what is used becomes memory. An entry
 /// is written where no number leads, and then its number leads there: a look-up that comes upon a
-/// writer finds the new way at once. What it finds is one whole entry of that number.
+/// writer finds the new way at once. What it finds is one whole entry of that number, and never an
+/// older one than a look-up before it found.
 ///
 /// ```
 /// use thruway_table::DenseTable;
@@ -98,17 +99,23 @@ impl<const W: usize> DenseTable<W> {
         let index = self.index.get(number as usize)?;
         loop {
             // Acquire: the slot as it was when the way to it was made, or newer.
-            let slot = index.load(Ordering::Acquire).checked_sub(1)?;
+            let way = index.load(Ordering::Acquire);
+            let slot = way.checked_sub(1)?;
             let read = |words: thruway_sync::Words<'_, W>| std::array::from_fn(|at| words.get(at));
             let words: Option<[u64; W]> = self.slots.get(slot as usize)?.read(read);
+            // Somebody may have used the slot for another entry since. Before that he led the
+            // number elsewhere, and who read what he wrote sees that. So an entry to which no way
+            // leads yet is not found: the next look-up would find the one before it again.
+            if index.load(Ordering::Acquire) != way {
+                continue;
+            }
             match words {
                 Some(mut words) if words[0] >> ENTRY_BITS == u64::from(number) => {
                     words[0] &= (1 << ENTRY_BITS) - 1;
                     return Some(words);
                 }
-                // Somebody has used the slot for another entry since. Before that he led the
-                // number elsewhere, which the next load sees: a read that fails saw the writer's
-                // version, or will with its first load.
+                // A writer was at the slot: the next load of the way, or that of the version
+                // before it, sees that.
                 _ => continue,
             }
         }

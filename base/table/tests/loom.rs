@@ -54,3 +54,22 @@ fn a_number_has_its_entry_at_any_time() {
         assert_eq!(table.get(3), Some([7, 70]));
     });
 }
+
+/// Look-ups never go back: an entry whose slot is written, but to which no way leads yet, is not
+/// found before the one that it replaces.
+#[test]
+fn a_number_never_goes_back() {
+    bounded(|| {
+        let table = Arc::new(DenseTable::<2>::new(1, 1).unwrap());
+        table.set(1, [1, 10]).unwrap();
+        let theirs = table.clone();
+        let thread = thread::spawn(move || {
+            theirs.set(1, [2, 20]).unwrap();
+            // This takes the slot of the first one.
+            theirs.set(1, [3, 30]).unwrap();
+        });
+        let [first, second] = [0; 2].map(|_| table.get(1).expect("it always has an entry"));
+        assert!(first[0] <= second[0], "{first:?}, then {second:?}");
+        thread.join().unwrap();
+    });
+}
