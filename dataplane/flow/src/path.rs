@@ -50,12 +50,15 @@ impl Path {
                 read_at = Some(word.at);
                 read(frames, usize::from(word.at), &mut words, &mut strays);
             }
-            for (stray, value) in strays.iter_mut().zip(&words) {
-                *stray |= u32::from(word.holds(*value) != *answer);
+            for at in 0..N {
+                strays[at] |= u32::from(word.holds(words[at]) != *answer);
             }
         }
-        let bit = |(at, stray): (usize, &u32)| u8::from(*stray == 0) << at;
-        strays.iter().enumerate().map(bit).fold(0, |bits, bit| bits | bit)
+        let mut bits = 0;
+        for (at, stray) in strays.iter().enumerate() {
+            bits |= u8::from(*stray == 0) << at;
+        }
+        bits
     }
 }
 
@@ -67,10 +70,10 @@ fn read<const N: usize>(
     words: &mut [u32; N],
     strays: &mut [u32; N],
 ) {
-    for ((frame, word), stray) in frames.iter().zip(words).zip(strays) {
+    for (nth, frame) in frames.iter().enumerate() {
         match frame.get(at..).and_then(|rest| rest.first_chunk::<4>()) {
-            Some(four) => *word = u32::from_be_bytes(*four),
-            None => *stray = 1,
+            Some(four) => words[nth] = u32::from_be_bytes(*four),
+            None => strays[nth] = 1,
         }
     }
 }

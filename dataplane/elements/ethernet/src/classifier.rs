@@ -106,7 +106,11 @@ impl Classifier {
         if let Some(path) = &self.path {
             verdict = path.verdict();
             marked = Marked::by_groups(batch.iter_mut().into_slice(), |group| {
-                path.takers(&group.each_ref().map(Packet::data))
+                let mut frames: [&[u8]; LANES] = [&[]; LANES];
+                for (at, packet) in group.iter().enumerate() {
+                    frames[at] = packet.data();
+                }
+                path.takers(&frames)
             });
         }
         if 2 * marked.count() < batch.len() {

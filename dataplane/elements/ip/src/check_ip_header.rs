@@ -254,15 +254,15 @@ impl Check {
     fn suspect(&self, sources: &Lane, flaws: &mut Lane) {
         let bad = &self.bad_src.list;
         if bad.len() > COMPARED_SOURCES {
-            for (flaw, source) in flaws.iter_mut().zip(sources) {
-                *flaw |= u32::from(self.bad_src.contains(source.to_le_bytes()));
+            for at in 0..LANES {
+                flaws[at] |= u32::from(self.bad_src.contains(sources[at].to_le_bytes()));
             }
             return;
         }
         for bad in bad {
             let bad = u32::from_le_bytes(*bad);
-            for (flaw, source) in flaws.iter_mut().zip(sources) {
-                *flaw |= u32::from(*source == bad);
+            for at in 0..LANES {
+                flaws[at] |= u32::from(sources[at] == bad);
             }
         }
     }

@@ -13,8 +13,10 @@ pub(super) fn flaws(headers: &HeaderLanes, checksum: bool) -> Lane {
     let asked = if checksum { u32::from(u16::MAX) } else { 0 };
     let mut flaws = [0; LANES];
     for at in 0..LANES {
-        let half = |lane: &Lane| (lane[at] & 0xffff) + (lane[at] >> 16);
-        let sum: u32 = headers.words.iter().map(half).sum();
+        let mut sum = 0;
+        for lane in &headers.words {
+            sum += (lane[at] & 0xffff) + (lane[at] >> 16);
+        }
         // Ten words of 16 bits have at most four bits more, and those at most one.
         let sum = (sum & 0xffff) + (sum >> 16);
         let sum = (sum & 0xffff) + (sum >> 16);
@@ -28,7 +30,11 @@ pub(super) fn flaws(headers: &HeaderLanes, checksum: bool) -> Lane {
 /// The total length that each header says.
 #[inline]
 pub(super) fn total_lens(headers: &HeaderLanes) -> Lane {
-    headers.words[0].map(|word| word >> 24 | word >> 8 & 0xff00)
+    let mut lens = headers.words[0];
+    for word in &mut lens {
+        *word = *word >> 24 | *word >> 8 & 0xff00;
+    }
+    lens
 }
 
 /// Source addresses, the first byte lowest.
