@@ -39,8 +39,11 @@ struct ManifestsArgs {
     #[arg(long, default_value = manifests::NAMESPACE)]
     namespace: String,
     /// Print the definitions of the resources alone
-    #[arg(long)]
+    #[arg(long, conflicts_with = "image")]
     definitions: bool,
+    /// Run the operator in the cluster: print a Deployment of this image, too
+    #[arg(long)]
+    image: Option<String>,
 }
 
 fn main() -> ExitCode {
@@ -61,7 +64,7 @@ fn main() -> ExitCode {
 fn print(args: &ManifestsArgs) -> anyhow::Result<()> {
     let text = match args.definitions {
         true => manifests::yaml_of(&manifests::definitions())?,
-        false => manifests::yaml(&args.namespace)?,
+        false => manifests::yaml(&args.namespace, args.image.as_deref())?,
     };
     std::io::stdout().write_all(text.as_bytes()).context("standard output")
 }

@@ -11,16 +11,25 @@ fn run(args: &[&str]) -> Output {
 
 /// What a cluster gets is a file of the repository, so that a change of it is seen in review.
 /// `THRUWAY_MANIFESTS=write cargo test -p thruway-operator-program --test program` renews it.
+/// What a cluster gets is in files of the repository, so that a change of it is seen in review.
+/// `THRUWAY_MANIFESTS=write cargo test -p thruway-operator-program --test program` renews them.
 #[test]
 fn the_manifests_are_the_recorded_ones() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/operator.yaml");
     let output = run(&["manifests"]);
     assert!(output.status.success(), "{output:?}");
-    let text = String::from_utf8(output.stdout).expect("text");
-    if std::env::var("THRUWAY_MANIFESTS").is_ok_and(|value| value == "write") {
-        std::fs::write(&path, &text).expect("written");
+    is_recorded("operator.yaml", &String::from_utf8(output.stdout).expect("text"));
+    for (name, text) in thruway_operator::manifests::templates().expect("YAML") {
+        is_recorded(&format!("chart/templates/{name}"), &text);
     }
-    let recorded = std::fs::read_to_string(&path).expect("recorded");
+}
+
+#[track_caller]
+fn is_recorded(file: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy").join(file);
+    if std::env::var("THRUWAY_MANIFESTS").is_ok_and(|value| value == "write") {
+        std::fs::write(&path, text).expect("written");
+    }
+    let recorded = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         recorded == text,
         "{} is not what is printed; if that is wanted: THRUWAY_MANIFESTS=write cargo test -p \
@@ -39,6 +48,16 @@ fn definitions_alone_name_no_rights() {
 }
 
 #[test]
+fn with_an_image_the_operator_runs_in_the_cluster() {
+    let without = String::from_utf8(run(&["manifests"]).stdout).expect("text");
+    assert!(!without.contains("kind: Deployment"));
+    let with = run(&["manifests", "--image", "thruway:0.1.0", "--namespace", "net"]);
+    let text = String::from_utf8(with.stdout).expect("text");
+    assert_eq!(text.matches("kind: Deployment").count(), 1);
+    assert!(text.contains("image: thruway:0.1.0") && !text.contains("thruway-system"), "{text}");
+}
+
+#[test]
 fn what_is_wrong_on_the_command_line_is_named_with_a_remedy() {
     let says = |args: &[&str], words: &str| {
         let output = run(args);
@@ -49,6 +68,7 @@ fn what_is_wrong_on_the_command_line_is_named_with_a_remedy() {
     says(&["run"], "give --kubeconfig FILE");
     says(&["run", "--kubeconfig", "/nonexistent"], "/nonexistent");
     says(&["run", "--lease-seconds", "1"], "2..=600");
+    says(&["manifests", "--definitions", "--image", "x"], "cannot be used with");
     says(&["agent"], "--host");
     says(&["agent", "--host", "A_B"], "--host: 'A_B' is no name");
     says(&["agent", "--host", "a", "--hardware", "/nonexistent"], "--hardware: ");

@@ -3,6 +3,8 @@
 //! The operator may what it needs and nothing else. The agent of a host may read placements in the
 //! namespace of that host, and nothing of other hosts (ADR 70).
 
+mod deployment;
+
 use kube::api::Patch;
 use kube::core::CustomResourceExt as _;
 use kube::core::dynamic::{ApiResource, DynamicObject};
@@ -48,27 +50,53 @@ pub fn all(namespace: &str) -> Vec<Value> {
     all.push(json!({
         "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace},
     }));
-    all.push(json!({
-        "apiVersion": "v1", "kind": "ServiceAccount",
-        "metadata": {"name": OPERATOR, "namespace": namespace},
-    }));
-    all.push(role("ClusterRole", (OPERATOR, None), operator_rules()));
-    all.push(role("Role", (OPERATOR, Some(namespace)), leader_rules()));
-    let account = json!([
-        {"kind": "ServiceAccount", "name": OPERATOR, "namespace": namespace},
-        {"apiGroup": RBAC, "kind": "User", "name": "thruway:operator"},
-    ]);
-    all.push(binding("ClusterRole", (OPERATOR, None), &account));
-    all.push(binding("Role", (OPERATOR, Some(namespace)), &account));
+    all.append(&mut rights(namespace));
     all
 }
 
-/// All of them as YAML, one document each.
+/// The operator's account and its rights.
+fn rights(namespace: &str) -> Vec<Value> {
+    let account = json!({
+        "apiVersion": "v1", "kind": "ServiceAccount",
+        "metadata": {"name": OPERATOR, "namespace": namespace},
+    });
+    let subjects = json!([
+        {"kind": "ServiceAccount", "name": OPERATOR, "namespace": namespace},
+        {"apiGroup": RBAC, "kind": "User", "name": "thruway:operator"},
+    ]);
+    vec![
+        account,
+        role("ClusterRole", (OPERATOR, None), operator_rules()),
+        role("Role", (OPERATOR, Some(namespace)), leader_rules()),
+        binding("ClusterRole", (OPERATOR, None), &subjects),
+        binding("Role", (OPERATOR, Some(namespace)), &subjects),
+    ]
+}
+
+/// Templates of the Helm chart that are the same objects, by file name: the release's namespace is
+/// the operator's. Helm keeps the definitions when a release is uninstalled, and with them the
+/// chains.
 ///
 /// # Errors
 /// One cannot be written.
-pub fn yaml(namespace: &str) -> anyhow::Result<String> {
-    yaml_of(&all(namespace))
+pub fn templates() -> anyhow::Result<[(&'static str, String); 2]> {
+    let mut definitions = definitions();
+    for one in &mut definitions {
+        one["metadata"]["annotations"] = json!({"helm.sh/resource-policy": "keep"});
+    }
+    let rights = rights("{{ .Release.Namespace }}");
+    Ok([("definitions.yaml", yaml_of(&definitions)?), ("rights.yaml", yaml_of(&rights)?)])
+}
+
+/// All of them as YAML, one document each; with an image also a Deployment that runs the operator
+/// in the cluster.
+///
+/// # Errors
+/// One cannot be written.
+pub fn yaml(namespace: &str, image: Option<&str>) -> anyhow::Result<String> {
+    let mut all = all(namespace);
+    all.extend(image.map(|image| deployment::of(namespace, image)));
+    yaml_of(&all)
 }
 
 /// Objects as YAML, one document each.

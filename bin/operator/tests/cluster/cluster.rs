@@ -29,7 +29,7 @@ const LEASE: u64 = 3;
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_thruway-operator");
 
 /// Another program of the workspace, beside that one.
-fn beside(name: &str) -> PathBuf {
+pub fn beside(name: &str) -> PathBuf {
     let program = Path::new(PROGRAM).with_file_name(name);
     assert!(program.exists(), "there is no {}: build the workspace", program.display());
     program
@@ -133,17 +133,21 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// With these hosts, each in a zone of its own, and one operator.
-    pub fn start(hosts: &[&str]) -> Cluster {
+    /// An API server alone: no definitions, no operator, no host.
+    pub fn bare() -> Cluster {
         let server = Server::start();
         let client = server.client("admin");
+        Cluster { operators: BTreeMap::new(), hosts: BTreeMap::new(), server, client }
+    }
+
+    /// With these hosts, each in a zone of its own, and one operator.
+    pub fn start(hosts: &[&str]) -> Cluster {
+        let mut cluster = Cluster::bare();
         let objects = manifests::all(manifests::NAMESPACE);
         // Definitions are there a moment before they can be used.
         wait_for("the manifests", || {
-            server.runtime.block_on(manifests::apply(&client, &objects)).ok()
+            cluster.server.runtime.block_on(manifests::apply(&cluster.client, &objects)).ok()
         });
-        let (operators, all) = (BTreeMap::new(), BTreeMap::new());
-        let mut cluster = Cluster { operators, hosts: all, server, client };
         cluster.start_operator("one");
         for name in hosts {
             cluster.add_host(name, None);

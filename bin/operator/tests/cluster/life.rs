@@ -1,7 +1,7 @@
 //! The life of a chain: it runs, changes, moves and goes.
 
 use serde_json::{Value, json};
-use thruway_operator::resource::{ChainHost, NetworkFunction, ServiceChain};
+use thruway_operator::resource::{ChainHost, ServiceChain};
 
 use crate::cluster::Cluster;
 use crate::process::wait_for;
@@ -61,45 +61,4 @@ fn replicas_keep_apart_and_zones_are_kept() {
     let why = cluster.wait_reason("two", "Placed", "NoHost").message;
     assert!(why.contains("2 of 3 replicas") && why.contains("c: runs 'lone'"), "{why}");
     wait_for("two run", || (cluster.status("two")?.ready_replicas == 2).then_some(()));
-}
-
-#[test]
-fn a_function_is_declared_where_its_chain_runs_and_stays_while_it_is_used() {
-    let mut cluster = Cluster::start(&["a"]);
-    let program = std::fs::canonicalize("/bin/true").expect("a program");
-    let sum = std::process::Command::new("sha256sum").arg(&program).output().expect("run");
-    let sum = String::from_utf8_lossy(&sum.stdout[..64]).into_owned();
-    let version = json!({
-        "version": "1.0", "path": program, "sha256": sum, "limits": {"memory": "64M"},
-    });
-    cluster.try_put::<NetworkFunction>("words", &json!({"versions": [version]})).expect("applied");
-    cluster.chain(
-        "masked",
-        &json!({
-            "configuration": "Idle -> Nf($words, ON_FAILURE open) -> Discard;",
-            "functions": {"words": "words@1.0 attack hug"},
-        }),
-    );
-    cluster.wait_reason("masked", "Accepted", "Accepted");
-    wait_for("it is declared", || {
-        let shown = cluster.host("a").ask(&["get", "functions"]).ok()?;
-        shown.contains("default--words@1.0").then_some(())
-    });
-    // A version is for ever.
-    let mut other = version.clone();
-    other["sha256"] = json!("0".repeat(64));
-    let refused = cluster.try_put::<NetworkFunction>("words", &json!({"versions": [other]}));
-    assert!(refused.expect_err("refused").contains("declare another version"));
-    cluster.delete::<NetworkFunction>("words");
-    std::thread::sleep(std::time::Duration::from_millis(500));
-    assert!(cluster.has::<NetworkFunction>("words"), "a chain uses it");
-    cluster.delete::<ServiceChain>("masked");
-    wait_for("both are gone", || {
-        let is_there = cluster.has::<NetworkFunction>("words");
-        (!is_there && !cluster.has::<ServiceChain>("masked")).then_some(())
-    });
-    wait_for("the host forgets it", || {
-        let shown = cluster.host("a").ask(&["get", "functions"]).ok()?;
-        (!shown.contains("default--words")).then_some(())
-    });
 }

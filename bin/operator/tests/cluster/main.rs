@@ -5,8 +5,10 @@
 #[allow(dead_code)]
 mod namespace;
 
+mod chart;
 mod cluster;
 mod faults;
+mod functions;
 mod life;
 mod page;
 mod process;

@@ -13,7 +13,7 @@ fn resources_of_the_page_are_taken() {
     let blocks = page.split("```yaml\n").skip(1).filter_map(|rest| rest.split_once("```"));
     let objects: Vec<Value> =
         blocks.map(|(text, _)| serde_saphyr::from_str(text).expect("YAML")).collect();
-    assert_eq!(objects.len(), 3, "are blocks found?");
+    assert_eq!(objects.len(), 4, "are blocks found?");
     let done = cluster.server.runtime.block_on(manifests::apply(&cluster.client, &objects));
     done.expect("taken");
 }

@@ -22,6 +22,17 @@ fn what_is_wrong_is_refused_with_a_remedy() {
     spec["functions"] = json!({"words": "words@1.0"});
     assert!(refused("web", spec).contains("rename one"));
     assert!(refused("web", json!({"configuration": ""})).contains("configuration"));
+    let mut spec = json!({"configuration": "Idle -> Discard;", "functions": {"f": "words@1"}});
+    spec["functionReplicas"] = json!({"g": {"count": 2}});
+    assert!(refused("web", spec.clone()).contains("`functionReplicas` is not in `functions`"));
+    let scaling = json!({"min": 1, "max": 2});
+    spec["functionReplicas"] = json!({"f": {"count": 2, "scaling": scaling}});
+    assert!(refused("web", spec.clone()).contains("keep one"));
+    spec["functionReplicas"] = json!({"f": {"scaling": {"min": 3, "max": 2}}});
+    assert!(refused("web", spec.clone()).contains("as much as min"));
+    spec["functionReplicas"] = json!({});
+    spec["onDemand"] = json!({"g": {"when": "x.y"}});
+    assert!(refused("web", spec).contains("`onDemand` is not in `functions`"));
 
     // What only the language knows, the host's manager refuses: what ran runs on.
     cluster.chain("web", &idle());

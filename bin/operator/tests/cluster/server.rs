@@ -45,11 +45,10 @@ impl Ports {
     }
 }
 
-/// The program that scripts/kube-apiserver builds.
-pub fn program() -> PathBuf {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let program = root.join("target/tools/kube-apiserver");
-    assert!(program.exists(), "there is no {}: run scripts/kube-apiserver", program.display());
+/// A program that scripts/cluster-tools builds.
+pub fn tool(name: &str) -> PathBuf {
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools").join(name);
+    assert!(program.exists(), "there is no {}: run scripts/cluster-tools", program.display());
     program
 }
 
@@ -105,7 +104,7 @@ impl Server {
     pub fn start_api(&mut self) {
         let Ports { etcd, api, .. } = self.ports;
         let file = |name: &str| self.dir.path().join(name).display().to_string();
-        let mut command = Command::new(program());
+        let mut command = Command::new(tool("kube-apiserver"));
         command.args([
             format!("--etcd-servers=http://127.0.0.1:{etcd}"),
             "--bind-address=127.0.0.1".to_owned(),
@@ -125,6 +124,11 @@ impl Server {
             "--profiling=false".to_owned(),
         ]);
         self.api = Some(Process::start(&mut command, self.dir.path(), "kube-apiserver"));
+    }
+
+    /// The API server's port.
+    pub fn port(&self) -> u16 {
+        self.ports.api
     }
 
     /// Its processes.

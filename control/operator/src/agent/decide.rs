@@ -185,12 +185,24 @@ fn unused_functions(host: &Host, acts: &mut Vec<Act>) {
     let mut used: BTreeSet<&str> = declared.map(|one| one.name.as_str()).collect();
     let by_chains = host.chains.values().flat_map(|chain| chain.spec.functions.values());
     used.extend(by_chains.map(|one| one.name.as_str()));
+    used.extend(host.chains.values().flat_map(running_versions));
     for (name, function) in &host.functions {
         let is_ours = function.managed_by.as_deref() == Some(CLUSTER);
         if is_ours && !used.contains(name.as_str()) {
             acts.push(Act::TakeBackFunction(name.clone()));
         }
     }
+}
+
+/// The versions of functions that replicas run: during a canary also the old one, which the chain
+/// no longer names.
+fn running_versions(chain: &LocalChain) -> impl Iterator<Item = &str> {
+    let replicas = chain.status.iter().flat_map(|status| &status.replicas);
+    let running = replicas.flat_map(|function| {
+        let versions = function.replicas.iter().map(|one| one.version.as_str());
+        versions.chain(function.rollout.as_ref().map(|rollout| rollout.from.as_str()))
+    });
+    running.map(|version| version.split(' ').next().unwrap_or(version))
 }
 
 /// The chain as it is declared at the manager. Without a lease, what another host may have taken
@@ -211,10 +223,15 @@ fn spec(placement: &ChainPlacement, is_leased: bool) -> Result<ChainSpec, String
         threads: u16::try_from(asked.threads).ok().filter(|threads| *threads > 1),
         cores: None,
         stopped: asked.stopped || is_fenced,
-        replicas: BTreeMap::new(),
-        on_demand: BTreeMap::new(),
+        replicas: of_manager(&asked.function_replicas),
+        on_demand: of_manager(&asked.on_demand),
         managed_by: Some(CLUSTER.to_owned()),
     })
+}
+
+/// Policies of functions as the manager takes them.
+fn of_manager<'a, A, B: From<&'a A>>(policies: &'a BTreeMap<String, A>) -> BTreeMap<String, B> {
+    policies.iter().map(|(variable, policy)| (variable.clone(), B::from(policy))).collect()
 }
 
 fn function_spec(function: &DeclaredFunction) -> FunctionSpec {

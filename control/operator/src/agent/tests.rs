@@ -7,12 +7,13 @@ use std::time::Instant;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use proptest::prelude::*;
+use thruway_manager::replicas::{ReplicaStatus, ReplicasStatus, RolloutStatus};
 use thruway_manager::{ChainSpec, ChainStatus, Condition, ConditionKind};
 
 use super::decide::{Act, CLUSTER, Host, LocalChain, RETRY, Refused, decide, unknown};
 use crate::resource::{
     AGENT_FINALIZER, ChainPlacement, ChainPlacementSpec, Conditions as _, DeclaredFunction,
-    OnHostLoss,
+    FunctionReplicas, FunctionScaling, OnDemand, OnHostLoss,
 };
 
 fn empty() -> Host {
@@ -148,6 +149,70 @@ fn functions_are_declared_before_their_chains_and_go_after_them() {
     host.converge();
     assert_eq!(host.functions.keys().collect::<Vec<_>>(), ["own@1"]);
     assert!(host.chains.is_empty() && host.placements.is_empty());
+}
+
+/// Replicas that run a version, as a manager reports them.
+fn running(versions: &[&str], from: Option<&str>) -> ReplicasStatus {
+    let replica =
+        |version: &&str| ReplicaStatus { version: (*version).into(), ..ReplicaStatus::default() };
+    let rollout = from.map(|from| RolloutStatus {
+        from: from.into(),
+        to: versions[0].into(),
+        phase: "canary".into(),
+        percent: Some(10),
+        since: std::time::SystemTime::UNIX_EPOCH,
+        worse: None,
+    });
+    let replicas = versions.iter().map(replica).collect();
+    ReplicasStatus { replicas, rollout, ..ReplicasStatus::default() }
+}
+
+#[test]
+fn policies_go_to_the_manager_and_a_version_stays_while_replicas_run_it() {
+    let mut host = empty();
+    let function = |version: &str| DeclaredFunction {
+        name: format!("d--words@{version}"),
+        path: "/usr/lib/words".into(),
+        ..DeclaredFunction::default()
+    };
+    let spec = |version: &str| {
+        let scaling = FunctionScaling { min: 1, max: 4, waiting: Some(9), calm: None };
+        let replicas = FunctionReplicas { scaling: Some(scaling), ..FunctionReplicas::default() };
+        let needed = OnDemand { when: "d.flooded".into(), calm: Some("1s".into()) };
+        ChainPlacementSpec {
+            functions: [("words".into(), format!("d--words@{version} attack"))].into(),
+            declared: vec![function(version)],
+            function_replicas: [("words".into(), replicas)].into(),
+            on_demand: [("words".into(), needed)].into(),
+            ..asked("Idle;")
+        }
+    };
+    host.assign("d--web", spec("1"));
+    host.converge();
+    let kept = &host.chains["d--web"].spec;
+    let scaling = kept.replicas["words"].scaling.clone().expect("bounds");
+    assert_eq!((scaling.min, scaling.max, scaling.waiting), (1, 4, Some(9)));
+    assert_eq!(kept.on_demand["words"].when, "d.flooded");
+
+    host.assign("d--web", spec("2"));
+    let old = ["d--words@1", "d--words@2"];
+    for (status, wanted) in [
+        (running(&["d--words@2 attack", "d--words@1 attack"], None), &old[..]),
+        (running(&["d--words@2 attack"], Some("d--words@1 attack")), &old[..]),
+        (running(&["d--words@2 attack"], None), &old[1..]),
+    ] {
+        let report = |host: &mut Host| {
+            let chain = host.chains.get_mut("d--web").expect("it is there");
+            chain.status.as_mut().expect("a status").replicas = vec![status.clone()];
+        };
+        report(&mut host);
+        // One change of the manager's chain empties the status of this model.
+        for _ in 0..4 {
+            decide(&host).iter().for_each(|act| host.carry_out(act));
+            report(&mut host);
+        }
+        assert_eq!(host.functions.keys().collect::<Vec<_>>(), wanted);
+    }
 }
 
 #[test]

@@ -60,6 +60,8 @@ pub fn resolve(
         configuration: spec.configuration.clone(),
         variables: spec.variables.clone(),
         functions,
+        function_replicas: spec.function_replicas.clone(),
+        on_demand: spec.on_demand.clone(),
         declared,
         threads: spec.threads,
         stopped: spec.stopped,

@@ -6,7 +6,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Condition;
+use super::{Condition, FunctionReplicas, OnDemand};
 
 /// A chain that hosts of the cluster run: a configuration, and rules for where it runs.
 #[derive(CustomResource, KubeSchema, Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -48,7 +48,13 @@ use super::Condition;
 #[x_kube(
     validation = Rule::new("!has(self.variables) || !has(self.functions) || \
                             !self.functions.exists(name, name in self.variables)")
-        .message("a variable is in `variables` and in `functions`; rename one")
+        .message("a variable is in `variables` and in `functions`; rename one"),
+    validation = Rule::new("!has(self.functionReplicas) || self.functionReplicas.all(name, \
+                            has(self.functions) && name in self.functions)")
+        .message("a variable of `functionReplicas` is not in `functions`"),
+    validation = Rule::new("!has(self.onDemand) || self.onDemand.all(name, \
+                            has(self.functions) && name in self.functions)")
+        .message("a variable of `onDemand` is not in `functions`")
 )]
 pub struct ServiceChainSpec {
     /// Text in the Click language.
@@ -63,6 +69,14 @@ pub struct ServiceChainSpec {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 64))]
     pub functions: BTreeMap<String, String>,
+    /// Replicas of functions on each host, by their variables in `functions`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 64))]
+    pub function_replicas: BTreeMap<String, FunctionReplicas>,
+    /// Functions that run only while they are needed, by their variables in `functions`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 64))]
+    pub on_demand: BTreeMap<String, OnDemand>,
     /// Threads of the data plane.
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = 256))]

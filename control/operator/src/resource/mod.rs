@@ -9,6 +9,7 @@ mod function;
 mod group;
 mod host;
 mod placement;
+mod policy;
 
 pub use chain::{
     Demand, OnHostLoss, PlacementRules, ServiceChain, ServiceChainSpec, ServiceChainStatus, Spread,
@@ -22,6 +23,7 @@ pub use host::{AgentReport, ChainHost, ChainHostSpec, ChainHostStatus};
 pub use placement::{
     ChainPlacement, ChainPlacementSpec, ChainPlacementStatus, ChainReference, DeclaredFunction,
 };
+pub use policy::{Canary, FunctionReplicas, FunctionScaling, OnDemand};
 
 /// The API group. The name ends in a domain that is reserved for private use, and is never
 /// resolved.

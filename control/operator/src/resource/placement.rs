@@ -7,7 +7,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Condition, FunctionLimits, OnHostLoss};
+use super::{Condition, FunctionLimits, FunctionReplicas, OnDemand, OnHostLoss};
 
 /// What one host is to run of a chain. Written by the operator.
 #[derive(CustomResource, KubeSchema, Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -47,6 +47,12 @@ pub struct ChainPlacementSpec {
     /// Functions that it uses, each by a variable, under the names that hosts give them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub functions: BTreeMap<String, String>,
+    /// Replicas of functions, by their variables in `functions`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub function_replicas: BTreeMap<String, FunctionReplicas>,
+    /// Functions that run only while they are needed, by their variables in `functions`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub on_demand: BTreeMap<String, OnDemand>,
     /// The versions that `functions` names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
