@@ -21,16 +21,16 @@ pub enum Why {
     WentBack,
 }
 
-/// What a clock is at.
+/// The phase of a clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// Tells the system's time, and finds the counter's rate.
+    /// Returns the system's time, and measures the counter's rate.
     Stabilising,
-    /// Tells the system's time, and finds whether the rate is right where this thread runs.
+    /// Returns the system's time, and verifies the rate where this thread runs.
     Synchronising,
-    /// Tells the time by the counter.
+    /// Returns the counter's time.
     Running,
-    /// Tells the system's time.
+    /// Returns the system's time.
     System(Why),
 }
 
@@ -50,7 +50,7 @@ impl fmt::Display for Phase {
 /// Statistics of a clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ClockStats {
-    /// Cycles per second that it goes by, once it has run; 0 before.
+    /// Cycles per second according to the clock, once it has run; 0 before.
     pub hertz: u64,
     /// By how much the system's clock was ahead at the last look while it ran, nanoseconds.
     pub error_ns: i64,
@@ -58,9 +58,9 @@ pub struct ClockStats {
     pub looks: u64,
     /// Times that it jumped to catch up.
     pub jumps: u64,
-    /// Times that nobody looked for so long that it had to be synchronised again.
+    /// Times that the thread read the clock too late, and so had to synchronise again.
     pub late: u64,
-    /// Times that a phase failed or the counter did what it should not.
+    /// Times that a phase failed or the counter misbehaved.
     pub failures: u64,
 }
 
@@ -77,7 +77,7 @@ enum ClockState {
 
 #[derive(Debug)]
 struct Running {
-    /// The rate, without what catches up.
+    /// The rate, without the correction.
     base: Rate,
     /// The last look.
     seen: Pair,
@@ -92,11 +92,11 @@ struct Running {
 /// The time of one thread: nanoseconds since the Unix epoch, never less than it returned before.
 ///
 /// It belongs to its thread: nothing in it is shared, so that a reading touches one cache line that
-/// nobody else writes.
+/// no other thread writes.
 #[derive(Debug)]
 #[repr(align(64))]
 pub struct Clock {
-    /// The time at `cycles`, and how it goes on from there.
+    /// The time at `cycles`, and its progress from there.
     time: i64,
     cycles: u64,
     rate: Rate,
@@ -121,8 +121,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A clock that begins with the system's time. `reference` is what the threads of a program
-    /// share.
+    /// A clock that begins with the system's time. The threads of a program share `reference`.
     pub fn new(settings: Settings, reference: Arc<Reference>) -> Clock {
         Clock {
             time: 0,
@@ -153,7 +152,7 @@ impl Clock {
     pub fn now(&mut self, source: &mut impl Source) -> i64 {
         if self.due > 0 {
             let since = source.cycles().wrapping_sub(self.cycles);
-            // A counter that went back behind `cycles` has a long way to go: more than is due.
+            // A counter that went back behind `cycles` has a huge difference: more than is due.
             if since < self.due {
                 // Past the year 2262 it wraps, and that is less than `last`.
                 let time = self.time.wrapping_add(self.rate.ns(since));
@@ -180,7 +179,7 @@ impl Clock {
         )
     }
 
-    /// What it is at.
+    /// Its phase.
     pub fn phase(&self) -> Phase {
         match self.state {
             ClockState::Begin | ClockState::Pause(_) | ClockState::Stabilising(_) => {
@@ -362,8 +361,8 @@ impl Clock {
         self.time
     }
 
-    /// The counter went back: it was reset, or this thread has moved to a core whose counter is
-    /// behind.
+    /// The counter went back: it was reset, or this thread has moved to a core with a counter that
+    /// is behind.
     fn went_back(&mut self) {
         self.back += 1;
         if self.back < BACK_MAX {
@@ -383,7 +382,7 @@ impl Clock {
         self.leave(ClockState::Pause(pause.min(PAUSE_MAX_NS)), self.looked);
     }
 
-    /// Tells the system's time from now on.
+    /// Returns the system's time from now on.
     fn leave(&mut self, state: ClockState, looked: i64) {
         self.due = 0;
         (self.state, self.looked) = (state, looked);
@@ -391,8 +390,8 @@ impl Clock {
 }
 
 impl Running {
-    /// Learns the rate from what passed since the last look; false when the counter runs at another
-    /// rate altogether.
+    /// Learns the rate from the time since the last reading; false when the counter runs at an
+    /// entirely different rate.
     fn learn(&mut self, pair: Pair) -> bool {
         let seen = std::mem::replace(&mut self.seen, pair);
         let ns = pair.monotonic.wrapping_sub(seen.monotonic);

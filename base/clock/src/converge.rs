@@ -4,7 +4,7 @@ use crate::pair::Pair;
 use crate::rate::Rate;
 use crate::settings::{Settings, TRIES, WEIGHT};
 
-/// What a look came to.
+/// The result of a reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     /// More looks are needed.
@@ -106,8 +106,8 @@ impl Synchronising {
         let error = pair.monotonic.saturating_sub(stats);
         let sharp = is_sharp(pair, self.rate, settings);
         let good = error.saturating_abs() <= settings.error_ns && sharp;
-        // Half of the error is taken for one of the offset; one that is too large for that begins
-        // anew from here.
+        // Half of the error is assumed to be in the offset; if it is too large for that, the clock
+        // starts again from here.
         let monotonic = if good { stats.saturating_add(error / 2) } else { pair.monotonic };
         self.anchor = Pair { monotonic, ..pair };
         if let Some(rate) = self.streak.add(good, before, pair, settings.runs) {

@@ -3,7 +3,7 @@
 //! Asking the system costs some 40 ns, reading the counter 10. A [`Clock`] finds out how fast the
 //! counter runs (stabilisation), whether it agrees with the system's clock where this thread runs
 //! (synchronisation), and then reads the time from the counter alone, correcting itself once a
-//! second (running). Where that does not work it goes by the system's monotonic clock, towards the
+//! second (running). If that does not work it follows the system's monotonic clock, towards the
 //! system's time: always a time, never backwards, and never standing still, whatever the system's
 //! clock is set to. (Section 3.4 of the thesis of FastClick and MiddleClick, Barbette 2018.)
 //!
@@ -24,7 +24,7 @@ pub use clock::{Clock, ClockStats, Phase, Why};
 pub use rate::Rate;
 pub use settings::Settings;
 
-/// What a [`Clock`] reads.
+/// The time sources of a [`Clock`].
 pub trait Source {
     /// The cycle counter of the processor that the calling thread runs on.
     fn cycles(&mut self) -> u64;
@@ -32,12 +32,12 @@ pub trait Source {
     /// The system's clock, nanoseconds since the Unix epoch. It may be set, forward and back.
     fn system(&mut self) -> i64;
 
-    /// Nanoseconds since some moment, by a clock that nobody sets.
+    /// Nanoseconds since some moment, by a clock that is never set.
     fn monotonic(&mut self) -> i64;
 }
 
-/// The rate that one thread has found, for the others: on processors whose counters are worth using
-/// all have the same. Its users take it on trial (synchronisation).
+/// The rate that one thread has measured, for the others: processors with usable counters have the
+/// same rate on all cores. Its users take it on trial (synchronisation).
 #[derive(Debug, Default)]
 pub struct Reference(AtomicU64);
 
@@ -53,7 +53,7 @@ impl Reference {
         self.0.store(rate.word(), Ordering::Relaxed);
     }
 
-    /// It turned out wrong: whoever comes next finds another one.
+    /// It turned out wrong: the next thread measures another one.
     pub(crate) fn withdraw(&self, rate: Rate) {
         let _ = self.0.compare_exchange(rate.word(), 0, Ordering::Relaxed, Ordering::Relaxed);
     }

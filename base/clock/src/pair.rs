@@ -8,7 +8,7 @@ use crate::steady::ahead;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Pair {
     pub cycles: u64,
-    /// Monotonic time, which nobody sets: rates are found by it.
+    /// Monotonic time, which is never set: rates are measured against it.
     pub monotonic: i64,
     /// The system's time, which the clock returns.
     pub system: i64,

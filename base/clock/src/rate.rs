@@ -41,7 +41,7 @@ impl Rate {
         self.cycles(1_000_000_000)
     }
 
-    /// This rate moved towards `other` by `1 / parts` of the way.
+    /// This rate moved towards `other` by `1 / parts` of the difference.
     #[must_use]
     pub(crate) fn towards(self, other: Rate, parts: u64) -> Rate {
         let step = self.0.abs_diff(other.0) / parts.max(1);
@@ -61,7 +61,7 @@ impl Rate {
         Rate(to.max(1))
     }
 
-    /// By how many parts in a million this is off from `other`, either way.
+    /// Deviation from `other` in parts per million, as an absolute value.
     pub fn ppm_from(self, other: Rate) -> u64 {
         let off = u128::from(self.0.abs_diff(other.0)) * 1_000_000 / u128::from(other.0);
         u64::try_from(off).unwrap_or(u64::MAX)

@@ -1,4 +1,4 @@
-//! What a clock goes by.
+//! Settings of a clock.
 
 /// How a [`crate::Clock`] finds its rate and keeps it.
 #[derive(Debug, Clone, Copy)]
@@ -11,8 +11,8 @@ pub struct Settings {
     pub runs: u32,
     /// Nanoseconds between two looks at the system's clock when it runs.
     pub accumulate_ns: i64,
-    /// A look that comes later than this means that nobody had time to look: the clock must be
-    /// synchronised again.
+    /// A reading later than this comes from a thread that was away too long: it must synchronise
+    /// the clock again.
     pub late_ns: i64,
     /// Behind by more than this, it jumps.
     pub jump_ns: i64,
@@ -56,7 +56,7 @@ pub(crate) const LEARN: u64 = 2;
 /// Looks in vain after which synchronisation is given up, and the rate is looked for again.
 pub(crate) const TRIES: u32 = 50;
 
-/// Longest pause after so many failures, nanoseconds: whatever disturbed may be gone by then.
+/// Longest pause after so many failures, nanoseconds: the disturbance may be gone by then.
 pub(crate) const PAUSE_MAX_NS: i64 = 64_000_000_000;
 
 /// How often a counter may go back before it is not used any more: a sleep of the whole machine

@@ -1,5 +1,4 @@
-//! The time without the counter: as monotonic time passes, and towards what the system's clock
-//! shows.
+//! The time without the counter: follows monotonic time, towards the system's clock.
 
 use crate::Source;
 use crate::settings::{READINGS, SLEW};
@@ -11,7 +10,7 @@ pub(crate) struct Steady {
     /// The last time returned, and the monotonic time of that moment.
     time: i64,
     monotonic: i64,
-    /// What the system's clock was ahead of monotonic time, and when that was looked at.
+    /// Offset of the system's clock from monotonic time, and the time of that measurement.
     ahead: i64,
     looked: i64,
     has_begun: bool,
@@ -48,7 +47,7 @@ impl Steady {
     }
 }
 
-/// What bounds a reading.
+/// The bounds of a reading.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
     /// The last time returned: time does not go back behind it.

@@ -91,7 +91,7 @@ fn a_rate_that_changes_all_the_time_never_passes() {
     let mut clock = clock();
     let (worst, back) = drive(&mut clock, &mut sim, 60.0, MILLISECOND);
     assert!(!clock.is_cheap() && clock.stats().looks == 0 && clock.stats().failures > 3);
-    assert!(worst < 1_000 && !back, "it told the system's time: {worst}");
+    assert!(worst < 1_000 && !back, "it returned the system's time: {worst}");
     // It tries less and less often.
     assert!(clock.stats().failures < 14, "{}", clock.stats().failures);
 }
@@ -125,7 +125,7 @@ fn a_counter_that_goes_back_again_and_again_is_given_up() {
 
 #[test]
 fn a_counter_just_a_little_behind_is_found_out() {
-    // Between two looks a thread moves to a core whose counter is 10 us behind.
+    // Between two readings the thread moves to a core with a counter that is 10 us behind.
     let mut sim = Sim::new(7);
     let mut clock = running(&mut sim);
     drive(&mut clock, &mut sim, 0.5, 1_000);

@@ -4,7 +4,7 @@
 //!
 //! A row per table: milliseconds of processor time, the median of the repeats with the fastest and
 //! the slowest. *nested*: every prefix of 1 to 17 bits, as long as there are some, from the
-//! shortest, and the other way round; *flat*: as many that do not nest; *table*: as large as the
+//! shortest, and in reverse order; *flat*: as many that do not nest; *table*: as large as the
 //! Internet's and as its lengths are, *in order* of the addresses, or *drawn*: in no order.
 
 use thruway_lpm::{Fib4, Prefix, Prefix4, Route, synthetic};

@@ -1,4 +1,4 @@
-//! What both forwarding tables do before and after they change: prefixes to indices to values.
+//! Steps of both forwarding tables before and after a change: prefixes to indices to values.
 
 use crate::error::LpmError;
 use crate::hops::{Acquired, HopPool, Route};
@@ -21,7 +21,7 @@ impl<K: Key> Control<K> {
         self.hops.get(*self.rib.get(prefix)?)
     }
 
-    /// Enters the route and says which index it has and which one it takes the place of.
+    /// Enters the route; returns its index and the one that it replaces.
     ///
     /// The old index keeps its reference: the caller lets go of it once no table entry has it.
     pub fn set(

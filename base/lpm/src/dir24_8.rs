@@ -2,12 +2,12 @@
 //! access speeds", INFOCOM 1998), read by many threads while one changes it.
 //!
 //! `tbl24` has an entry for each /24. An entry is a route's index, or with the high bit the number
-//! of a group of 256 entries in `tbl8`, one for each address of that /24. Entries are 16 bits:
-//! half the memory, so half the cache and TLB misses, of the usual 32. Index 0 means "what the
-//! default route says", so a default route is one store and a table with few routes touches few
-//! pages: both tables are zeroed memory which the system only supplies when it is written.
+//! of a group of 256 entries in `tbl8`, one for each address of that /24. Entries are 16 bits: half
+//! the memory, so half the cache and TLB misses, of the usual 32. Index 0 means the default route,
+//! so a default route is one store and a table with few routes touches few pages: both tables are
+//! zeroed memory which the system only supplies when it is written.
 //!
-//! # Who orders what
+//! # Memory ordering
 //!
 //! There is one writer at a time (`&mut Groups` is its licence) and any number of readers.
 //!
@@ -38,7 +38,7 @@ pub(crate) const GROUP_SIZE: usize = 256;
 pub(crate) const FIRST_BITS: u8 = 24;
 /// The high bit of a `tbl24` entry: the rest is the number of a group.
 const EXTENDED: u16 = 0x8000;
-/// Addresses whose loads are under way together.
+/// Number of addresses with loads in flight together.
 pub(crate) const CHUNK: usize = 64;
 /// A batch that was overtaken this often goes on address by address.
 const BATCH_ATTEMPTS: usize = 3;
@@ -97,7 +97,7 @@ impl Dir24_8 {
         })
     }
 
-    /// The first-level entries, so that whoever may advise the kernel can ask for huge pages.
+    /// The first-level entries, so that the caller can ask the kernel for huge pages.
     pub fn first_level(&self) -> &[AtomicU16] {
         &self.tbl24[..]
     }
@@ -192,7 +192,7 @@ impl Dir24_8 {
         prefix.len() <= 24 || self.group_of(block).is_some() || !groups.0.is_exhausted()
     }
 
-    /// Gives `index` to every address whose longest prefix in `rib` is now `prefix`.
+    /// Sets `index` for every address with `prefix` as its longest prefix in `rib`.
     ///
     /// `rib` holds `prefix` already. The caller has seen that there is room.
     pub(crate) fn set(
@@ -313,7 +313,7 @@ impl Dir24_8 {
     ) {
         if let Some(group) = self.group_of(block) {
             for low in range {
-                // Release: whoever finds the index finds the route behind it.
+                // Release: a reader that finds the index finds the route behind it.
                 self.tbl8[tbl8_index(group, u32::from(low))].store(index, Ordering::Release);
             }
             return;

@@ -1,4 +1,4 @@
-//! What can be refused when a table changes.
+//! Reasons to refuse a change of a table.
 
 use crate::limits::MAX_HOPS;
 

@@ -74,14 +74,14 @@ impl Fib4 {
     /// The index of the route for each of `addrs`, [`NO_ROUTE`](crate::NO_ROUTE) where there is
     /// none; see [`Dir24_8::lookup_batch`].
     ///
-    /// An index means the same route until the last prefix that leads to that route is gone; where
-    /// routes change under way, [`Fib4::hop_batch`] never mixes two.
+    /// An index means the same route until the last prefix that leads to that route is gone; if
+    /// routes change meanwhile, [`Fib4::hop_batch`] never mixes two.
     #[inline]
     pub fn lookup_batch(&self, addrs: &[u32], out: &mut [u32]) {
         self.table.lookup_batch(addrs, out);
     }
 
-    /// The route behind an index; `None` for 0 and for what is no index.
+    /// The route behind an index; `None` for 0 and for invalid indices.
     #[inline]
     pub fn route(&self, index: u32) -> Option<Route<u32>> {
         if index == crate::NO_ROUTE {
@@ -107,7 +107,7 @@ impl Fib4 {
     pub fn hop_batch(&self, addrs: &[u32], out: &mut [Hop]) {
         for (addrs, out) in addrs.chunks(CHUNK).zip(out.chunks_mut(CHUNK)) {
             let epoch = self.table.epoch();
-            // Whoever has an index sees the hop behind it: `read_each` loads with acquire.
+            // A reader that has an index sees the hop behind it: `read_each` loads with acquire.
             let hops = &*self.hops;
             self.table.read_each(addrs, out, |index| {
                 Hop(hops[usize::from(index & INDEX_MASK)].load(Ordering::Relaxed))
@@ -122,8 +122,7 @@ impl Fib4 {
 
     /// Adds a route for a prefix that has none.
     ///
-    /// # Errors
-    /// When it has one, or the table is full in one of the ways of [`LpmError`].
+    /// # Errors When it has one, or a limit of [`LpmError`] is reached.
     pub fn insert(&self, prefix: Prefix<u32>, route: Route<u32>) -> Result<(), LpmError> {
         let mut writer = self.control.lock();
         if writer.base.rib.get(prefix).is_some() {
@@ -133,12 +132,10 @@ impl Fib4 {
     }
 
     /// Adds routes for prefixes that have none, and returns how many had one: that stays, and of
-    /// several for one prefix the first. Costs what the whole table covers, once, where many are
-    /// added.
+    /// several for one prefix the first. If many are added, costs one pass over the whole table.
     ///
-    /// # Errors
-    /// The place of the first route for which the table is full, in one of the ways of
-    /// [`LpmError`]. Those before it are added.
+    /// # Errors The place of the first route that exceeds a limit of [`LpmError`]. Those before it
+    /// are added.
     pub fn insert_all(
         &self,
         routes: &[(Prefix<u32>, Route<u32>)],
@@ -181,8 +178,7 @@ impl Fib4 {
 
     /// Sets the route of a prefix and returns the one it had.
     ///
-    /// # Errors
-    /// When the table is full in one of the ways of [`LpmError`].
+    /// # Errors When a limit of [`LpmError`] is reached.
     pub fn replace(
         &self,
         prefix: Prefix<u32>,

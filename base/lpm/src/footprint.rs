@@ -1,10 +1,10 @@
-//! What lookups reach of a table's memory: how much caches have to hold for them.
+//! Memory of a table that lookups reach: the cache footprint.
 
 use crate::prefix::{Key, Prefix};
 use crate::rib::Rib;
 
-/// Memory that lookups of addresses reach which are spread evenly over the routes; a default route
-/// apart, which covers what nobody may ever ask for.
+/// Memory that lookups reach for addresses spread evenly over the routes, except a default route,
+/// which may cover addresses that are never looked up.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Footprint {
     /// Bytes in all.
@@ -71,7 +71,7 @@ mod tests {
             fib.footprint()
         };
         let site = 0x2001_0db8_0001_0000;
-        // Slot, one node of which all ways are one leaf, and that leaf.
+        // A slot, one node with all branches to one leaf, and that leaf.
         assert_eq!(footprint(&[(site, 16)]), Footprint { bytes: 8 + 24 + 2, lines: 3.0 });
         // (48 - 16) / 6 are six nodes.
         let long = footprint(&[(site, 48)]);

@@ -12,7 +12,7 @@ pub const NO_ROUTE: u32 = 0;
 /// steady change does not hand the same index straight to another value.
 pub(crate) const QUARANTINE: usize = 64;
 
-/// What a prefix leads to.
+/// The target of a prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Route<K> {
     /// The next router's address, or 0 when the destination is on the link.

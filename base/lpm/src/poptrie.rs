@@ -48,7 +48,7 @@ struct Slot {
     base: u16,
 }
 
-/// What a subtree occupies.
+/// The memory of a subtree.
 #[derive(Debug, Clone)]
 struct Extent {
     nodes: Range<usize>,
@@ -183,7 +183,7 @@ impl<K: Key> Poptrie<K> {
         }
     }
 
-    /// Builds the subtree of `slot` from what `rib` has there.
+    /// Builds the subtree of `slot` from the prefixes in `rib`.
     pub(crate) fn rebuild(&mut self, rib: &Rib<K, u16>, slot: usize) {
         let cover = Prefix::truncate(slot_address::<K>(slot), ROOT_BITS);
         let longer = rib.covered(cover).filter(|(prefix, _)| prefix.len() > ROOT_BITS);
@@ -251,7 +251,7 @@ impl<K: Key> Poptrie<K> {
         Extent { nodes: root..self.nodes.len(), leaves: leaves_start..self.leaves.len() }
     }
 
-    /// Nodes that lie on the way to a prefix of this length.
+    /// Number of nodes on the path to a prefix of this length.
     pub(crate) fn depth(len: u8) -> usize {
         usize::from(len.saturating_sub(ROOT_BITS)).div_ceil(STRIDE).max(1)
     }
@@ -284,7 +284,8 @@ fn rank(bits: u64, child: usize) -> u32 {
 }
 
 impl Node {
-    /// Where way `child` leads: the place of a node and true, or the place of a leaf and false.
+    /// The target of branch `child`: the place of a node and true, or the place of a leaf and
+    /// false.
     #[inline]
     fn step(&self, child: usize) -> (u32, bool) {
         let child = child & (FANOUT - 1);
@@ -298,7 +299,7 @@ impl Node {
     }
 }
 
-/// A node to be built: the prefixes that end in it or below, and what it has from above.
+/// A node to be built: the prefixes that end in it or below, and the defaults inherited from above.
 struct Work<'a, K> {
     prefixes: &'a [(Prefix<K>, u16)],
     offset: usize,
@@ -326,7 +327,7 @@ impl<'a, K: Key> Children<'a, K> {
                 all.index[child..(child + span).min(FANOUT)].fill(*index);
                 rest = after;
             } else {
-                // Those of one way stand together: shorter ones of this way came before.
+                // Prefixes of one branch stand together: its shorter ones came before.
                 let same =
                     |(p, _): &(Prefix<K>, u16)| p.first().chunk::<STRIDE>(work.offset) == child;
                 let count = rest.iter().take_while(|entry| same(entry)).count();

@@ -1,12 +1,12 @@
 //! Routes in a poptrie: changed in the control plane, published to readers as a whole.
 //!
-//! There are two tries, and readers have one of them. A change only notes which subtree it makes
-//! stale. [`PoptrieFib::publish`] takes the trie that nobody reads, builds what is stale in it
-//! once, however many changes there were, and gives it to readers instead of the other, which then
-//! lacks the same and gets it the next time. If some reader has not let go of that one yet, or it
-//! lacks much, it is replaced by a copy of the published one.
+//! There are two tries, and readers have one of them. A change only records which subtree it makes
+//! stale. [`PoptrieFib::publish`] takes the trie without readers, rebuilds its stale subtrees once,
+//! however many changes there were, and gives it to readers instead of the other, which then has
+//! the same stale subtrees and is updated next time. If some reader still holds that one, or too
+//! much of it is stale, a copy of the published one replaces it.
 //!
-//! Against changing one trie in place under its readers (the paper's way) this needs no unsafe code
+//! Against changing one trie in place under its readers (as in the paper) this needs no unsafe code
 //! and no fences in the lookup, and readers see a burst of changes at once, all or nothing. Its
 //! price is a second copy of the trie.
 
@@ -48,11 +48,11 @@ pub struct PoptrieFib<K: Key> {
 #[derive(Debug)]
 struct Writer<K: Key> {
     base: Control<K>,
-    /// What changed since the last publication.
+    /// Changes since the last publication.
     stale: Stale<K>,
     /// The trie published before the present one.
     spare: Arc<Snapshot<K>>,
-    /// What `spare` lacks of the published one.
+    /// Changes missing in `spare` but published.
     spare_lacks: Stale<K>,
     /// Published before that, kept until no reader has them: readers free nothing.
     retired: Vec<Arc<Snapshot<K>>>,
@@ -81,7 +81,7 @@ impl<K: Key> Stale<K> {
     }
 }
 
-/// What readers see: a trie and the routes its indices mean.
+/// The readers' view: a trie and the routes of its indices.
 #[derive(Debug, Clone)]
 struct Snapshot<K: Key> {
     trie: Poptrie<K>,
@@ -196,11 +196,11 @@ impl<K: Key> PoptrieFib<K> {
         // later one, behind the lock.
         self.version.fetch_add(1, Ordering::Release);
         writer.spare = old;
-        // Nobody can get at a retired snapshot but by the copies that are out already.
+        // Only existing copies reach a retired snapshot.
         writer.retired.retain(|snapshot| Arc::strong_count(snapshot) > 1);
     }
 
-    /// A reader for one thread, which sees what is published now.
+    /// A reader for one thread, with the present publication.
     pub fn reader(self: &Arc<Self>) -> Reader<K> {
         let version = self.version.load(Ordering::Acquire);
         Reader { fib: Arc::clone(self), version, snapshot: Arc::clone(&self.published.lock()) }
@@ -236,8 +236,8 @@ impl<K: Key> PoptrieFib<K> {
         (self.writer.lock().base.hops.len(), self.published.lock().trie.bytes())
     }
 
-    /// Memory that lookups reach, as of the last publication: a slot, the nodes on the way to a
-    /// prefix, and a leaf. (Routes behind indices are few, and not in it.)
+    /// Memory that lookups reach, as of the last publication: a slot, the nodes on the path to a
+    /// prefix, and a leaf. (Routes behind indices are few, and not counted.)
     pub fn footprint(&self) -> Footprint {
         let writer = self.writer.lock();
         let rib = &writer.base.rib;

@@ -1,4 +1,4 @@
-//! The routing information base: which prefixes there are, in order, with what value.
+//! The routing information base: the prefixes in order, with their values.
 
 use crate::prefix::{Key, Prefix};
 use prefix_trie::PrefixMap;

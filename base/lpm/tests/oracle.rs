@@ -18,7 +18,7 @@ impl<K: Key> Scan<K> {
     }
 }
 
-/// What the two tables have in common, for the tests.
+/// The common interface of the two tables, for the tests.
 trait Table<K: Key> {
     fn insert(&self, prefix: Prefix<K>, route: Route<K>) -> Result<(), LpmError>;
     fn insert_all(&self, all: &[(Prefix<K>, Route<K>)]) -> Result<usize, (usize, LpmError)>;
@@ -104,7 +104,7 @@ impl<K: Key> Table<K> for Tried<K> {
 #[derive(Debug, Clone)]
 enum Change<K> {
     Insert(Prefix<K>, Route<K>),
-    /// Many at once: more or fewer than make another way worth while.
+    /// Many at once: both few enough and enough for the table to rebuild in bulk.
     InsertAll(Vec<(Prefix<K>, Route<K>)>),
     Replace(Prefix<K>, Route<K>),
     Remove(Prefix<K>),
@@ -119,7 +119,7 @@ fn prefix<K: Key>() -> impl Strategy<Value = Prefix<K>> {
     // Very short prefixes cover millions of entries each: a few of them are enough.
     let len = prop_oneof![1 => 0..=6u8, 12 => 7..=K::BITS];
     (near, len).prop_map(|(near, len)| {
-        // Spread eight random bits over the places where tables change their ways.
+        // Spread eight random bits over the places where tables change their structure.
         let mut addr = K::zero();
         for at in 0..K::BITS {
             let bit = near[usize::from(at) / 8 % 4] >> (at % 8) & 1;
@@ -294,7 +294,7 @@ fn prefixes_that_nest_are_entered_at_once() {
     }
 }
 
-/// Where it is full, what came before stays and the rest is not there.
+/// If the table fills up, the routes before stay and the rest is not added.
 #[test]
 fn a_table_that_is_full_says_at_which_route() {
     let host = |at: u32| (Prefix::host(at << 8), Route { gateway: 0, port: 1 });

@@ -3,10 +3,10 @@
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// What a packet holds for functions of streams.
+/// The content of a packet for functions of streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Layer {
-    /// Nothing: the packet passes by. Pure acknowledgements, what is sent again, RST.
+    /// None: the packet passes by. Pure acknowledgements, retransmissions, RST.
     #[default]
     None,
     /// Payload of IP.
@@ -30,14 +30,14 @@ pub mod flag {
     pub const HEAD: u8 = 1 << 1;
     /// Bytes were changed: checksums are to be computed.
     pub const CHANGED: u8 = 1 << 2;
-    /// The connection is to end, instead of this packet going on.
+    /// The connection must end, instead of this packet being forwarded.
     pub const CLOSE: u8 = 1 << 3;
     /// A message begins with this packet.
     pub const FIRST: u8 = 1 << 4;
     /// Made to carry bytes that were held back for too long.
     pub const LATE: u8 = 1 << 5;
-    /// With [`HEAD`]: a body follows that may change its length, and what marks its end is for the
-    /// end of the context to write.
+    /// With [`HEAD`]: a body follows that may change its length; the end of the context writes its
+    /// end mark.
     pub const REFRAME: u8 = 1 << 6;
     /// With [`HEAD`]: the message is to or from a client that does not know chunks.
     pub const OLD: u8 = 1 << 7;
@@ -66,7 +66,7 @@ impl Content {
     /// Bytes of it.
     pub const LEN: usize = size_of::<Content>();
 
-    /// That there is none.
+    /// No content.
     pub const NONE: Content = Content { start: 0, suffix: 0, took: 0, flags: 0, layer: 0, conn: 0 };
 
     /// Content of a layer, from this many bytes behind the network header's beginning to the end,
@@ -76,7 +76,7 @@ impl Content {
         Content { start, took, ..Content::NONE }.with_layer(layer)
     }
 
-    /// What the packet holds.
+    /// The packet's content.
     #[inline]
     pub fn layer(&self) -> Layer {
         match self.layer {
@@ -89,7 +89,7 @@ impl Content {
         }
     }
 
-    /// Sets what the packet holds.
+    /// Sets the packet's content.
     #[inline]
     pub fn set_layer(&mut self, layer: Layer) {
         self.layer = match layer {

@@ -2,15 +2,15 @@
 
 use crate::pieces::Pieces;
 
-/// What is known of the bytes under a cursor.
+/// State of the bytes under a cursor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct About {
     /// 0: from the side that opened the session; 1: from the other.
     pub direction: usize,
     /// Nothing of this direction (of this message, where there are messages) follows.
     pub is_last: bool,
-    /// Bytes that were held back are let go because nothing came for too long: what a function
-    /// does not read now will not be shown to it again.
+    /// Held-back bytes are released because nothing came for too long: the function will not see
+    /// bytes again that it does not read now.
     pub is_late: bool,
     /// Present time, nanoseconds since the Unix epoch.
     pub now: i64,
@@ -18,9 +18,9 @@ pub struct About {
 
 /// A place in the payload of a session: between two bytes of one or several packets.
 ///
-/// Reading moves it on. Changes are made in the packets themselves; what they mean for lengths,
-/// checksums and sequence numbers is seen to when the packets leave. A change for which there is no
-/// memory makes the connection end rather than go on unchanged.
+/// Reading advances it. Changes are made in the packets themselves; lengths, checksums and sequence
+/// numbers are updated when the packets leave. A change without memory for it ends the connection
+/// rather than letting it go on unchanged.
 pub struct StreamCursor<'a> {
     pieces: &'a mut dyn Pieces,
     about: About,
@@ -41,13 +41,14 @@ impl<'a> StreamCursor<'a> {
         self.about.direction
     }
 
-    /// Whether nothing of this direction (of this message, where there are messages) follows what
-    /// is here.
+    /// Whether nothing of this direction (of this message, if there are messages) follows these
+    /// bytes.
     pub fn is_last(&self) -> bool {
         self.about.is_last
     }
 
-    /// Whether this was held back and goes on now in any case, because nothing more came in time.
+    /// Whether these bytes were held back and go on now in any case, because nothing more came in
+    /// time.
     pub fn is_late(&self) -> bool {
         self.about.is_late
     }
@@ -57,7 +58,7 @@ impl<'a> StreamCursor<'a> {
         self.about.now
     }
 
-    /// The message head in front of what is here, where a message begins (HTTP): from its first
+    /// The message head in front of these bytes, if a message begins here (HTTP): from its first
     /// line to the empty line.
     pub fn head(&self) -> Option<&[u8]> {
         self.pieces.head(0)
@@ -335,8 +336,8 @@ mod tests {
             let (mut all, mut at) = (pieces.concat(), 0);
             let mut cursor = StreamCursor::new(&mut pieces, About::default());
             for step in &steps {
-                // A replacement that reaches back beyond the beginning takes what follows instead:
-                // nobody asks for that.
+                // A replacement that reaches back beyond the beginning takes the following bytes
+                // instead: no function asks for that.
                 if matches!(step, Step::Replace(n, _) | Step::Mask(n) if *n > at) {
                     continue;
                 }

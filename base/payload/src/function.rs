@@ -1,28 +1,29 @@
-//! What an author writes.
+//! The interface for authors of functions.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::cursor::StreamCursor;
 
-/// How to go on after a function has seen what there was.
+/// How to continue after a function has seen the available bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Next {
     /// Everything may go on, whether it was read or not.
     #[default]
     Continue,
-    /// What lies behind the cursor is held back, and shown again with more; what lies before it
-    /// goes on. Where nothing more will come ([`StreamCursor::is_last`]) everything goes on.
+    /// Bytes behind the cursor are held back, and shown again with more; those before it go on. If
+    /// nothing more will come ([`StreamCursor::is_last`]) everything goes on.
     NeedMore,
-    /// The connection is to end: nothing of what was shown goes on, nor anything after it.
+    /// The connection must end: neither the bytes shown nor any after them go on.
     Close,
 }
 
-/// What a function does to a stream: the least that serves all functions of a chain is set up.
+/// The needs of a function: the union of those of all functions in a chain is set up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Needs {
     /// Payload must come in order, without holes and without repetition.
     pub order: bool,
-    /// What the receiver gets must be what the function was shown, whatever is sent again or twice.
+    /// The receiver must get the bytes that the function saw, despite retransmissions and
+    /// duplicates.
     pub guard: bool,
     /// It may change bytes in place.
     pub change: bool,
@@ -53,7 +54,7 @@ impl Needs {
     /// Inserts, removes, holds back.
     pub const RESIZE: Needs = Needs { resize: true, stall: true, ..Needs::CHANGE };
 
-    /// What serves both.
+    /// The union of both.
     #[must_use]
     pub const fn and(self, other: Needs) -> Needs {
         Needs {
@@ -90,8 +91,8 @@ impl Needs {
         }
     }
 
-    /// With what follows from it: who changes bytes also decides what the receiver gets, and who
-    /// decides that, holds back or ends connections sees the payload in order.
+    /// Adds the implied needs: a function that changes bytes also decides what the receiver gets,
+    /// and one that decides that, holds back or ends connections sees the payload in order.
     #[must_use]
     pub const fn complete(self) -> Needs {
         let guard = self.guard | self.change | self.resize | self.stall;
@@ -101,14 +102,14 @@ impl Needs {
 
 /// A function of the payload of sessions.
 pub trait StreamFunction {
-    /// What it remembers of a session: plain data of constant size, zeros at the beginning, shared
-    /// by both directions ([`StreamCursor::direction`] is the one that is shown).
+    /// Its state of a session: plain data of constant size, zeros at the beginning, shared by both
+    /// directions ([`StreamCursor::direction`] is the current one).
     type State: FromBytes + IntoBytes + KnownLayout + Immutable + Copy;
 
-    /// What it does to streams.
+    /// Its needs.
     const NEEDS: Needs;
 
-    /// Treats what is new of one direction of a session.
+    /// Processes new bytes of one direction of a session.
     fn process(&mut self, state: &mut Self::State, data: &mut StreamCursor<'_>) -> Next;
 
     /// The session has ended; called once for each that was shown.

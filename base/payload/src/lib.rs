@@ -1,9 +1,9 @@
-//! What flows in a connection, as the author of a function sees it: bytes in order, whatever
-//! packets they came in.
+//! The content of a connection, as the author of a function sees it: bytes in order, independent of
+//! their packets.
 //!
-//! A function of a stream implements [`StreamFunction`]: it is handed what is new of a session as a
-//! [`StreamCursor`], reads and changes it there, in the packets themselves, and says how to go on.
-//! The same function runs inside the engine and in a process of its own.
+//! A function of a stream implements [`StreamFunction`]: it gets the new bytes of a session as a
+//! [`StreamCursor`], reads and changes them there, in the packets themselves, and returns how to
+//! continue. The same function runs inside the engine and in a process of its own.
 //!
 //! ```
 //! use thruway_payload::{Needs, Next, StreamCursor, StreamFunction};

@@ -1,7 +1,7 @@
 //! The bytes under a cursor.
 
-/// Pieces of payload that follow each other: one a packet. Piece numbers are below
-/// [`Pieces::count`]; what is asked of others is empty, and changes nothing.
+/// Consecutive pieces of payload: one per packet. Piece numbers are below [`Pieces::count`]; other
+/// pieces are empty, and cannot change.
 pub trait Pieces {
     /// How many pieces there are.
     fn count(&self) -> usize;
@@ -12,8 +12,8 @@ pub trait Pieces {
     /// The same, to be changed.
     fn content_mut(&mut self, piece: usize) -> &mut [u8];
 
-    /// Puts `with` in the place of `len` bytes from `at` on, both within the piece. False, and
-    /// nothing changed, when there is no memory for that.
+    /// Replaces `len` bytes from `at` on by `with`, both within the piece. False, and nothing
+    /// changed, when there is no memory for that.
     fn splice(&mut self, piece: usize, at: usize, len: usize, with: &[u8]) -> bool;
 
     /// The packet's headers, from the network header to the payload: for functions that look at
@@ -29,8 +29,8 @@ pub trait Pieces {
         None
     }
 
-    /// Puts another message head in its place. False, and nothing changed, when there was none, or
-    /// there is no memory for it.
+    /// Replaces the message head. False, and nothing changed, when there was none, or there is no
+    /// memory for it.
     fn set_head(&mut self, piece: usize, head: &[u8]) -> bool {
         let _ = (piece, head);
         false

@@ -1,7 +1,7 @@
 //! Random numbers that a seed determines: for samples, faults, tests and benches that can be
 //! repeated.
 //!
-//! *Absent here:* secrets. Who sees some of these numbers can compute all that follow.
+//! *Absent here:* secrets. An observer of some of these numbers can compute all that follow.
 #![forbid(unsafe_code)]
 
 use std::ops::RangeInclusive;
@@ -53,7 +53,7 @@ impl Random {
         self.within(*range.start() as i64..=*range.end() as i64) as usize
     }
 
-    /// A size up to `max` whose magnitude is random: small ones are as frequent as large ones.
+    /// A size up to `max` of random magnitude: small ones are as frequent as large ones.
     pub fn magnitude(&mut self, max: usize) -> usize {
         let bits = self.size(0..=max.max(1).ilog2() as usize + 1);
         self.size(0..=max.min(1 << bits))

@@ -1,9 +1,8 @@
 //! Copies of bytes that another process may change at any moment.
 //!
 //! Written in assembly where there is one: the compiler may then neither merge, repeat nor invent
-//! accesses, and a race with another process is a race of the hardware's, which has an outcome,
-//! not the language's, which has none. What was read is in private memory before anybody looks at
-//! it.
+//! accesses, and a race with another process is a race of the hardware's, which has an outcome, not
+//! the language's, which has none. Data is copied to private memory before it is examined.
 
 /// Copies `len` bytes.
 ///

@@ -34,8 +34,8 @@ pub struct DeviceMemory {
 }
 
 impl DeviceMemory {
-    /// A file that says where it is: to be handed over. It is sealed against writing, as no region
-    /// is, so that nothing that a packet carries is ever taken for one.
+    /// A file that describes its location: to be passed to another process. It is sealed against
+    /// writing, which no region is, so that a packet's content is never taken for one.
     ///
     /// # Errors
     /// [`RegionError::System`].
@@ -52,7 +52,7 @@ impl DeviceMemory {
         make().map_err(|error: Errno| system("memfd_create", LEN as u64, error))
     }
 
-    /// What a file says; `None` if it is another file, or may still be written to.
+    /// The description in a file; `None` if it is another file, or may still be written to.
     pub(crate) fn of(fd: &OwnedFd) -> Option<DeviceMemory> {
         if !fcntl_get_seals(fd).ok()?.contains(SealFlags::WRITE) {
             return None;
@@ -105,7 +105,7 @@ mod tests {
         pread(memory.file().expect("a file"), &mut said, 0).expect("it is there");
         unsealed.copy_in(0, &said).expect("room");
         let fd = unsealed.fd().try_clone_to_owned().expect("a copy");
-        assert_eq!(DeviceMemory::of(&fd), None, "who may write a region could forge it");
+        assert_eq!(DeviceMemory::of(&fd), None, "a process that may write a region could forge it");
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let fd = memfd_create("other", flags).expect("a file");
         write(&fd, &[7; LEN]).expect("room");

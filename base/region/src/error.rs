@@ -1,4 +1,4 @@
-//! What may go wrong, and what to do about it.
+//! Errors, and their remedies.
 
 use std::io;
 
@@ -18,10 +18,10 @@ pub enum RegionError {
         step: &'static str,
         /// Bytes asked for, rounded up to pages.
         len: usize,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// Huge pages were demanded and there are none to be had.
+    /// Huge pages were required and are not available.
     #[error("no huge pages for a region of {len} bytes: {reason}")]
     NoHugePages {
         /// Bytes asked for, rounded up to 2 MB.
@@ -32,12 +32,12 @@ pub enum RegionError {
     /// A region that was handed over and could still shrink under the mapping.
     #[error("the region that was handed over is not sealed against shrinking: it is not Thruway's")]
     NotSealed,
-    /// What was lent is no memory.
+    /// The lent file is not memory.
     #[error(
         "the file that was handed over is no memory: use a memfd, or a file on tmpfs or hugetlbfs"
     )]
     NoMemoryFile,
-    /// A copy that does not lie within the region.
+    /// A copy beyond the region.
     #[error("bytes {offset}..+{count} lie outside a region of {len} bytes")]
     OutOfBounds {
         /// First byte of the access.
@@ -71,7 +71,7 @@ pub enum NoHuge {
     Refused {
         /// The system call.
         step: &'static str,
-        /// What the kernel said.
+        /// The kernel's error.
         message: String,
     },
     /// This platform has no memfd (the interpreter that checks undefined behaviour).

@@ -1,15 +1,15 @@
-//! What happens when the kernel has no page for a region that others can write: SIGBUS.
+//! Handling of SIGBUS: the kernel has no page for a region that others can write.
 //!
 //! A region's length is sealed and its sandboxed users have no call that takes pages away; but a
 //! page may be lost to a memory error or an exhausted pool of huge pages, or where a sandbox is
 //! relaxed. The thread that touches it must not end the process. The signal's handler puts fresh
-//! memory of this process in place of the page and marks the region as damaged: whoever owns it
-//! gives it up.
+//! memory of this process in place of the page and marks the region as damaged: its owner gives it
+//! up.
 //!
 //! Faults elsewhere go to the handler that was there before.
 //!
-//! The handler allocates nothing and locks nothing: it reads a list of regions whose entries are
-//! never freed, and makes one system call.
+//! The handler allocates nothing and locks nothing: it reads a list of regions with entries that
+//! are never freed, and makes one system call.
 
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 use std::ffi::{c_int, c_void};
@@ -42,7 +42,7 @@ static FIRST: Chunk = Chunk::new();
 /// Held while an entry is taken or a chunk added; never by the handler.
 static TAKING: Mutex<()> = Mutex::new(());
 
-/// What was done about SIGBUS before.
+/// The previous action for SIGBUS.
 static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
 
 impl Chunk {
@@ -74,7 +74,7 @@ impl Entry {
         }
     }
 
-    /// Whether an address lies in the region, and the page that it is in.
+    /// Whether the region contains an address, and the page of the address.
     fn page_of(&self, address: usize) -> Option<(usize, usize)> {
         // Acquire pairs with the Release in `Guard::new`: length and page size are the region's.
         let start = self.start.load(Ordering::Acquire);
@@ -140,9 +140,9 @@ fn repair(address: usize) -> bool {
         entry.damaged.store(true, Ordering::Relaxed);
         let at = std::ptr::without_provenance_mut::<c_void>(page);
         let flags = MapFlags::PRIVATE | MapFlags::FIXED;
-        // JUSTIFICATION: the thread that faulted goes on with some memory or not at all.
-        // SAFETY: the page is one of a region that is mapped and shared with another process,
-        // whose bytes this crate never borrows: only copies race with the change.
+        // JUSTIFICATION: the thread that faulted needs some memory there to continue.
+        // SAFETY: the page belongs to a region that is mapped and shared with another process. This
+        // crate never borrows its bytes: only copies race with the change.
         let made = unsafe { mmap_anonymous(at, unit, ProtFlags::READ | ProtFlags::WRITE, flags) };
         return made.is_ok();
     }
@@ -174,7 +174,7 @@ fn install() {
 }
 
 extern "C" fn on_signal(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
-    // JUSTIFICATION: what a handler learns comes by pointer.
+    // JUSTIFICATION: a signal handler gets its arguments by pointer.
     // SAFETY: with SA_SIGINFO the kernel passes a valid one.
     let (code, address) = unsafe { ((*info).si_code, (*info).si_addr().addr()) };
     // A code above 0 is the kernel's own: then there is an address.
@@ -184,7 +184,7 @@ extern "C" fn on_signal(signal: c_int, info: *mut libc::siginfo_t, context: *mut
     pass_on(code, signal, info, context);
 }
 
-/// Has the handler of before do what it does.
+/// Runs the previous handler.
 fn pass_on(code: c_int, signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     let handler = BEFORE.get().map_or(libc::SIG_DFL, |before| before.sa_sigaction);
     let has_info = BEFORE.get().is_some_and(|before| before.sa_flags & libc::SA_SIGINFO != 0);

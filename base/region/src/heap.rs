@@ -1,17 +1,17 @@
-//! What happens where the process has no memory left: one line, and the end.
+//! A process without memory: one line, and the end.
 //!
-//! The standard library's own way out may look up the symbols of a backtrace, which takes memory
-//! and locks: a process whose memory is out may then never end.
+//! The standard library's own exit path may look up the symbols of a backtrace, which takes memory
+//! and locks: a process without memory may then never end.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::io::{Cursor, Write as _};
 
-/// The system's allocator for a program that has no use for an allocation that fails: it says so in
-/// one line, with what to do, and the process ends at once with status 1.
+/// The system's allocator for a program that cannot use a failing allocation: it writes the error
+/// and the remedy in one line, and the process ends at once with status 1.
 ///
-/// The line is written and the process ended by two system calls: no memory, no lock, no handler of
-/// the end of a process is in the way. To be a program's `#[global_allocator]`.
+/// Writes the line and ends the process by two system calls, without memory, locks or exit
+/// handlers. To be a program's `#[global_allocator]`.
 #[derive(Debug)]
 pub struct Heap;
 
@@ -20,8 +20,8 @@ thread_local! {
     static FALLIBLE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Asks for memory that one can do without: within `ask`, what fails is an error of its own
-/// (`try_reserve`), and not the end of the process.
+/// Requests optional memory: within `ask`, a failure is an ordinary error (`try_reserve`), and not
+/// the end of the process.
 pub fn fallible<T>(ask: impl FnOnce() -> T) -> T {
     let before = FALLIBLE.replace(true);
     let result = ask();

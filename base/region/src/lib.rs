@@ -120,8 +120,8 @@ impl Region {
         self
     }
 
-    /// Whether a page of a [guarded](Region::guarded) region was lost: what is in it is no longer
-    /// what others see.
+    /// Whether a page of a [guarded](Region::guarded) region was lost: its content is no longer the
+    /// one that others see.
     #[inline]
     pub fn is_damaged(&self) -> bool {
         #[cfg(not(any(loom, miri)))]
@@ -137,7 +137,7 @@ impl Region {
         self.mapping.ptr()
     }
 
-    /// Bytes mapped: what was asked for, rounded up to whole pages.
+    /// Bytes mapped: the requested length, rounded up to whole pages.
     #[allow(clippy::len_without_is_empty, reason = "a region is never empty")]
     pub fn len(&self) -> usize {
         self.len
@@ -154,7 +154,7 @@ impl Region {
         self.no_huge.as_ref()
     }
 
-    /// The descriptor to hand to another process. It is sealed: nobody can change the length.
+    /// The descriptor to hand to another process. It is sealed: no process can change the length.
     ///
     /// # Panics
     /// Where the region was made with [`Pages::Private`]: there is none.
@@ -163,8 +163,8 @@ impl Region {
         self.mapping.fd().expect("a private region is not handed over")
     }
 
-    /// Maps the region that another process made and handed over, or what a
-    /// [`DeviceMemory`] stands for.
+    /// Maps the region that another process made and handed over, or the memory that a
+    /// [`DeviceMemory`] describes.
     ///
     /// # Errors
     /// [`RegionError::NotSealed`] when its length may still change (an access could then be
@@ -181,7 +181,7 @@ impl Region {
 
     /// Maps the first `len` bytes of a file that another process made, keeps, and may shorten at
     /// any moment; rounded up to whole pages of that file. The region is guarded. Only files of
-    /// memory are taken: pages of others come from whoever serves the file, who may never answer.
+    /// memory are taken: pages of other files come from their server, which may never answer.
     ///
     /// # Errors
     /// [`RegionError::NoMemoryFile`], [`RegionError::OutOfBounds`] where the file is shorter,
@@ -220,9 +220,9 @@ impl Region {
             return Err(RegionError::OutOfBounds { offset, count: 4, len: self.len });
         }
         // JUSTIFICATION: indices are shared between processes.
-        // SAFETY: aligned and within the mapping, which outlives the reference; any bits are a
-        // u32. Who copies bytes over a word that others use as an atomic gets one value or the
-        // other: x86-64 and arm64 do not tear aligned words.
+        // SAFETY: aligned and within the mapping, which outlives the reference; any bits are a u32.
+        // Copying bytes over a word that others use as an atomic yields one value or the other:
+        // x86-64 and arm64 do not tear aligned words.
         Ok(unsafe { AtomicU32::from_ptr(at) })
     }
 
@@ -265,7 +265,7 @@ impl Region {
         Ok(())
     }
 
-    /// Copies from `offset` into `bytes`; what is looked at afterwards is the copy.
+    /// Copies from `offset` into `bytes`; examine only the copy.
     ///
     /// # Errors
     /// [`RegionError::OutOfBounds`]; nothing was read.
@@ -274,7 +274,7 @@ impl Region {
         Ok(())
     }
 
-    /// The address of `offset`, when `count` bytes from there lie within the region.
+    /// The address of `offset`, if the region contains `count` bytes from there.
     #[inline]
     fn checked(&self, offset: usize, count: usize) -> Result<*mut u8, RegionError> {
         match offset.checked_add(count) {
@@ -284,7 +284,7 @@ impl Region {
     }
 }
 
-/// `len` rounded up to a multiple of `unit`, within what a mapping may have.
+/// `len` rounded up to a multiple of `unit`, within the limits of a mapping.
 fn round_up(len: usize, unit: usize) -> Result<usize, RegionError> {
     match len.checked_next_multiple_of(unit) {
         Some(rounded) if len > 0 && rounded <= isize::MAX as usize => Ok(rounded),

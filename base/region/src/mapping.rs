@@ -88,7 +88,7 @@ impl Mapping {
         Ok(Mapping { ptr, len, fd: Some(fd) })
     }
 
-    /// The first `len` bytes of another process's file of memory, whose length may change, and the
+    /// The first `len` bytes of another process's memory file, which may change its length, and the
     /// length of its pages.
     pub(crate) fn lent(fd: OwnedFd, len: usize) -> Result<(Mapping, usize), RegionError> {
         let system = |step, errno: Errno| RegionError::System { step, len, source: errno.into() };
@@ -122,7 +122,7 @@ impl Mapping {
         Ok(Mapping { ptr, len, fd: Some(fd) })
     }
 
-    /// Maps a file whose length is sealed, a device's memory, or what will be guarded.
+    /// Maps a file of sealed length, a device's memory, or a range to be guarded.
     fn map_fd(fd: &OwnedFd, len: usize, offset: u64) -> Result<NonNull<u8>, Errno> {
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         // JUSTIFICATION: memory shared with another process has no safe interface.

@@ -4,8 +4,8 @@ use core::marker::PhantomData;
 
 use crate::copy;
 
-/// A range of a region. Another process may change the bytes at any moment, so there is no way to
-/// look at them in place: they are copied, and the copy is looked at.
+/// A range of a region. Another process may change the bytes at any moment, so they cannot be read
+/// in place: copy them, and read the copy.
 #[derive(Debug, Clone, Copy)]
 pub struct SharedBytes<'a> {
     at: *mut u8,
@@ -16,7 +16,7 @@ pub struct SharedBytes<'a> {
 impl<'a> SharedBytes<'a> {
     /// # Safety
     /// `len` bytes from `at` are mapped, readable and writable for `'a`, and no reference to them
-    /// exists in this process meanwhile, except one that its maker knows nobody else accesses.
+    /// exists in this process meanwhile, except one that its maker knows to be unused.
     pub(crate) unsafe fn new(at: *mut u8, len: usize) -> SharedBytes<'a> {
         SharedBytes { at, len, region: PhantomData }
     }
@@ -33,7 +33,7 @@ impl<'a> SharedBytes<'a> {
         self.len == 0
     }
 
-    /// Part of the range; `None` when it does not lie within.
+    /// Part of the range; `None` when it is not within.
     #[inline]
     pub fn slice(&self, start: usize, len: usize) -> Option<SharedBytes<'a>> {
         let end = start.checked_add(len)?;
@@ -43,7 +43,7 @@ impl<'a> SharedBytes<'a> {
     /// Copies the beginning of the range, as many bytes as `bytes` has.
     ///
     /// # Panics
-    /// When the range is shorter: a bug of the caller, who chose both lengths.
+    /// When the range is shorter: a bug of the caller, which chose both lengths.
     #[inline]
     pub fn copy_to(&self, bytes: &mut [u8]) {
         assert!(bytes.len() <= self.len, "a copy from outside of a region");
@@ -56,7 +56,7 @@ impl<'a> SharedBytes<'a> {
     /// Copies `bytes` to the beginning of the range.
     ///
     /// # Panics
-    /// When the range is shorter: a bug of the caller, who chose both lengths.
+    /// When the range is shorter: a bug of the caller, which chose both lengths.
     #[inline]
     pub fn copy_from(&self, bytes: &[u8]) {
         assert!(bytes.len() <= self.len, "a copy to outside of a region");
@@ -124,13 +124,14 @@ impl<'a> SharedBytes<'a> {
     /// The bytes themselves, to be changed in place.
     ///
     /// # Safety
-    /// Nobody else, in any process, accesses the range while the reference lives: the protocol by
-    /// which the region is shared says that it is the caller's, and whoever is at the other side
-    /// is trusted to keep to it. (A Worker trusts its host; a host never trusts a Worker.)
+    /// No thread of any process accesses the range while the reference lives: the protocol of the
+    /// shared region assigns it to the caller, and the peer is trusted to keep to it. (A Worker
+    /// trusts its host; a host never trusts a Worker.)
     #[inline]
     #[allow(clippy::mut_from_ref, reason = "exclusive by the caller's promise")]
     pub unsafe fn as_mut_slice(&self) -> &'a mut [u8] {
-        // JUSTIFICATION: functions change packets in place; copying would cost what sharing saves.
+        // JUSTIFICATION: functions change packets in place; copying would undo the benefit of
+        // sharing.
         // SAFETY: the range is mapped for `'a`; exclusiveness is the caller's promise.
         unsafe { core::slice::from_raw_parts_mut(self.at, self.len) }
     }
@@ -151,7 +152,7 @@ impl<'a> SharedBytes<'a> {
 #[inline(always)]
 pub(crate) fn prefetch(at: *mut u8) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // JUSTIFICATION: the only way to ask for a line without stalling on it.
+    // JUSTIFICATION: only an intrinsic requests a line without stalling on it.
     // SAFETY: a prefetch never faults, whatever the address.
     unsafe {
         core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(

@@ -106,7 +106,7 @@ fn moves_and_is_shared_between_threads() {
 #[test]
 fn shared_bytes_copy_any_length_between_regions() {
     let [a, b] = [(); 2].map(|()| Region::new(8192, Pages::Normal).expect("a small region"));
-    // The interpreter takes the way without assembly, byte by byte: few lengths cover all cases.
+    // The interpreter takes the path without assembly, byte by byte: few lengths cover all cases.
     let few = if cfg!(miri) { 5 } else { 200 };
     for len in (0..few).chain([64, 65, 200]) {
         for shift in [0, 1, 14] {

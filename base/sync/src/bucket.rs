@@ -5,7 +5,7 @@ use crate::spin::Lock;
 use crate::thread_slot::{HasThreadSlots, ThreadSlot, ThreadSlots};
 use crate::words::{Cells, Words, WordsMut, cells};
 
-/// A lock and what it is for, on a cache line of their own.
+/// A lock and its data, on a cache line of their own.
 #[derive(Debug)]
 struct Bucket<const N: usize> {
     lock: Lock,
@@ -28,8 +28,8 @@ impl<const N: usize> Buckets<N> {
         Buckets((0..threads).map(|_| CachePadded(bucket())).collect())
     }
 
-    /// Takes all locks, everybody in the same order: two who want all of them cannot wait for each
-    /// other.
+    /// Takes all locks, in the same order in every thread: two threads that want all of them cannot
+    /// wait for each other.
     #[inline]
     fn hold_all(&self) -> AllHeld<'_, N> {
         let mut held = AllHeld { buckets: self, count: 0 };
@@ -71,8 +71,8 @@ impl<const N: usize> PerThreadLock<N> {
         PerThreadLock { own: Buckets::new(threads), thread_slots: ThreadSlots::new(threads) }
     }
 
-    /// Goes through the threads' words, one lock after the other: each thread's words are of one
-    /// moment, another one than the next thread's.
+    /// Visits the threads' words, one lock after the other: each thread's words are a consistent
+    /// snapshot, at another moment than the next thread's.
     #[inline]
     pub fn fold_each<A>(&self, start: A, mut each: impl FnMut(A, Words<'_, N>) -> A) -> A {
         self.own.0.iter().fold(start, |sum, bucket| {
@@ -81,7 +81,7 @@ impl<const N: usize> PerThreadLock<N> {
         })
     }
 
-    /// Goes through the threads' words with all locks held: all are of one moment.
+    /// Visits the threads' words with all locks held: one consistent snapshot.
     #[inline]
     pub fn fold_all<A>(&self, start: A, mut each: impl FnMut(A, Words<'_, N>) -> A) -> A {
         let _held = self.own.hold_all();
@@ -105,7 +105,7 @@ impl<const N: usize> ThreadSlot<PerThreadLock<N>> {
     }
 }
 
-/// `N` words that many read, each behind a lock of its own, or one writes, who takes all locks: a
+/// `N` words with many readers, each behind its own lock, or one writer, which takes all locks: a
 /// read costs no line that others write, a write as many as there are threads.
 #[derive(Debug)]
 pub struct PerThreadRw<const N: usize> {
@@ -125,7 +125,7 @@ impl<const N: usize> PerThreadRw<N> {
         }
     }
 
-    /// Lets `change` write, alone. Nobody may write while he reads: he would wait forever.
+    /// Lets `change` write, alone. A thread that writes while it reads waits forever.
     #[inline]
     pub fn write<R>(&self, change: impl FnOnce(&mut WordsMut<'_, N>) -> R) -> R {
         let _held = self.readers.hold_all();

@@ -1,4 +1,4 @@
-//! What threads may spend together of something that grows with time.
+//! A shared balance that grows with time.
 
 use crate::CachePadded;
 use crate::atomic::{AtomicU64, Ordering};
@@ -7,9 +7,9 @@ use crate::atomic::{AtomicU64, Ordering};
 /// was empty, or will be, and what there is of it is the time since then. Spending moves that time
 /// forwards. Units of time are the users', and wrap; all must mean the same.
 ///
-/// What is spent between two times is never more than what there may be at most and the time
-/// between them, whoever spends and however their clocks differ: the word only moves forwards, and
-/// never beyond the clock of one who spends, unless that one overdraws it.
+/// The total spent between two times is never more than the maximum balance plus the time between
+/// them, whichever threads spend and however their clocks differ: the word only moves forwards, and
+/// never beyond the clock of a spender, unless that one overdraws it.
 ///
 /// It has no lock: if one thread has to look again, another one has spent. Each spending moves the
 /// cache line to the spending thread, so spend for a whole batch of packets at a time.
@@ -42,9 +42,9 @@ impl Credit {
         self.0.0.store(empty, Ordering::Relaxed);
     }
 
-    /// Lets `spend` say what is to be spent of what there is at time `now`, which is at most `most`
-    /// and negative while it is overdrawn. It is asked again where another thread came first; the
-    /// last answer counts, and is given.
+    /// Calls `spend` with the balance at time `now`, which is at most `most` and negative while it
+    /// is overdrawn; it returns the amount to spend. It is called again if another thread came
+    /// first; the last result counts, and is returned.
     #[inline]
     pub fn spend(&self, now: u64, most: u64, mut spend: impl FnMut(i64) -> u64) -> u64 {
         let mut empty = self.empty_at();
@@ -65,7 +65,7 @@ impl Credit {
         }
     }
 
-    /// Gives back what was spent, and not used after all.
+    /// Returns an unused amount.
     #[inline]
     pub fn give_back(&self, spent: u64) {
         self.0.0.fetch_sub(spent, Ordering::Relaxed);

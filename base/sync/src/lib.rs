@@ -1,14 +1,14 @@
-//! Atomics facade, cache padding, and what threads can share without sleeping.
+//! Atomics facade, cache padding, and structures that threads can share without sleeping.
 //!
 //! Every other crate takes its atomics from here (the structure check sees to it), so that
 //! `--cfg loom` swaps them all for the model checker's.
 //!
 //! # Which structure to take
 //!
-//! First none: what is one thread's own, and sent to others by messages, needs nothing here, or a
-//! ring from one thread to another ([`spsc()`]) where it is much. What is shared is words, and two
-//! questions decide: is it mostly read or mostly written, and must what is read be of one moment?
-//! (The thesis of FastClick and MiddleClick, section 4.3 and table 4.1; here measured by
+//! Prefer none: data of one thread, sent to others by messages, needs nothing here, or a ring from
+//! one thread to another ([`spsc()`]) for much of it. Shared data consists of words, and two
+//! questions decide: is it mostly read or mostly written, and must a read be one consistent
+//! snapshot? (The thesis of FastClick and MiddleClick, section 4.3 and table 4.1; here measured by
 //! `thruway-bench sync` on two cores, rows in `bench/record`.)
 //!
 //! A limit that threads keep together is a [`Credit`].
@@ -20,12 +20,12 @@
 //! | all words of a moment | [`SeqWords`], [`Rcu`] | [`SeqWords`], [`SpinLock`] | [`PerThreadLock`] |
 //! | few of many words | [`SeqWords`], [`PerThreadRw`] | [`SeqWords`] | [`PerThreadLock`] |
 //!
-//! What to know beside the table:
+//! Notes on the table:
 //!
 //! - A word that two threads write costs each of them some 35 ns a time, whatever is around it; a
 //!   word that only one writes, 2 to 7. That decides more than the sort of lock.
 //! - [`SeqWords`] is not in the thesis. Its readers write nothing and so cost each other nothing,
-//!   but try again when a writer came between: a writer who never rests keeps them trying.
+//!   but retry when a writer interfered: a writer without pauses keeps them retrying.
 //! - [`Rcu`]'s readers never wait, for some 6 ns; its writers pay for a copy and for looking at all
 //!   readers: 50 ns and more, the more readers and words there are.
 //! - [`RwSpin`] lets readers in together, but all of them write its one word: [`PerThreadRw`] reads
@@ -49,8 +49,8 @@ pub mod atomic {
     };
 }
 
-/// Cells whose accesses loom watches: `with` and `with_mut` give raw pointers, and under loom an
-/// access that races with another is an error.
+/// Cells with accesses that loom watches: `with` and `with_mut` give raw pointers, and under loom
+/// an access that races with another is an error.
 pub mod cell {
     #[cfg(loom)]
     pub use loom::cell::UnsafeCell;
@@ -122,7 +122,7 @@ pub struct CachePadded<T>(pub T);
 
 /// A counter with one writer and any number of readers.
 ///
-/// The writer pays a plain load and store: no locked instruction, because nobody else writes.
+/// The writer pays a plain load and store: no locked instruction, because no other thread writes.
 /// Readers see a value that was true a moment ago.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);

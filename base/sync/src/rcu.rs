@@ -20,14 +20,14 @@ use crate::words::{Cells, Words, WordsMut, cells};
 /// ```
 ///
 /// Algorithms 2 and 3 of the thesis: versions are numbered, and version `v` is in slot `v` modulo
-/// the slots. Who reads says first which version he may be at. Who writes takes the slot of the
-/// oldest version and waits for those who may be at it: only if as many writes as there are slots,
-/// less one, were faster than one read. A thread must not write that often while it reads.
+/// the slots. A reader first announces the version that it may use. A writer takes the slot of the
+/// oldest version and waits for the readers that may use it: only if as many writes as there are
+/// slots, less one, were faster than one read. A thread must not write that often while it reads.
 ///
-/// Two things differ from what is printed there. A writer waits for readers of one version more:
-/// at version `v`, the slot of the next one is that of `v + 1 - slots`, not of `v - slots`. And a
-/// reader's word is out before he looks for the present version (a full fence), not just in order
-/// of the program: processors of x86 let loads pass stores.
+/// Two things differ from what is printed there. A writer waits for readers of one version more: at
+/// version `v`, the slot of the next one is that of `v + 1 - slots`, not of `v - slots`. And a
+/// reader's word is visible before it looks for the present version (a full fence), not just in
+/// program order: processors of x86 let loads pass stores.
 #[derive(Debug)]
 pub struct Rcu<const N: usize> {
     /// The version that readers look at; never 0.
@@ -39,13 +39,13 @@ pub struct Rcu<const N: usize> {
     thread_slots: ThreadSlots,
 }
 
-/// A reader is reading; dropping this says that he is done.
+/// A reader is reading; dropping this ends that.
 struct Reading<'a>(&'a AtomicU64);
 
 impl Drop for Reading<'_> {
     #[inline]
     fn drop(&mut self) {
-        // Release: a writer who sees this writes behind what was read.
+        // Release: a writer that sees this writes after the read.
         self.0.store(0, Ordering::Release);
     }
 }
@@ -69,7 +69,7 @@ impl<const N: usize> Rcu<N> {
         &self.slots[version as usize & (self.slots.len() - 1)].0
     }
 
-    /// Lets `change` write a copy, which readers who come later see. Writers take turns.
+    /// Lets `change` write a copy, which later readers see. Writers take turns.
     pub fn write<R>(&self, change: impl FnOnce(&mut WordsMut<'_, N>) -> R) -> R {
         let _turn = self.writing.0.hold();
         // Relaxed: the lock ordered it behind the last writer's.
@@ -79,20 +79,20 @@ impl<const N: usize> Rcu<N> {
         let mut words = WordsMut(new);
         (0..N).for_each(|at| words.set(at, old.get(at)));
         let done = change(&mut words);
-        // Release: who sees the version sees the words.
+        // Release: a reader that sees the version sees the words.
         self.version.0.store(version + 1, Ordering::Release);
         done
     }
 
-    /// Waits for those who may be at the version whose slot is the next one's.
+    /// Waits for the readers that may use the version in the next slot.
     fn await_readers(&self, version: u64) {
-        // With the reader's fence: either his word is seen below, or he sees this `version`, whose
-        // slot is not the one to be written.
+        // With the reader's fence: either this thread sees the reader's word below, or the reader
+        // sees this `version`, which is not in the slot to be written.
         fence(Ordering::SeqCst);
         let oldest = (version + 1).saturating_sub(self.slots.len() as u64);
         for reading in &self.reading {
             let mut wait = Wait::default();
-            // Acquire: his reading is over, by the release of his next word.
+            // Acquire: its reading is over, by the release of its next word.
             while (1..=oldest).contains(&reading.0.load(Ordering::Acquire)) {
                 wait.pause();
             }
@@ -114,7 +114,7 @@ impl<const N: usize> ThreadSlot<Rcu<N>> {
         let reading = &shared.reading[self.at()].0;
         // Relaxed: a version that is older than the present one only makes a writer wait longer.
         let version = shared.version.0.load(Ordering::Relaxed);
-        // Release: a writer who sees it goes on behind what was read before.
+        // Release: a writer that sees it continues after the previous reads.
         reading.store(version, Ordering::Release);
         let _reading = Reading(reading);
         // With the writer's: see `await_readers`.

@@ -4,7 +4,7 @@ use crate::atomic::{AtomicU32, Ordering};
 use crate::wait::Wait;
 use crate::words::{Cells, Words, WordsMut, cells};
 
-/// A writer is there; less are so many readers.
+/// A writer is inside; lower values are the number of readers.
 const WRITER: u32 = u32::MAX;
 
 /// `N` words that many threads may read at a time, or one may write.
@@ -17,7 +17,7 @@ const WRITER: u32 = u32::MAX;
 /// ```
 ///
 /// Readers that come one after the other can keep a writer waiting. A thread that writes while it
-/// reads, or the other way round, waits forever.
+/// reads, or reads while it writes, waits forever.
 #[derive(Debug)]
 #[repr(align(128))]
 pub struct RwSpin<const N: usize> {
@@ -42,7 +42,7 @@ struct Writing<'a>(&'a AtomicU32);
 impl Drop for Writing<'_> {
     #[inline]
     fn drop(&mut self) {
-        // Release: who comes next sees what was written.
+        // Release: the next holder sees what was written.
         self.0.store(0, Ordering::Release);
     }
 }
@@ -70,7 +70,7 @@ impl<const N: usize> RwSpin<N> {
         change(&mut WordsMut(&self.words))
     }
 
-    /// Waits until `next` says what will be inside, and makes it so.
+    /// Waits until `next` returns the new state, and sets it.
     #[inline]
     fn enter(&self, next: impl Fn(u32) -> Option<u32>) {
         let mut wait = Wait::default();
@@ -81,8 +81,8 @@ impl<const N: usize> RwSpin<N> {
                 inside = self.inside.load(Ordering::Relaxed);
                 continue;
             };
-            // Acquire: behind the releases of all who left; readers' comings and goings between
-            // them carry these on.
+            // Acquire: after the releases of all previous holders; the entries and exits of readers
+            // in between extend their release sequences.
             let entered = self.inside.compare_exchange_weak(
                 inside,
                 next,

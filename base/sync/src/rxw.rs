@@ -37,10 +37,10 @@ impl Side {
     }
 }
 
-/// Who waits no longer than for those who are inside when he comes.
+/// The side that waits only for those who are inside when it comes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Preferred {
-    /// Nobody: who keeps coming can keep the other side waiting.
+    /// Neither: a side with constant arrivals can keep the other one waiting.
     #[default]
     Neither,
     /// Readers.
@@ -57,7 +57,7 @@ struct Gate {
     preferred: Option<Side>,
 }
 
-/// Somebody is inside; dropping this leaves.
+/// A thread is inside; dropping this leaves.
 struct Inside<'a> {
     gate: &'a Gate,
     side: Side,
@@ -66,7 +66,7 @@ struct Inside<'a> {
 impl Drop for Inside<'_> {
     #[inline]
     fn drop(&mut self) {
-        // Release: the other side comes behind what was done, through any number of others' leaving
+        // Release: the other side comes after these writes, through any number of others' leaving
         // (these are all read-modify-writes, which carry a release on).
         self.gate.state.fetch_sub(self.side.state(1), Ordering::Release);
     }
@@ -116,15 +116,15 @@ impl Gate {
         }
     }
 
-    /// Waits until the last of the other side has left, whom nobody follows any more, and enters.
+    /// Waits until the last of the other side has left, which admits no more, and enters.
     #[cold]
     fn follow(&self, side: Side, mut wait: Wait) {
         // Acquire: behind all that left.
         while side.count(self.state.load(Ordering::Acquire)) != -WAITING {
             wait.pause();
         }
-        // In this state all others wait, so nobody's change is lost. Release: it hands on what was
-        // acquired to those of this side who enter later.
+        // In this state all others wait, so no change is lost. Release: passes on the acquired
+        // changes to later entrants of this side.
         self.state.store(side.state(1), Ordering::Release);
     }
 }
@@ -141,8 +141,8 @@ impl Gate {
 /// assert_eq!(counts.fold(0, |sum, words| sum + words.get(1)), 64);
 /// ```
 ///
-/// A thread that reads while it writes, or the other way round, waits forever; with a preference so
-/// may one that does the same twice at once.
+/// A thread that reads while it writes, or writes while it reads, waits forever; with a preference
+/// so may one that does the same twice at once.
 #[derive(Debug)]
 pub struct RxW<const N: usize> {
     gate: CachePadded<Gate>,
@@ -161,7 +161,7 @@ impl<const N: usize> RxW<N> {
         }
     }
 
-    /// Goes through the threads' words, while nobody writes.
+    /// Visits the threads' words, while no thread writes.
     #[inline]
     pub fn fold<A>(&self, start: A, mut each: impl FnMut(A, Words<'_, N>) -> A) -> A {
         let _inside = self.gate.0.enter(Side::Read);
@@ -176,7 +176,7 @@ impl<const N: usize> HasThreadSlots for RxW<N> {
 }
 
 impl<const N: usize> ThreadSlot<RxW<N>> {
-    /// Lets `change` write this thread's words, while nobody reads.
+    /// Lets `change` write this thread's words, while no thread reads.
     #[inline]
     pub fn write<R>(&mut self, change: impl FnOnce(&mut WordsMut<'_, N>) -> R) -> R {
         let shared = self.of();

@@ -4,20 +4,20 @@ use crate::atomic::{AtomicU64, Ordering, fence};
 use crate::words::{Cells, Words, WordsMut, cells};
 
 /// `N` words behind a version: a reader sees all of them as one writer left them, or learns that a
-/// writer was there. It writes nothing, so any number of readers share the cache line. A writer
-/// that finds another one at work gets an error. Nobody waits here; who may want to try again
-/// decides that himself.
+/// writer interfered. It writes nothing, so any number of readers share the cache line. A writer
+/// that finds another one at work gets an error. Nothing waits here; the caller decides about a
+/// retry.
 ///
 /// ```
 /// use thruway_sync::SeqWords;
 /// let words = SeqWords::new([1, 2]);
-/// words.try_write(|words| { words.set(0, 3); words.set(1, 4) }).expect("nobody else writes");
+/// words.try_write(|words| { words.set(0, 3); words.set(1, 4) }).expect("no other writer");
 /// assert_eq!(words.read(|words| [words.get(0), words.get(1)]), Some([3, 4]));
 /// ```
 #[derive(Debug)]
 #[repr(C)]
 pub struct SeqWords<const N: usize> {
-    /// Odd while somebody writes.
+    /// Odd during a write.
     version: AtomicU64,
     words: Cells<N>,
 }
@@ -28,12 +28,12 @@ impl<const N: usize> SeqWords<N> {
         SeqWords { version: AtomicU64::new(0), words: cells(words) }
     }
 
-    /// What `f` finds, if no writer was there meanwhile. Words that `f` reads may be of
-    /// different writes until then: it must not trust them more than any other number.
+    /// The result of `f`, if no writer interfered. Words that `f` reads may be of different writes
+    /// until then: it must not trust them more than any other number.
     #[inline]
     pub fn read<R>(&self, f: impl FnOnce(Words<'_, N>) -> R) -> Option<R> {
-        // Acquire: what the writer of this version stored is seen, by its release below. An odd
-        // version shows all that happened before its writer came.
+        // Acquire: sees the stores of this version's writer, by its release below. An odd version
+        // shows everything that happened before its writer came.
         let version = self.version.load(Ordering::Acquire);
         if version & 1 != 0 {
             return None;
@@ -45,7 +45,7 @@ impl<const N: usize> SeqWords<N> {
         (self.version.load(Ordering::Relaxed) == version).then_some(found)
     }
 
-    /// Lets `change` write, if nobody else does. `change` must not panic: the words would stay
+    /// Lets `change` write, if no other thread does. `change` must not panic: the words would stay
     /// closed.
     #[inline]
     pub fn try_write<R>(&self, change: impl FnOnce(&mut WordsMut<'_, N>) -> R) -> Option<R> {
@@ -53,8 +53,8 @@ impl<const N: usize> SeqWords<N> {
         if version & 1 != 0 {
             return None;
         }
-        // Acquire: behind the last writer's release. Release: a reader that sees the odd version
-        // sees what this thread did before.
+        // Acquire: after the last writer's release. Release: a reader that sees the odd version
+        // sees this thread's earlier writes.
         let taken = self.version.compare_exchange(
             version,
             version.wrapping_add(1),
@@ -65,7 +65,7 @@ impl<const N: usize> SeqWords<N> {
         // The odd version before all stores of words: pairs with the fence in `read`.
         fence(Ordering::Release);
         let done = change(&mut WordsMut(&self.words));
-        // Release: who sees the even version sees the words.
+        // Release: a reader that sees the even version sees the words.
         self.version.store(version.wrapping_add(2), Ordering::Release);
         Some(done)
     }
@@ -92,7 +92,7 @@ mod tests {
     fn a_write_in_progress_makes_a_read_fail() {
         let words = SeqWords::new([0]);
         let seen = words.read(|inner| {
-            words.try_write(|words| words.set(0, 1)).expect("nobody writes");
+            words.try_write(|words| words.set(0, 1)).expect("no writer");
             inner.get(0)
         });
         assert_eq!(seen, None);

@@ -2,8 +2,8 @@
 
 use crate::atomic::{AtomicBool, Ordering, fence};
 
-/// One thread sleeps and others leave work for it, in memory of their own: the leaver
-/// learns whether the thread must be woken, by whatever ends its sleep.
+/// One thread sleeps and others leave work for it, in memory of their own: the leaver learns
+/// whether it must wake the thread, by the mechanism that ends its sleep.
 ///
 /// The thread announces its sleep, checks once more wherever work may have been left, and
 /// only then sleeps. While it is awake, leaving work costs a fence and a load, nothing more.
@@ -20,14 +20,14 @@ impl SleepState {
     /// The thread is going to sleep, unless it still finds work: to be called before it checks.
     pub fn prepare_wait(&self) {
         self.0.store(true, Ordering::Relaxed);
-        // With the one in `must_wake`: either who leaves something sees the word, or the look that
-        // follows sees what was left.
+        // With the fence in `must_wake`: either the thread that leaves work sees the word, or the
+        // check that follows sees the work.
         fence(Ordering::SeqCst);
     }
 
     /// It is awake.
     pub fn end_wait(&self) {
-        // Relaxed: who sees the old word wakes one who is awake, no more.
+        // Relaxed: a thread that sees the old word wakes one that is awake, no more.
         self.0.store(false, Ordering::Relaxed);
     }
 
@@ -36,7 +36,7 @@ impl SleepState {
     #[inline]
     pub fn must_wake(&self) -> bool {
         fence(Ordering::SeqCst);
-        // Relaxed: the fences order what was left. One of several callers gets the word.
+        // Relaxed: the fences order the work. One of several callers gets the word.
         self.0.load(Ordering::Relaxed) && self.0.swap(false, Ordering::Relaxed)
     }
 }

@@ -19,12 +19,12 @@ impl Lock {
         Held(self)
     }
 
-    /// Waits for the lock; who calls this calls `release`.
+    /// Waits for the lock; the caller must call `release`.
     #[inline]
     pub(crate) fn acquire(&self) {
         let mut wait = Wait::default();
-        // Acquire: what the last holder did is seen, by its release. No swap: under loom that of
-        // one who waits could undo the release, which the language rules out.
+        // Acquire: sees the last holder's writes, by its release. No swap: under loom a waiter's
+        // swap could undo the release, which the language rules out.
         while self
             .0
             .compare_exchange_weak(false, true, Ordering::Acquire, Ordering::Relaxed)
@@ -40,7 +40,7 @@ impl Lock {
     /// Leaves the lock.
     #[inline]
     pub(crate) fn release(&self) {
-        // Release: the next holder's acquire sees what was done.
+        // Release: the next holder's acquire sees this holder's writes.
         self.0.store(false, Ordering::Release);
     }
 }

@@ -1,8 +1,8 @@
 //! A ring that carries pointers from one thread to one other, many at a time.
 //!
-//! Each end keeps its own place and a copy of the other's, which it renews only when by the copy
-//! there is no room, or nothing to take. So where both are busy a line with a place moves between
-//! cores once for many pointers, not once for each.
+//! Each end keeps its own position and a copy of the other's, which it renews only when the copy
+//! shows no room, or no pointers. So if both are busy a line with a position moves between cores
+//! once for many pointers, not once for each.
 
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use std::sync::Arc;
 use crate::CachePadded;
 use crate::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
-/// What both ends share.
+/// The shared part of both ends.
 struct Ring<T> {
     slots: Box<[AtomicPtr<T>]>,
     /// Pointers in it at most; there are as many slots or more, a power of two.
     capacity: usize,
-    /// What becomes of pointers that nobody takes.
+    /// Disposes of pointers that are never taken.
     abandon: fn(NonNull<T>),
     /// Pointers ever put in; only the producer writes it.
     put: CachePadded<AtomicUsize>,
@@ -71,8 +71,8 @@ pub struct Consumer<T> {
     put: usize,
 }
 
-/// A ring of so many pointers (at least one), and what is to be done with those that are in it when
-/// both ends are gone.
+/// A ring of so many pointers (at least one), and the disposal of those in it when both ends are
+/// gone.
 pub fn spsc<T>(capacity: usize, abandon: fn(NonNull<T>)) -> (Producer<T>, Consumer<T>) {
     let capacity = capacity.max(1);
     let slots = (0..capacity.next_power_of_two()).map(|_| AtomicPtr::new(std::ptr::null_mut()));
@@ -88,21 +88,21 @@ pub fn spsc<T>(capacity: usize, abandon: fn(NonNull<T>)) -> (Producer<T>, Consum
 }
 
 impl<T> Producer<T> {
-    /// How many of `wanted` pointers there is room for.
+    /// How many of `wanted` pointers fit.
     #[inline]
     pub fn room(&mut self, wanted: usize) -> usize {
         let capacity = self.ring.capacity;
         let free = |taken| capacity - self.put.wrapping_sub(taken);
         if free(self.taken) < wanted {
-            // T0: synchronises with the release store T1, so that what is put into a slot now comes
+            // T0: synchronises with the release store T1, so that a store into a slot now comes
             // after the load that emptied it.
             self.taken = self.ring.taken.0.load(Ordering::Acquire);
         }
         wanted.min(free(self.taken))
     }
 
-    /// Puts pointers in, as many as there is room for, and shows them to the other end all at once.
-    /// Says how many; the others are still in `items`.
+    /// Puts as many pointers in as fit, and shows them to the other end all at once. Returns their
+    /// number; the others are still in `items`.
     #[inline]
     pub fn put(&mut self, items: &mut impl ExactSizeIterator<Item = NonNull<T>>) -> usize {
         let room = self.room(items.len());
@@ -114,8 +114,8 @@ impl<T> Producer<T> {
         }
         let count = position.wrapping_sub(self.put);
         self.put = position;
-        // P1: synchronises with the acquire load P0: who sees the place sees the slots before it
-        // and what this thread did to what they point to.
+        // P1: synchronises with the acquire load P0: a thread that sees the position sees the slots
+        // before it and this thread's writes to their targets.
         self.ring.put.0.store(position, Ordering::Release);
         count
     }
@@ -138,7 +138,7 @@ impl<T> Producer<T> {
 
 impl<T> Consumer<T> {
     /// Takes up to `max` pointers, in the order in which they were put in. Their room is free when
-    /// what this returns is dropped; what is not taken from it stays in the ring.
+    /// what this returns is dropped; pointers not taken from it stay in the ring.
     #[inline]
     pub fn take(&mut self, max: usize) -> Take<'_, T> {
         if self.put.wrapping_sub(self.taken) < max {
@@ -160,7 +160,7 @@ impl<T> Consumer<T> {
     }
 }
 
-/// Pointers on their way out; see [`Consumer::take`].
+/// Pointers being taken; see [`Consumer::take`].
 pub struct Take<'a, T> {
     consumer: &'a mut Consumer<T>,
     left: usize,
@@ -189,7 +189,7 @@ impl<T> ExactSizeIterator for Take<'_, T> {}
 impl<T> Drop for Take<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        // T1: synchronises with T0: the loads of these slots come before whatever is put there.
+        // T1: synchronises with T0: the loads of these slots come before any later store to them.
         self.consumer.ring.taken.0.store(self.consumer.taken, Ordering::Release);
     }
 }

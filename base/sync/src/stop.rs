@@ -1,4 +1,4 @@
-//! Requests to end runs, such that nobody clears one.
+//! Requests to end runs, which none can clear.
 
 use crate::atomic::{AtomicU64, Ordering};
 
@@ -24,14 +24,14 @@ impl RunNumber {
     }
 }
 
-/// Level at which no run goes on, and none begins.
+/// Level at which no run continues, and none begins.
 const ENDED: u64 = u64::MAX;
 
-/// Which runs must end: a level that only rises. A request therefore never clears another one, and
-/// nothing takes a request back. A later run goes on because its number is above the level.
+/// The runs that must end: a level that only rises. A request therefore never clears another one,
+/// and nothing withdraws a request. A later run continues because its number is above the level.
 ///
-/// The owner numbers the runs: [`StopLevel::current`] is the run that goes on or, between two runs,
-/// the next one. When all threads of a run have ended, the owner calls [`StopLevel::finish`].
+/// The owner numbers the runs: [`StopLevel::current`] is the present run or, between two runs, the
+/// next one. When all threads of a run have ended, the owner calls [`StopLevel::finish`].
 ///
 /// | level | request | what it ends |
 /// |---|---|---|
@@ -52,7 +52,7 @@ impl Default for StopLevel {
 }
 
 impl StopLevel {
-    /// The run that goes on, or the next one.
+    /// The present run, or the next one.
     #[inline]
     pub fn current(&self) -> RunNumber {
         // Acquire: see `finish`.
@@ -76,7 +76,7 @@ impl StopLevel {
 
     /// The threads of `run` have ended: requests from now on are about the next run.
     pub fn finish(&self, run: RunNumber) {
-        // Release: whoever sees the next number sees what the threads of this run did.
+        // Release: a thread that sees the next number sees all effects of this run's threads.
         self.run.store(run.next().0, Ordering::Release);
     }
 
@@ -98,7 +98,7 @@ impl StopLevel {
     }
 
     fn level(&self) -> u64 {
-        // Acquire, with `raise`: whoever sees a request sees what its author did before.
+        // Acquire, with `raise`: a thread that sees a request sees its author's earlier writes.
         self.level.load(Ordering::Acquire)
     }
 

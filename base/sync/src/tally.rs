@@ -1,4 +1,4 @@
-//! Two sums in whichever structure is asked for.
+//! Two sums in any of the structures.
 
 use std::sync::Arc;
 
@@ -16,14 +16,14 @@ use crate::words::{Words, WordsMut};
 /// Slots of a ring of versions: a writer waits for a read that three writes were faster than.
 const RCU_SLOTS: usize = 4;
 
-/// What a reader of several words may rely on.
+/// The guarantee for a reader of several words.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Consistency {
     /// Each word is right, two of them are not of the same moment.
     Word,
-    /// The words of each thread are of one moment, two threads' are not.
+    /// The words of each thread are a consistent snapshot, two threads' are not.
     Thread,
-    /// All words are of one moment.
+    /// All words are one consistent snapshot.
     Moment,
 }
 
@@ -85,7 +85,7 @@ impl Structure {
         "seq",
     ];
 
-    /// What a reader may rely on.
+    /// The guarantee for a reader.
     pub fn consistency(self) -> Consistency {
         match self {
             Structure::PerThread | Structure::Atomic => Consistency::Word,
@@ -290,8 +290,8 @@ impl<const N: usize> Tallies<N> {
         })
     }
 
-    /// A thread's hold on the sums; `None` if as many threads have one as there may be. (Where no
-    /// thread has anything of its own, there is one for everybody.)
+    /// A thread's access to the sums; `None` if the maximum number of threads have one. (If threads
+    /// have no slots of their own, there is one for all.)
     pub fn join(&self) -> Option<Box<dyn Tally>> {
         Some(match &self.0 {
             Shared::PerThread(shared) => Box::new(ThreadSlot::take(shared)?),

@@ -15,7 +15,7 @@ impl ThreadSlots {
     }
 
     fn take(&self) -> Option<usize> {
-        // Acquire: what the previous thread did in this slot is seen, by its release.
+        // Acquire: sees the previous thread's writes in this slot, by its release.
         self.0.iter().position(|taken| {
             taken.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok()
         })
@@ -32,8 +32,8 @@ pub trait HasThreadSlots {
     fn thread_slots(&self) -> &ThreadSlots;
 }
 
-/// Exclusive use of one thread slot of an `S`: what is done by `&mut self` is done by one
-/// thread at a time. Dropping it frees the slot; its contents stay for the next thread.
+/// Exclusive use of one thread slot of an `S`: one thread at a time uses `&mut self`. Dropping it
+/// frees the slot; its contents stay for the next thread.
 #[derive(Debug)]
 pub struct ThreadSlot<S: HasThreadSlots> {
     of: Arc<S>,

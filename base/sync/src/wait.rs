@@ -6,20 +6,20 @@
 #[cfg(not(loom))]
 const PAUSES: u32 = 100;
 
-/// Under loom: two who wait could give way to each other forever. Longer waits are run to their
-/// end, but their interleavings are not looked at.
+/// Under loom: two waiters could give way to each other forever. Longer waits are run to their end,
+/// but their interleavings are not explored.
 #[cfg(loom)]
 const PAUSES: u32 = 3;
 
-/// Somebody who looks again and again.
+/// A busy waiter.
 #[derive(Default)]
 pub(crate) struct Wait {
     pauses: u32,
 }
 
 impl Wait {
-    /// Lets a moment pass. Whoever is waited for may have lost the processor to this very thread:
-    /// after [`PAUSES`] it is offered to others.
+    /// Lets a moment pass. The awaited thread may have lost the processor to this very thread:
+    /// after [`PAUSES`] this yields it.
     #[cfg(not(loom))]
     #[inline]
     pub(crate) fn pause(&mut self) {
@@ -31,7 +31,7 @@ impl Wait {
         }
     }
 
-    /// Lets the model's other threads go on.
+    /// Lets the model's other threads continue.
     #[cfg(loom)]
     pub(crate) fn pause(&mut self) {
         self.pauses += 1;

@@ -37,8 +37,8 @@ impl<const N: usize> AtomicWords<N> {
     }
 }
 
-/// `N` words for each of some threads, which nobody waits for: a reader sees each word as it was a
-/// moment ago, and not two of the same moment.
+/// `N` words for each of some threads, without waiting: a reader sees each word as it was a moment
+/// ago, and not two of the same moment.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -76,7 +76,8 @@ impl<const N: usize> HasThreadSlots for PerThread<N> {
 }
 
 impl<const N: usize> ThreadSlot<PerThread<N>> {
-    /// Lets `change` write this thread's words, by plain loads and stores: nobody else writes them.
+    /// Lets `change` write this thread's words, by plain loads and stores: no other thread writes
+    /// them.
     #[inline]
     pub fn write<R>(&mut self, change: impl FnOnce(&mut WordsMut<'_, N>) -> R) -> R {
         change(&mut WordsMut(&self.of().own[self.at()].0))

@@ -1,9 +1,9 @@
-//! Words that somebody holds together: how they are seen by those who may read and who may write.
+//! Words under a lock: the views of readers and of writers.
 
 use crate::atomic::{AtomicU64, Ordering};
 
 /// The words themselves. They are atomic only so that no access is a data race, whatever the
-/// structure around them does; it, not they, sees to what is seen together. Relaxed loads and
+/// structure around them does; the structure, not they, ensures consistency. Relaxed loads and
 /// stores are the processor's plain ones.
 pub(crate) type Cells<const N: usize> = [AtomicU64; N];
 
@@ -12,7 +12,7 @@ pub(crate) fn cells<const N: usize>(words: [u64; N]) -> Cells<N> {
     words.map(AtomicU64::new)
 }
 
-/// The words as a reader sees them, for as long as the structure that holds them lets him.
+/// The words as a reader sees them, for as long as their structure permits.
 #[derive(Clone, Copy)]
 pub struct Words<'a, const N: usize>(pub(crate) &'a Cells<N>);
 

@@ -42,7 +42,7 @@ fn pairs_are_whole() {
         }
         let written = writers.into_iter().filter_map(|writer| writer.join().unwrap()).count();
         assert!(written >= 1, "one of two writers comes first");
-        let last = words.read(|words| (words.get(0), words.get(1))).expect("nobody writes");
+        let last = words.read(|words| (words.get(0), words.get(1))).expect("no writer");
         assert!(last.0 == last.1 && last.0 != 0);
     });
 }
@@ -66,8 +66,8 @@ fn increments_add_up() {
     });
 }
 
-/// Who is refused by a writer, or sees new words, sees what the writer did before: a link that was
-/// taken away first is seen to be away.
+/// A reader that a writer refuses, or that sees new words, sees the writer's earlier effects: a
+/// link that was removed first is seen to be removed.
 #[test]
 fn what_was_before_a_write_is_seen() {
     loom::model(|| {
@@ -79,7 +79,7 @@ fn what_was_before_a_write_is_seen() {
             their_words.try_write(|words| words.set(0, 2)).expect("one writer");
         });
         if link.load(Ordering::Acquire) == 1 && words.read(|words| words.get(0)) != Some(1) {
-            // Either the version was odd when it was loaded first, or it changed under way; a
+            // Either the version was odd when it was loaded first, or it changed meanwhile; a
             // second look at the words meets a finished or an unfinished writer, never the old one.
             if words.read(|words| words.get(0)).is_none_or(|word| word == 2) {
                 assert_eq!(link.load(Ordering::Acquire), 0);
@@ -116,7 +116,7 @@ fn sums_add_up_and_are_seen_together() {
     }
 }
 
-/// Two threads whose clocks differ spend what there is, and not more; who overdraws, does so once.
+/// Two threads with different clocks spend what there is, and not more; an overdraft happens once.
 #[test]
 fn credit_is_spent_once() {
     bounded(3, || {
@@ -126,7 +126,7 @@ fn credit_is_spent_once() {
         let thread = thread::spawn(move || (0..2).map(|_| other.spend(12, 3, one)).sum::<u64>());
         let mine: u64 = (0..2).map(|_| credit.spend(13, 3, one)).sum();
         let theirs = thread.join().unwrap();
-        // Of three units at time 13, the third is not yet there for who thinks that it is 12.
+        // Of three units at time 13, the third is not yet there for a thread at time 12.
         assert!(mine == 2 || theirs == 2, "{mine} {theirs}");
         let rest = credit.spend(13, 3, |there| there.max(0) as u64);
         assert_eq!(mine + theirs + rest, 3);
@@ -192,8 +192,8 @@ fn versions_are_whole_around_the_ring() {
     });
 }
 
-/// Two writers, at once or not, and a reader: whoever is preferred, all get in and out, and what is
-/// read is of one moment.
+/// Two writers, at once or not, and a reader: whatever the preference, all get in and out, and what
+/// is read is of one moment.
 #[test]
 fn readers_and_writers_keep_apart() {
     for preferred in [Preferred::Neither, Preferred::Readers, Preferred::Writers] {
@@ -261,7 +261,7 @@ fn a_thread_slot_is_reused() {
     });
 }
 
-/// Who sleeps after looking in vain is woken by one of those who left something meanwhile, also
+/// A thread that sleeps after an unsuccessful check is woken by one that left work meanwhile, also
 /// when it sleeps a second time.
 #[test]
 fn no_wake_up_is_lost() {
@@ -274,7 +274,7 @@ fn no_wake_up_is_lost() {
             thread::spawn(move || {
                 left[at].store(1, Ordering::Release);
                 if sleep_state.must_wake() {
-                    // What ends a sleep is the kernel's: it is seen by whoever sleeps.
+                    // The kernel ends a sleep: the sleeper sees it.
                     rung.fetch_add(1, Ordering::SeqCst);
                 }
             })
@@ -301,7 +301,7 @@ fn no_wake_up_is_lost() {
         }
         others.into_iter().for_each(|other| other.join().unwrap());
         if let Some((seen, before)) = slept {
-            // More was left than it saw, so somebody rang after it had looked for rings.
+            // More was left than it saw, so another thread rang after it had checked for rings.
             assert!(seen == 2 || rung.load(Ordering::SeqCst) > before, "it sleeps for ever");
         }
     });

@@ -33,7 +33,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// Joins, if nobody sits there yet.
+/// Joins, if the slot is free.
 fn slot_of<'a, const N: usize>(
     slots: &'a mut [Option<Box<dyn Tally>>; THREADS],
     thread: usize,
@@ -119,7 +119,7 @@ proptest! {
         for write in &writes {
             spin.write(|words| fill(words, write));
             rw.write(|words| fill(words, write));
-            seq.try_write(|words| fill(words, write)).expect("nobody else writes");
+            seq.try_write(|words| fill(words, write)).expect("no other writer");
             rcu.write(|words| fill(words, write));
             own.write(|words| fill(words, write));
             write.iter().for_each(|(at, word)| plain[*at] = *word);
@@ -159,7 +159,7 @@ fn slots_are_as_many_as_threads() {
     }
 }
 
-/// Whoever panics leaves; half a version is never seen.
+/// A thread that panics leaves; half a version is never seen.
 #[test]
 fn a_panic_leaves_the_lock() {
     let (spin, rw) = (SpinLock::new([1]), RwSpin::new([1]));
@@ -215,7 +215,7 @@ proptest! {
                 prop_assert_eq!(items.len(), count - put);
                 queue.extend(values[..put].iter().map(NonNull::from));
             } else {
-                // Whoever stops taking leaves the others in the ring.
+                // An iteration that stops early leaves the rest in the ring.
                 for item in consumer.take(count).take(end) {
                     prop_assert_eq!(Some(item), queue.pop_front());
                 }

@@ -45,7 +45,7 @@ fn main() -> Result<(), thruway_table::DenseError> {
         }
         let mut now = 0;
         let refreshed = nanoseconds(&numbers, |number| {
-            // Later by more than what is not written each time.
+            // More than the period in which a repeated entry is not written.
             now += 2000 * TICK_NS;
             aging.learn(key(number), [1], now)
         });

@@ -1,4 +1,4 @@
-//! What was learnt, and how long ago.
+//! Learnt bindings, and their ages.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -19,8 +19,8 @@ const FIXED: u64 = 1 << VALUE_BITS;
 /// Above these bits: when the entry was seen last, in ticks modulo 2^39 (18 years).
 const SEEN_SHIFT: u32 = VALUE_BITS + 1;
 const SEEN_MASK: u64 = u64::MAX >> SEEN_SHIFT;
-/// Longest time that counts, in ticks: what is older than half the range of the clock seems to be
-/// of the future.
+/// Longest effective time, in ticks: an entry older than half the range of the clock seems to be in
+/// the future.
 const MAX_TIMEOUT: u64 = SEEN_MASK / 4;
 /// An entry that is seen again is written when this part of the time that it counts has gone by,
 /// so that a busy address costs its cache line a few writes only.
@@ -33,9 +33,9 @@ pub const NO_ROOM_MESSAGE: &str = "no room where it belongs; a larger CAPACITY h
 /// Entries of `V` words under keys other than 0, which are forgotten some time after they were seen
 /// last. Any thread looks up and learns.
 ///
-/// A key has its place in one bucket (7 entries of one word, 5 of two); entries there that are old
-/// make room, others never do. With as many keys as the table has room for, about one in a thousand
-/// finds its bucket full. The hash has a secret seed: nobody can choose keys for one bucket.
+/// A key has its place in one bucket (7 entries of one word, 5 of two); old entries there make
+/// room, others never do. At capacity, about one key in a thousand finds its bucket full. The hash
+/// has a secret seed: an attacker cannot choose keys for one bucket.
 ///
 /// ```
 /// use thruway_table::{AgingTable, Learnt};
@@ -57,12 +57,12 @@ pub struct AgingTable<const V: usize> {
 #[repr(C, align(128))]
 struct Bucket(SeqWords<WORDS>);
 
-/// What became of an entry that was to be learnt.
+/// The result of learning an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Learnt {
-    /// The table says so already.
+    /// The table has it already.
     Known,
-    /// It is there now.
+    /// It is stored now.
     Stored,
     /// The key has an entry that does not age.
     Fixed,
@@ -101,7 +101,7 @@ fn is_fresh(first: u64, now: u64, timeout: u64) -> bool {
     first & FIXED != 0 || age(first, now) < timeout
 }
 
-/// Which way of a bucket has this key.
+/// The entry (way) of a bucket that has this key.
 ///
 /// PERF: all are compared, without a branch for each, as which it is cannot be foreseen: a look-up
 /// takes 7 to 10 ns instead of 10 to 12 with up to 65,536 entries. With a million it takes 52
@@ -154,7 +154,7 @@ impl<const V: usize> AgingTable<V> {
     /// millisecond.
     pub fn set_timeout(&self, timeout: i64) {
         let ticks = (timeout.max(0) as u64).div_ceil(TICK_NS as u64);
-        // Relaxed: whoever sees it a moment later is right too.
+        // Relaxed: a thread that sees it a moment later is right too.
         self.timeout.store(ticks.min(MAX_TIMEOUT), Ordering::Relaxed);
     }
 
@@ -188,7 +188,7 @@ impl<const V: usize> AgingTable<V> {
         None
     }
 
-    /// Notes that `key`, which is not 0, was seen with `value`, whose first word has
+    /// Records that `key`, which is not 0, was seen with `value`, with a first word of
     /// [`VALUE_BITS`] bits.
     #[inline]
     pub fn learn(&self, key: u64, value: [u64; V], now: i64) -> Learnt {
@@ -212,7 +212,7 @@ impl<const V: usize> AgingTable<V> {
         self.store(bucket, key, stamped(value, now, false), now).unwrap_or(Learnt::Busy)
     }
 
-    /// Writes an entry where it belongs, unless somebody else writes there.
+    /// Writes an entry into its bucket, unless another thread writes there.
     fn store(
         &self,
         bucket: &SeqWords<WORDS>,
@@ -241,8 +241,8 @@ impl<const V: usize> AgingTable<V> {
         })
     }
 
-    /// Enters what does not age, in place of what was learnt. For handlers: it waits while another
-    /// thread writes.
+    /// Enters a binding that does not age, and replaces a learnt one. For handlers: it waits while
+    /// another thread writes.
     ///
     /// # Errors
     /// [`NO_ROOM_MESSAGE`].
@@ -266,7 +266,7 @@ impl<const V: usize> AgingTable<V> {
         })
     }
 
-    /// Forgets all entries but those that `keep` wants. For handlers, as [`AgingTable::fix`].
+    /// Removes all entries but those that `keep` accepts. For handlers, as [`AgingTable::fix`].
     pub fn retain(&self, keep: impl Fn(&Found<V>) -> bool) {
         for bucket in &self.buckets {
             let has_any =
@@ -322,7 +322,7 @@ fn wait_a_little() {
     loom::thread::yield_now();
 }
 
-/// Tries until nobody else writes: for handlers, which may wait.
+/// Tries until no other thread writes: for handlers, which may wait.
 fn until<T>(mut attempt: impl FnMut() -> Option<T>) -> T {
     loop {
         if let Some(done) = attempt() {

@@ -13,10 +13,10 @@ const MAX_BITS: u32 = 24;
 /// Entries of `W` words under numbers of few bits; the first word has [`ENTRY_BITS`]. Any thread
 /// looks up, without waiting for anyone; changes wait for one another.
 ///
-/// The index has four bytes for each number, of which only what is used becomes memory. An entry
-/// is written where no number leads, and then its number leads there: a look-up that comes upon a
-/// writer finds the new way at once. What it finds is one whole entry of that number, and never an
-/// older one than a look-up before it found.
+/// The index has four bytes for each number, of which only the used part becomes memory. An entry
+/// is written to a slot that no number refers to, and then its number refers there: a look-up that
+/// meets a writer finds the new reference at once. It finds one whole entry of that number, and
+/// never an older one than a previous look-up found.
 ///
 /// ```
 /// use thruway_table::DenseTable;
@@ -39,7 +39,7 @@ pub struct DenseTable<const W: usize> {
 struct Writer {
     /// Slots that no number leads to; the last one is taken first.
     free: Vec<u32>,
-    /// Whose entry each slot has: for listing.
+    /// The number of each slot's entry: for listing.
     numbers: Vec<Option<u32>>,
 }
 
@@ -98,15 +98,16 @@ impl<const W: usize> DenseTable<W> {
     pub fn get(&self, number: u32) -> Option<[u64; W]> {
         let index = self.index.get(number as usize)?;
         loop {
-            // Acquire: the slot as it was when the way to it was made, or newer.
-            let way = index.load(Ordering::Acquire);
-            let slot = way.checked_sub(1)?;
+            // Acquire: the slot as it was when the reference to it was stored, or newer.
+            let reference = index.load(Ordering::Acquire);
+            let slot = reference.checked_sub(1)?;
             let read = |words: thruway_sync::Words<'_, W>| std::array::from_fn(|at| words.get(at));
             let words: Option<[u64; W]> = self.slots.get(slot as usize)?.read(read);
-            // Somebody may have used the slot for another entry since. Before that he led the
-            // number elsewhere, and who read what he wrote sees that. So an entry to which no way
-            // leads yet is not found: the next look-up would find the one before it again.
-            if index.load(Ordering::Acquire) != way {
+            // Another thread may have used the slot for another entry since. Before that it stored
+            // another reference for the number, and a reader of its words sees that. So an entry
+            // without a reference is not found: the next look-up would find the one before it
+            // again.
+            if index.load(Ordering::Acquire) != reference {
                 continue;
             }
             match words {
@@ -114,7 +115,7 @@ impl<const W: usize> DenseTable<W> {
                     words[0] &= (1 << ENTRY_BITS) - 1;
                     return Some(words);
                 }
-                // A writer was at the slot: the next load of the way, or that of the version
+                // A writer was at the slot: the next load of the reference, or that of the version
                 // before it, sees that.
                 _ => continue,
             }
@@ -128,7 +129,7 @@ impl<const W: usize> DenseTable<W> {
     pub fn set(&self, number: u32, mut entry: [u64; W]) -> Result<(), DenseError> {
         let index = self.index.get(number as usize).ok_or(DenseError::Range)?;
         let mut writer = self.writer();
-        // Relaxed: only who has the lock stores there.
+        // Relaxed: only the holder of the lock stores there.
         let old = index.load(Ordering::Relaxed).checked_sub(1);
         // The last free slot is for replacing.
         if writer.free.len() <= usize::from(old.is_none()) {
@@ -136,7 +137,7 @@ impl<const W: usize> DenseTable<W> {
         }
         let slot = writer.free.pop().ok_or(DenseError::Full)?;
         entry[0] = entry[0] & ((1 << ENTRY_BITS) - 1) | u64::from(number) << ENTRY_BITS;
-        // Nobody else writes: this thread has the lock.
+        // No other thread writes: this one has the lock.
         let written = self.slots[slot as usize].try_write(|words| {
             for (at, word) in entry.into_iter().enumerate() {
                 words.set(at, word);
@@ -144,7 +145,7 @@ impl<const W: usize> DenseTable<W> {
         });
         debug_assert!(written.is_some());
         writer.numbers[slot as usize] = Some(number);
-        // Release: who finds the way finds the entry.
+        // Release: a look-up that finds the reference finds the entry.
         index.store(slot + 1, Ordering::Release);
         if let Some(old) = old {
             writer.numbers[old as usize] = None;
@@ -158,7 +159,7 @@ impl<const W: usize> DenseTable<W> {
         let Some(index) = self.index.get(number as usize) else { return false };
         let mut writer = self.writer();
         let Some(slot) = index.load(Ordering::Relaxed).checked_sub(1) else { return false };
-        // Relaxed: the next write to the slot, by its version, shows this to who sees that.
+        // Relaxed: the next write to the slot, by its version, shows this to its readers.
         index.store(0, Ordering::Relaxed);
         writer.numbers[slot as usize] = None;
         writer.free.push(slot);
@@ -173,7 +174,7 @@ impl<const W: usize> DenseTable<W> {
     }
 
     fn writer(&self) -> MutexGuard<'_, Writer> {
-        // A writer that panicked left a table in which every way leads to a whole entry.
+        // A writer that panicked left a table with references to whole entries only.
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

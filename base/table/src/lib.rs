@@ -1,8 +1,8 @@
 //! Tables that the replicas of an element share: read and written for every packet by any thread,
 //! with no lock that anyone waits for and no allocation.
 //!
-//! - [`AgingTable`]: what was learnt from packets (who is where), forgotten when it is old.
-//! - [`DenseTable`]: entries by a number of few bits (a label, a pair of VLANs), which handlers
+//! - [`AgingTable`]: bindings learnt from packets (address to port), removed by age. -
+//!   [`DenseTable`]: entries by a number of few bits (a label, a pair of VLANs), which handlers
 //!   change while packets are looked up.
 //!
 //! Both have all their memory from the beginning.

@@ -34,8 +34,8 @@ fn entries_belong_to_their_keys() {
     });
 }
 
-/// A number whose entry is replaced, and whose old slot is used for another number, always has one
-/// of its own entries.
+/// A number always has one of its own entries, while its entry is replaced and its old slot used
+/// for another number.
 #[test]
 fn a_number_has_its_entry_at_any_time() {
     bounded(|| {
@@ -55,8 +55,8 @@ fn a_number_has_its_entry_at_any_time() {
     });
 }
 
-/// Look-ups never go back: an entry whose slot is written, but to which no way leads yet, is not
-/// found before the one that it replaces.
+/// Look-ups never go back: an entry that is written but not yet referenced is not found before the
+/// one that it replaces.
 #[test]
 fn a_number_never_goes_back() {
     bounded(|| {

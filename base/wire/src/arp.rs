@@ -8,7 +8,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// Hardware type of Ethernet (IANA "ARP Parameters").
 pub const HARDWARE_ETHERNET: u16 = 1;
-/// Operation: who has this address?
+/// Operation: request for the hardware address of a protocol address.
 pub const REQUEST: u16 = 1;
 /// Operation: I have.
 pub const REPLY: u16 = 2;
@@ -68,7 +68,7 @@ impl ArpPacket {
         }
     }
 
-    /// Who has `wanted`? Tell `sender_ip` at `sender_mac`.
+    /// A request for the hardware address of `wanted`, from `sender_ip` at `sender_mac`.
     #[must_use]
     pub fn request(sender_mac: MacAddr, sender_ip: Ipv4Addr, wanted: Ipv4Addr) -> Self {
         Self::new(REQUEST, (sender_mac, sender_ip), (MacAddr::ZERO, wanted))

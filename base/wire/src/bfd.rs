@@ -29,7 +29,7 @@ pub mod diagnostic {
     pub const NONE: u8 = 0;
     /// Nothing was heard for the detection time.
     pub const TIME_EXPIRED: u8 = 1;
-    /// The other side says that it is down.
+    /// The other side reports that it is down.
     pub const NEIGHBOR_DOWN: u8 = 3;
     /// The operator wants it so.
     pub const ADMINISTRATIVELY_DOWN: u8 = 7;

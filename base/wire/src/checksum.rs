@@ -111,9 +111,9 @@ pub fn checksum_20(header: &[u8; 20]) -> u16 {
 /// The change of a checksum when covered data changes: -m + m' of RFC 1624 equation 3. Computed
 /// once (per flow, say) it can be applied to every packet.
 ///
-/// Gives what a full recomputation would, 0x0000 and 0xffff distinguished, as long as some covered
-/// byte stays other than zero: always so for IP, TCP, UDP and ICMPv6, whose headers and pseudo
-/// headers have a constant in them.
+/// Gives the result of a full recomputation, with 0x0000 and 0xffff distinguished, as long as some
+/// covered byte stays other than zero: always so for IP, TCP, UDP and ICMPv6, which have a constant
+/// in their headers or pseudo headers.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable,
 )]

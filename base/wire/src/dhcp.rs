@@ -58,7 +58,7 @@ pub mod option {
     pub const LEASE_TIME: u8 = 51;
     /// Whether `file` (1) and `sname` (2) have options too.
     pub const OVERLOAD: u8 = 52;
-    /// What message it is, see [`super::message_type`].
+    /// The message type, see [`super::message_type`].
     pub const MESSAGE_TYPE: u8 = 53;
     /// The server that is meant or answers.
     pub const SERVER_ID: u8 = 54;
@@ -70,7 +70,7 @@ pub mod option {
     pub const RENEWAL_TIME: u8 = 58;
     /// Seconds until a client asks any server.
     pub const REBINDING_TIME: u8 = 59;
-    /// Who a client is, where that is not its hardware address.
+    /// The client's identifier, if other than its hardware address.
     pub const CLIENT_ID: u8 = 61;
     /// Ends the options; has no length.
     pub const END: u8 = 255;
@@ -146,7 +146,7 @@ impl DhcpHeader {
     accessors! {
         /// [`BOOTREQUEST`] or [`BOOTREPLY`].
         op, set_op: u8;
-        /// Kind of hardware, see [`ETHERNET`].
+        /// Hardware type, see [`ETHERNET`].
         hardware_type, set_hardware_type: u8;
         /// Length of the hardware address, at most 16 once parsed.
         hardware_len, set_hardware_len: u8;
@@ -181,7 +181,7 @@ impl DhcpHeader {
 pub struct DhcpOptions<'a>(&'a [u8]);
 
 impl<'a> DhcpOptions<'a> {
-    /// Over what lies behind the header, or in `sname` or `file`.
+    /// Over the bytes behind the header, or in `sname` or `file`.
     #[must_use]
     #[inline]
     pub const fn new(bytes: &'a [u8]) -> Self {
@@ -211,7 +211,7 @@ impl<'a> Iterator for DhcpOptions<'a> {
     }
 }
 
-/// A whole message whose options were all checked.
+/// A whole message with all options checked.
 #[derive(Clone, Copy, Debug)]
 pub struct DhcpMessage<'a> {
     header: &'a DhcpHeader,
@@ -287,8 +287,8 @@ impl<'a> DhcpMessage<'a> {
     }
 }
 
-/// Writes a message, one option after the other. Options for which there is no room are left out,
-/// and [`DhcpWriter::finish`] says so.
+/// Writes a message, one option after the other. Options without room are left out, and
+/// [`DhcpWriter::finish`] reports that.
 #[derive(Debug)]
 pub struct DhcpWriter<'a> {
     out: &'a mut [u8],
@@ -339,7 +339,7 @@ impl<'a> DhcpWriter<'a> {
         self.put(code, &seconds.to_be_bytes());
     }
 
-    /// Ends the options; gives the length of the message, at least [`LEN_MIN`] where there is room.
+    /// Ends the options; returns the length of the message, at least [`LEN_MIN`] if there is room.
     ///
     /// # Errors
     /// `TooShort` when something did not fit.

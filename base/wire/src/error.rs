@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-/// The protocol whose header was being read or written.
+/// The protocol of the header being read or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Layer {
@@ -83,46 +83,46 @@ impl Layer {
     }
 }
 
-/// What is wrong. Lengths are in bytes, from the start of the header.
+/// The defect. Lengths are in bytes, from the start of the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Defect {
     /// The bytes end before the header does.
     TooShort {
-        /// What the header needs.
+        /// Length that the header needs.
         required_len: usize,
-        /// What there is.
+        /// Available length.
         len: usize,
     },
     /// The value does not fit the length field of the header being made.
     TooLong {
         /// The most the field can say.
         max_len: usize,
-        /// What was asked for.
+        /// The requested length.
         len: usize,
     },
     /// The version field has another value than the protocol's.
     BadVersion {
-        /// What it says.
+        /// The version field.
         version: u8,
     },
     /// The header length field is less than the fixed header, or wrong for its kind.
     BadHeaderLength {
-        /// What it says, in bytes.
+        /// The header length field, in bytes.
         header_len: usize,
     },
-    /// The total length field is less than the header, or more than there is.
+    /// The total length field is less than the header, or more than the available bytes.
     BadTotalLength {
-        /// What it says.
+        /// The total length field.
         total_len: usize,
-        /// What there is.
+        /// Available length.
         len: usize,
     },
     /// A field that has one legal value has another (ARP's types, VXLAN's I flag).
     BadField {
         /// Name of the field.
         name: &'static str,
-        /// What it says.
+        /// The field's value.
         value: u32,
     },
     /// More nested headers than this crate walks.
@@ -135,9 +135,9 @@ pub enum Defect {
 /// Why bytes are not the header they were taken for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParseError {
-    /// Whose header.
+    /// The protocol.
     pub layer: Layer,
-    /// What is wrong with it.
+    /// The defect.
     pub defect: Defect,
 }
 

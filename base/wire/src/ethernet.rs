@@ -56,11 +56,11 @@ impl EthernetHeader {
     }
 
     accessors! {
-        /// To whom.
+        /// Destination address.
         dst, set_dst: MacAddr;
-        /// From whom.
+        /// Source address.
         src, set_src: MacAddr;
-        /// What the payload is, see [`ethertype`]; below [`ethertype::MIN`] an 802.3 length.
+        /// Type of the payload, see [`ethertype`]; below [`ethertype::MIN`] an 802.3 length.
         ethertype, set_ethertype: u16;
     }
 

@@ -40,7 +40,7 @@ impl FiveTuple<u32> {
 }
 
 impl FiveTuple<[u8; 16]> {
-    /// Of an IPv6 packet, from its header and what [`crate::ipv6_ext::upper_layer`] found.
+    /// For an IPv6 packet, from its header and the result of [`crate::ipv6_ext::upper_layer`].
     #[must_use]
     #[inline]
     pub fn of_ipv6(header: &Ipv6Header, upper: &UpperLayer<'_>) -> Self {

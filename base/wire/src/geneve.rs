@@ -65,7 +65,7 @@ impl GeneveHeader {
     }
 
     accessors! {
-        /// What follows: an EtherType, see [`crate::ethernet::ethertype`].
+        /// Type of the payload: an EtherType, see [`crate::ethernet::ethertype`].
         protocol, set_protocol: u16;
     }
 
@@ -94,9 +94,9 @@ impl GeneveHeader {
 /// One option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GeneveOption<'a> {
-    /// Who defines the kinds (RFC 8926 section 7).
+    /// The organisation that defines the types (RFC 8926 section 7).
     pub class: u16,
-    /// Which one of them; the highest bit says that a receiver must know it.
+    /// The option's type in the class; with the highest bit set, a receiver must know it.
     pub kind: u8,
     /// Its bytes: whole words.
     pub value: &'a [u8],

@@ -50,7 +50,7 @@ impl GreHeader {
     accessors! {
         /// Flags and version as they stand.
         flags, set_flags: u16;
-        /// What the payload is, see [`crate::ethernet::ethertype`].
+        /// Type of the payload, see [`crate::ethernet::ethertype`].
         protocol, set_protocol: u16;
     }
 }
@@ -82,8 +82,8 @@ impl GreFields {
         Self { checksum, key: take(KEY), sequence: take(SEQUENCE) }
     }
 
-    /// Writes a header with these fields to the front of `out`; gives what is behind it. The
-    /// checksum is written as it stands.
+    /// Writes a header with these fields to the front of `out`; returns the rest. The checksum is
+    /// written as it is.
     ///
     /// # Errors
     /// `TooShort` when `out` is.

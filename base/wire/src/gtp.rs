@@ -64,13 +64,13 @@ impl GtpHeader {
     }
 
     accessors! {
-        /// What the message is; [`G_PDU`] carries a user's packet.
+        /// The message type; [`G_PDU`] carries a user's packet.
         message_type, set_message_type: u8;
         /// Tunnel endpoint identifier.
         teid, set_teid: u32;
     }
 
-    /// The header at the front of `bytes` and what it carries, behind its extension headers.
+    /// The header at the front of `bytes` and its payload, behind its extension headers.
     ///
     /// # Errors
     /// A bad version or length, or more than [`MAX_EXTENSIONS`].

@@ -1,4 +1,4 @@
-//! What all headers have in common: a fixed part that lies over bytes, and one check.
+//! The common interface of all headers: a fixed part over bytes, and one check.
 
 use crate::{Layer, MacAddr, ParseError};
 use zerocopy::byteorder::network_endian::{U16, U32};
@@ -10,18 +10,18 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 pub struct Extent {
     /// The fixed part and the options.
     pub header_len: usize,
-    /// The end of what the header says is its own; what lies behind is padding.
+    /// The end according to the header; the rest is padding.
     pub end: usize,
 }
 
-/// A header: plain bytes with names, readable and writable where it lies.
+/// A header: plain bytes with names, readable and writable in place.
 pub trait Header: FromBytes + IntoBytes + KnownLayout + Immutable + Unaligned + Sized {
-    /// Whose header.
+    /// The protocol of the header.
     const LAYER: Layer;
     /// Length of the fixed part in bytes.
     const LEN: usize = size_of::<Self>();
 
-    /// Checks what this header says against the `available` bytes from its start.
+    /// Checks this header's lengths and version against the `available` bytes from its start.
     ///
     /// # Errors
     /// A version or length that cannot be.
@@ -54,7 +54,7 @@ pub trait Header: FromBytes + IntoBytes + KnownLayout + Immutable + Unaligned + 
     /// payload, without padding where the header knows its length.
     ///
     /// # Errors
-    /// What [`Header::extent`] finds.
+    /// The errors of [`Header::extent`].
     #[inline]
     fn parse_with_options(bytes: &[u8]) -> Result<(&Self, &[u8], &[u8]), ParseError> {
         let available = bytes.len();
@@ -68,7 +68,7 @@ pub trait Header: FromBytes + IntoBytes + KnownLayout + Immutable + Unaligned + 
     /// As [`Header::parse_with_options`], to rewrite in place.
     ///
     /// # Errors
-    /// What [`Header::extent`] finds.
+    /// The errors of [`Header::extent`].
     #[inline]
     #[allow(clippy::type_complexity)] // the type of the reading twin, three times `mut`
     fn parse_with_options_mut(
@@ -86,7 +86,7 @@ pub trait Header: FromBytes + IntoBytes + KnownLayout + Immutable + Unaligned + 
     /// The checked header and its payload.
     ///
     /// # Errors
-    /// What [`Header::extent`] finds.
+    /// The errors of [`Header::extent`].
     #[inline]
     fn parse(bytes: &[u8]) -> Result<(&Self, &[u8]), ParseError> {
         Self::parse_with_options(bytes).map(|(header, _, payload)| (header, payload))
@@ -95,13 +95,13 @@ pub trait Header: FromBytes + IntoBytes + KnownLayout + Immutable + Unaligned + 
     /// As [`Header::parse`], to rewrite in place.
     ///
     /// # Errors
-    /// What [`Header::extent`] finds.
+    /// The errors of [`Header::extent`].
     #[inline]
     fn parse_mut(bytes: &mut [u8]) -> Result<(&mut Self, &mut [u8]), ParseError> {
         Self::parse_with_options_mut(bytes).map(|(header, _, payload)| (header, payload))
     }
 
-    /// Writes the fixed part to the front of `out`; gives what is behind it.
+    /// Writes the fixed part to the front of `out`; returns the rest.
     ///
     /// # Errors
     /// `TooShort` when `out` is.
@@ -124,7 +124,7 @@ fn too_short<H: Header>(len: usize) -> ParseError {
     ParseError::too_short(H::LAYER, H::LEN, len)
 }
 
-/// A field as it lies in memory, and the host's value of it.
+/// A field in memory format, and its host value.
 pub(crate) trait Field: Copy {
     type Value;
     fn load(self) -> Self::Value;

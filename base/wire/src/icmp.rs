@@ -106,7 +106,7 @@ pub mod parameter_problem {
 }
 
 icmp_header! {
-    /// The header, 8 bytes: type, code, checksum and four bytes whose meaning the type decides.
+    /// The header, 8 bytes: type, code, checksum and four bytes that depend on the type.
     IcmpHeader: Icmpv4
 }
 

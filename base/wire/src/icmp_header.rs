@@ -36,9 +36,9 @@ macro_rules! icmp_header {
             }
 
             accessors! {
-                /// What message: one of this module's types.
+                /// Message type: one of this module's types.
                 icmp_type, set_icmp_type: u8;
-                /// What kind of it.
+                /// Code.
                 code, set_code: u8;
                 /// Checksum of the whole message, in IPv6 with the pseudo header.
                 checksum, set_checksum: u16;

@@ -24,7 +24,7 @@ pub const TYPES: &[Name] = &[
     ("maskreq-reply", icmp_type::MASK_REPLY),
 ];
 
-/// Names of the codes of a type; none for types whose code is always 0.
+/// Names of the codes of a type; none for types with code 0 only.
 #[must_use]
 pub const fn codes(icmp_type: u8) -> &'static [Name] {
     match icmp_type {

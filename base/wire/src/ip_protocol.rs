@@ -86,7 +86,7 @@ pub fn from_name(name: &str) -> Option<u8> {
     NAMES.iter().find(|(known, _)| *known == name).map(|(_, protocol)| *protocol)
 }
 
-/// What a protocol is called, in lower case.
+/// The name of a protocol, in lower case.
 #[must_use]
 pub fn name(protocol: u8) -> Option<&'static str> {
     NAMES.iter().find(|(_, known)| *known == protocol).map(|(name, _)| *name)

@@ -40,7 +40,7 @@ pub struct Ipv4Header {
 impl Header for Ipv4Header {
     const LAYER: Layer = Layer::Ipv4;
 
-    /// The total length must cover the header and be there; the payload ends with it.
+    /// The total length must cover the header and be available; the payload ends with it.
     #[inline]
     fn extent(&self, available: usize) -> Result<Extent, ParseError> {
         let extent = self.header_extent(available)?;
@@ -85,8 +85,7 @@ impl Ipv4Header {
     }
 
     /// As [`Header::parse_with_options`] for a packet that may have been cut, such as the one that
-    /// an ICMP error quotes: whatever the total length says, the payload is all that is there.
-    ///
+    /// an ICMP error quotes: whatever the total length, the payload is all available bytes.
     /// # Errors
     /// A bad version or header length.
     #[inline]
@@ -128,7 +127,7 @@ impl Ipv4Header {
         flags_offset, set_flags_offset: u16;
         /// Time to live in hops.
         ttl, set_ttl: u8;
-        /// What the payload is, see [`ip_protocol`].
+        /// Protocol of the payload, see [`ip_protocol`].
         protocol, set_protocol: u8;
         /// Header checksum.
         checksum, set_checksum: u16;

@@ -30,7 +30,7 @@ pub struct Ipv4Option<'a> {
     pub kind: u8,
     /// Where it starts in the options, in bytes.
     pub offset: usize,
-    /// What lies behind kind and length.
+    /// The data after type and length.
     pub data: &'a [u8],
 }
 
@@ -96,7 +96,7 @@ pub(crate) fn next_option(bytes: &[u8], mut at: usize) -> Option<(usize, u8, &[u
     }
 }
 
-/// The data of the option whose length byte is the first of `bytes`.
+/// The data of the option with its length byte first in `bytes`.
 #[inline]
 pub(crate) fn data(bytes: &[u8], layer: Layer) -> Result<&[u8], ParseError> {
     let Some((&len, rest)) = bytes.split_first() else {

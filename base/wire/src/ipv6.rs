@@ -29,8 +29,8 @@ pub struct Ipv6Header {
 impl Header for Ipv6Header {
     const LAYER: Layer = Layer::Ipv6;
 
-    /// The payload length must be there; the payload (extension headers too) ends with it. A
-    /// payload length of 0 is an empty payload: jumbograms (RFC 2675) are not read.
+    /// The payload length must be available; the payload (extension headers too) ends with it. A
+    /// payload length of 0 is an empty payload: jumbograms (RFC 2675) are not supported.
     #[inline]
     fn extent(&self, available: usize) -> Result<Extent, ParseError> {
         self.check_version()?;
@@ -69,8 +69,7 @@ impl Ipv6Header {
     }
 
     /// As [`Header::parse`] for a packet that may have been cut, such as the one quoted by an
-    /// ICMPv6 error: whatever the payload length says, the payload is all that is there.
-    ///
+    /// ICMPv6 error: whatever the payload length, the payload is all available bytes.
     /// # Errors
     /// A bad version, or fewer than 40 bytes.
     #[inline]
@@ -89,9 +88,9 @@ impl Ipv6Header {
     }
 
     accessors! {
-        /// Length of what follows, extension headers too, in bytes.
+        /// Length of the payload, extension headers included, in bytes.
         payload_len, set_payload_len: u16;
-        /// What follows, see [`crate::ip_protocol`]; perhaps an extension header.
+        /// Next header, see [`crate::ip_protocol`]; perhaps an extension header.
         next_header, set_next_header: u8;
         /// Time to live in hops.
         hop_limit, set_hop_limit: u8;

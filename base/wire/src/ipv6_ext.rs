@@ -92,7 +92,7 @@ pub struct Extensions<'a> {
 }
 
 impl<'a> Extensions<'a> {
-    /// Over the payload of an IPv6 header whose next header field is `next_header`.
+    /// Over the payload of an IPv6 header with this next header field.
     #[must_use]
     #[inline]
     pub const fn new(next_header: u8, payload: &'a [u8]) -> Self {
@@ -144,7 +144,7 @@ impl<'a> Iterator for Extensions<'a> {
     }
 }
 
-/// Length in bytes of the extension header `kind` whose length byte is `length`.
+/// Length in bytes of the extension header `kind` with the length byte `length`.
 #[inline]
 fn extension_len(kind: u8, length: u8) -> usize {
     match kind {
@@ -168,7 +168,7 @@ pub const fn is_extension(next_header: u8) -> bool {
     )
 }
 
-/// What lies behind the extension headers.
+/// The upper layer behind the extension headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UpperLayer<'a> {
     /// Which protocol; that of the whole packet when this is a later fragment.
@@ -190,7 +190,7 @@ impl UpperLayer<'_> {
     }
 }
 
-/// Walks over the extension headers of an IPv6 packet to what lies behind.
+/// Walks over the extension headers of an IPv6 packet to the upper layer.
 ///
 /// # Errors
 /// A cut extension header, or more than [`MAX_EXTENSIONS`].
@@ -211,9 +211,9 @@ pub fn upper_layer(next_header: u8, payload: &[u8]) -> Result<UpperLayer<'_>, Pa
 /// One option of a hop-by-hop or destination options header other than padding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ipv6Option<'a> {
-    /// Its first byte; the two high bits say what to do when it is unknown.
+    /// Its first byte; the two high bits define the treatment by a node that does not know it.
     pub kind: u8,
-    /// What lies behind kind and length.
+    /// The data after type and length.
     pub data: &'a [u8],
 }
 

@@ -1,4 +1,4 @@
-//! Where a packet's headers are, of a packet of which nobody has said it yet.
+//! Finds the headers of an unparsed packet.
 
 /// Bytes of an Ethernet header.
 const ETHERNET: usize = 14;
@@ -17,7 +17,7 @@ pub struct Layers {
     pub is_frame: bool,
     /// The IP header.
     pub network: Option<usize>,
-    /// What follows the IP header, where that is the first fragment or all of the packet.
+    /// Start of the transport header, if this is the first fragment or a whole packet.
     pub transport: Option<usize>,
 }
 
@@ -44,8 +44,8 @@ impl Layers {
     }
 }
 
-/// The length of the header of an IP packet, `None` in it for a later fragment; `None` for what is
-/// no IP packet. Of IPv6 extension headers are not followed.
+/// The length of the header of an IP packet, `None` in it for a later fragment; `None` for other
+/// packets. Extension headers of IPv6 are not followed.
 fn header_len(header: &[u8]) -> Option<Option<usize>> {
     let word = |at: usize| Some(u16::from_be_bytes([*header.get(at)?, *header.get(at + 1)?]));
     match header.first()? >> 4 {
@@ -61,7 +61,7 @@ fn header_len(header: &[u8]) -> Option<Option<usize>> {
     }
 }
 
-/// What is behind an Ethernet header and VLAN tags, where, if it is something known.
+/// Position and type of the known payload behind an Ethernet header and VLAN tags.
 fn behind_ethernet(data: &[u8]) -> Option<(usize, u16)> {
     let word = |at: usize| Some(u16::from_be_bytes([*data.get(at)?, *data.get(at + 1)?]));
     let (mut at, mut ethertype) = (ETHERNET, word(12)?);

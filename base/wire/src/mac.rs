@@ -88,7 +88,7 @@ impl From<[u8; 6]> for MacAddr {
     }
 }
 
-/// An address and what stands between its bytes.
+/// An address and the separator of its bytes.
 struct Separated(MacAddr, char);
 
 impl fmt::Display for Separated {

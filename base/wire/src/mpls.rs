@@ -78,8 +78,8 @@ impl MplsLabel {
     }
 }
 
-/// Walks over the stack: its last entry, and what lies behind. Nothing in the packet says what that
-/// is; its first four bits are 4 for IPv4 and 6 for IPv6 (RFC 4928).
+/// Walks over the stack: its last entry, and the payload. The packet does not contain the payload's
+/// type; its first four bits are 4 for IPv4 and 6 for IPv6 (RFC 4928).
 ///
 /// # Errors
 /// `TooShort` when no last entry is there, `TooDeep` behind [`MAX_LABELS`].

@@ -16,7 +16,7 @@ pub mod flags {
     pub const ROUTER: u32 = 0x8000_0000;
     /// Answers a solicitation.
     pub const SOLICITED: u32 = 0x4000_0000;
-    /// Replaces what is known.
+    /// Replaces the known address.
     pub const OVERRIDE: u32 = 0x2000_0000;
 }
 
@@ -65,7 +65,7 @@ impl Header for NeighborMessage {
 }
 
 impl NeighborMessage {
-    /// Who has `target`?
+    /// A solicitation for `target`.
     #[must_use]
     pub fn solicitation(target: Ipv6Addr) -> Self {
         let icmp = Icmpv6Header::new(icmpv6_type::NEIGHBOR_SOLICITATION, 0, 0);
@@ -261,7 +261,7 @@ impl PrefixInformation {
     }
 }
 
-/// One option. A known kind whose length is not its own is [`NdpOption::Other`].
+/// One option. A known type of invalid length is [`NdpOption::Other`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NdpOption<'a> {
@@ -279,7 +279,7 @@ pub enum NdpOption<'a> {
     Other {
         /// Its first byte.
         kind: u8,
-        /// What lies behind kind and length.
+        /// The data after type and length.
         data: &'a [u8],
     },
 }
@@ -310,7 +310,7 @@ impl<'a> NdpOption<'a> {
 pub struct NdpOptions<'a>(&'a [u8]);
 
 impl<'a> NdpOptions<'a> {
-    /// Over what lies behind a message's own fields.
+    /// Over the bytes behind a message's own fields.
     #[must_use]
     #[inline]
     pub const fn new(options: &'a [u8]) -> Self {

@@ -4,7 +4,7 @@ use crate::{Defect, Extent, Header, Layer, ParseError};
 use zerocopy::byteorder::network_endian::{U16, U32};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// What follows, in the numbers that NSH (RFC 8300 section 9.5) and VXLAN-GPE have in common.
+/// Type of the payload, in the common numbers of NSH (RFC 8300 section 9.5) and VXLAN-GPE.
 pub mod next_protocol {
     /// An IPv4 packet.
     pub const IPV4: u8 = 1;
@@ -99,7 +99,7 @@ impl NshHeader {
     }
 
     accessors! {
-        /// What follows, see [`next_protocol`].
+        /// Type of the payload, see [`next_protocol`].
         next_protocol, set_next_protocol: u8;
         /// Path and index as they stand: 24 and 8 bits.
         service_path, set_service_path: u32;
@@ -157,7 +157,7 @@ impl NshHeader {
 /// One piece of metadata of type [`MD_VARIABLE`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Variable<'a> {
-    /// Who defines the kinds (RFC 8300 section 9.1.4).
+    /// The organisation that defines the types (RFC 8300 section 9.1.4).
     pub class: u16,
     /// Which one of them.
     pub kind: u8,
@@ -256,7 +256,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is written is read again, field by field.
+        /// Written fields are read back, one by one.
         #[test]
         fn emitted_is_parsed(
             path in 0..=PATH_MAX, index: u8, ttl in 0u8..64, next: u8,

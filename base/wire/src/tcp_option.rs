@@ -34,7 +34,7 @@ pub mod kind {
 /// Largest window scale to use; receivers take larger ones for it (RFC 7323 section 2.3).
 pub const MAX_WINDOW_SCALE: u8 = 14;
 
-/// One option other than end and no-operation. A known kind whose length is not its own is
+/// One option other than end and no-operation. A known kind of invalid length is
 /// [`TcpOption::Other`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -58,13 +58,13 @@ pub enum TcpOption<'a> {
     Other {
         /// Its first byte.
         kind: u8,
-        /// What lies behind kind and length.
+        /// The data after kind and length.
         data: &'a [u8],
     },
 }
 
 impl<'a> TcpOption<'a> {
-    /// From the kind and what lies behind the length byte.
+    /// From the kind and the data after the length byte.
     #[inline]
     fn new(kind: u8, data: &'a [u8]) -> Self {
         match (kind, data) {

@@ -20,7 +20,7 @@ pub struct UdpHeader {
 impl Header for UdpHeader {
     const LAYER: Layer = Layer::Udp;
 
-    /// The length must cover the header and be there; the payload ends with it.
+    /// The length must cover the header and be available; the payload ends with it.
     #[inline]
     fn extent(&self, available: usize) -> Result<Extent, ParseError> {
         let total_len = usize::from(self.len.get());

@@ -1,7 +1,7 @@
 //! VLAN tags: IEEE 802.1Q, and two of them for QinQ (IEEE 802.1ad).
 //!
-//! A tag's type stands in front of it, where the EtherType was; so a tag is what follows an
-//! EtherType for which [`is_tag`] holds.
+//! A tag's type precedes it, in the place of the EtherType; so a tag follows an EtherType for which
+//! [`is_tag`] holds.
 
 use crate::ethernet::ethertype;
 use crate::{Header, Layer, ParseError};
@@ -11,7 +11,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 /// Most tags that [`skip_tags`] walks over; the rest is left as payload.
 pub const MAX_TAGS: usize = 4;
 
-/// Tag control information and the type of what follows, 4 bytes.
+/// Tag control information and the type of the payload, 4 bytes.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
 )]
@@ -26,7 +26,7 @@ impl Header for VlanTag {
 }
 
 impl VlanTag {
-    /// A tag from its control information, see [`tci`], and the type of what follows.
+    /// A tag from its control information, see [`tci`], and the type of the payload.
     #[must_use]
     #[inline]
     pub const fn new(tci: u16, ethertype: u16) -> Self {
@@ -36,7 +36,7 @@ impl VlanTag {
     accessors! {
         /// Priority, drop eligibility and VLAN identifier as they stand.
         tci, set_tci: u16;
-        /// What follows, see [`ethertype`]; perhaps another tag.
+        /// Type of the payload, see [`ethertype`]; perhaps another tag.
         ethertype, set_ethertype: u16;
     }
 

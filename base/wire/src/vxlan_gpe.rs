@@ -1,4 +1,4 @@
-//! VXLAN with a field for what follows (draft-ietf-nvo3-vxlan-gpe).
+//! VXLAN with a field for the type of the payload (draft-ietf-nvo3-vxlan-gpe).
 
 use crate::{Defect, Extent, Header, Layer, ParseError};
 use zerocopy::byteorder::network_endian::U32;
@@ -15,7 +15,7 @@ const HAS_NEXT: u32 = 0x0400_0000;
 /// The packet is for operation and maintenance.
 const OAM: u32 = 0x0100_0000;
 
-/// The header, 8 bytes; what follows has a number of [`crate::nsh::next_protocol`].
+/// The header, 8 bytes; the payload's type is a number of [`crate::nsh::next_protocol`].
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
 )]
@@ -60,7 +60,7 @@ impl VxlanGpeHeader {
         self.vni_reserved.get() >> 8
     }
 
-    /// What follows: an Ethernet frame where the header does not say.
+    /// Type of the payload: an Ethernet frame if the header does not contain one.
     #[must_use]
     #[inline]
     pub fn next_protocol(&self) -> u8 {

@@ -1,4 +1,5 @@
-//! Names that a configuration declares, for addresses, ports and what rewriters share.
+//! Names that a configuration declares: for addresses, for ports, and for the shared parts of
+//! rewriters.
 
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -13,7 +14,7 @@ pub struct Addresses {
     names: HashMap<String, Named>,
 }
 
-/// What one name stands for.
+/// The meanings of one name.
 #[derive(Debug, Clone, Default)]
 pub struct Named {
     /// IPv4 address.
@@ -40,10 +41,10 @@ pub struct Named {
     pub mapper: Option<Declared>,
 }
 
-/// What an element declares for others to read: they know how.
+/// A declaration by one element for others to read, in a form known to both.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Declared {
-    /// A name that no other declaration has: what is shared of it is under that name.
+    /// A unique name, under which the shared parts are stored.
     pub owner: String,
     /// Class of the element that declares it.
     pub class: &'static str,
@@ -58,8 +59,8 @@ impl Addresses {
         self.names.entry(name.to_owned()).or_default()
     }
 
-    /// What `name` stands for as seen from element `from`: the innermost compound's name counts.
-    /// A suffix (`:ip`, `:ipnet`, `:ip6`, `:eth`...) is ignored.
+    /// The meaning of `name` as seen from element `from`: the innermost compound's name counts. A
+    /// suffix (`:ip`, `:ipnet`, `:ip6`, `:eth`...) is ignored.
     pub fn look_up<T>(
         &self,
         from: &str,
@@ -102,8 +103,8 @@ impl Addresses {
         }
     }
 
-    /// The IPv4 prefix `name` as seen from element `from`. As in Click, a name that stands for an
-    /// address too means that host, unless its suffix is `:ipnet`, `:ip4net` or `:net`.
+    /// The IPv4 prefix `name` as seen from element `from`. As in Click, a name that also denotes an
+    /// address means that host, unless its suffix is `:ipnet`, `:ip4net` or `:net`.
     pub fn prefix(&self, from: &str, name: &str) -> Option<IpPrefix> {
         let net = || self.look_up(from, name, |named| named.prefix);
         if matches!(suffix(name).as_deref(), Some("ipnet" | "ip4net" | "net")) {
@@ -114,7 +115,7 @@ impl Addresses {
     }
 }
 
-/// What stands behind a name's colon, in small letters.
+/// The suffix after a name's colon, in lower case.
 fn suffix(name: &str) -> Option<String> {
     name.rsplit_once(':').map(|(_, suffix)| suffix.to_ascii_lowercase())
 }

@@ -1,13 +1,13 @@
-//! What the flow manager does for a function that opens a session.
+//! Services of the flow manager for a function that opens a session.
 
 use thruway_flow::manager::{At, Manager, NoAnswer};
 use thruway_wire::flow::FiveTuple;
 
-/// What the flow manager does for a function that opens a session.
+/// Services of the flow manager for a function that opens a session.
 pub trait Answers {
-    /// From now on packets with this five-tuple, as they come to the classifier, are this
-    /// session's replies: what an address translator says of its translation. Replaces an earlier
-    /// one of this session.
+    /// From now on packets with this five-tuple, as they come to the classifier, are this session's
+    /// replies: an address translator calls this for its translation. Replaces an earlier one of
+    /// this session.
     ///
     /// # Errors
     /// Another session has it, or there is no room: the translation must be another.
@@ -19,12 +19,12 @@ pub trait Answers {
     /// As [`Answers::answer`].
     fn answer6(&mut self, reply: &FiveTuple<[u8; 16]>) -> Result<(), NoAnswer>;
 
-    /// What this function published for the session in the thread that serves its other
-    /// direction; `None` where there is none, or it has not opened the session.
+    /// The words that this function published for the session in the thread that serves its other
+    /// direction; `None` if there are none, or it has not opened the session.
     fn published(&self) -> Option<[u64; 4]>;
 
-    /// Publishes what the other direction's thread has to know: at most the declared number of
-    /// words, and at most four. A function that translates does it before [`Answers::answer`].
+    /// Publishes the words that the other direction's thread needs: at most the declared number,
+    /// and at most four. A function that translates does it before [`Answers::answer`].
     fn publish(&mut self, words: &[u64]);
 
     /// The session's number in this thread, for [`Answers::evict`]. It is given again after the
@@ -32,9 +32,9 @@ pub trait Answers {
     fn session(&self) -> u32;
 
     /// Ends another session that this function has opened, if it is an embryonic TCP session and
-    /// `take` says that it is the one. `take` gets the state of this function, which
-    /// [`crate::PerSession::close`] is called with later: what `take` frees it removes from there.
-    /// Says whether the session has ended.
+    /// `take` accepts it. `take` gets the state of this function, which
+    /// [`crate::PerSession::close`] is called with later: it must clear the parts that it frees.
+    /// Returns whether the session has ended.
     fn evict(&mut self, session: u32, take: &mut dyn FnMut(&mut [u8]) -> bool) -> bool;
 }
 

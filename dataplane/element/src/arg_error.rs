@@ -1,11 +1,11 @@
-//! What is wrong with an element's arguments.
+//! Errors in an element's arguments.
 
-/// What is wrong with an argument.
+/// An error in an argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArgError {
     /// Which argument, counted as written; `None` for the configuration as a whole.
     pub index: Option<usize>,
-    /// What is wrong and what to write instead.
+    /// The error, and its remedy.
     pub message: String,
 }
 

@@ -134,14 +134,14 @@ impl<'a> Args<'a> {
         ArgError { index: Some(index), message }
     }
 
-    /// What may begin an argument.
+    /// Keywords that may begin an argument.
     fn keywords(&self) -> impl Iterator<Item = &'static str> {
         let named = self.spec.args.iter().filter(|arg| arg.rule != ArgRule::Rest);
         named.map(|arg| arg.name)
     }
 
-    /// What to add to an error about a positional argument whose value begins with what is almost
-    /// a keyword: as in Click such a word belongs to the value.
+    /// A hint for errors about a positional argument that starts like a keyword: as in Click, such
+    /// a word is part of the value.
     fn meant(&self, text: &str) -> String {
         let word = leading_keyword(text).filter(|word| self.keywords().all(|known| known != *word));
         let near = word.and_then(|word| Some((word, nearest(word, self.keywords())?)));
@@ -161,7 +161,7 @@ impl<'a> Args<'a> {
         self.spec.args.iter().enumerate().filter_map(absent).collect()
     }
 
-    /// What surrounds the element.
+    /// The environment of the element.
     pub fn env(&self) -> &Env<'a> {
         self.env
     }
@@ -198,7 +198,7 @@ impl<'a> Args<'a> {
         (at, &self.spec.args[at])
     }
 
-    /// The names of addresses that the element may use, for what its handlers will be given.
+    /// The names of addresses that the element may use, for handlers that parse values later.
     pub fn names(&self) -> Names {
         Names::of(self.env.name, self.env.addresses)
     }
@@ -262,7 +262,7 @@ impl<'a> Args<'a> {
         ArgError { index, message: format!("{name}: {message}{meant}") }
     }
 
-    /// An error about the argument `name`, for what only the element can check.
+    /// An error about the argument `name`, for checks that only the element can make.
     pub fn error(&self, name: &str, message: impl std::fmt::Display) -> ArgError {
         self.wrong(self.find(name).0, name, &message.to_string())
     }

@@ -1,9 +1,9 @@
-//! Capabilities: what some elements can do besides handling packets.
+//! Capabilities: optional abilities of elements besides handling packets.
 //!
-//! [`Element`] has what every packet passes. Everything else is a trait that the few elements
-//! implement that need it, and that their entry registers for their type
-//! ([`Entry`](crate::Entry)). Who runs elements asks the entry for it. A capability that an element
-//! implements and its entry does not register is never used: `verify/structure` finds those.
+//! [`Element`] holds what every packet passes. Every other capability is a trait that only the
+//! elements that need it implement, and that their registry entry ([`Entry`](crate::Entry))
+//! registers for their type. The engine asks the entry for it. A capability that an element
+//! implements but its entry does not register is never used: `verify/structure` finds those.
 
 use std::any::Any;
 
@@ -21,10 +21,10 @@ use crate::handoff::Handoff;
 use crate::per_stream::StreamPlan;
 use crate::storage::Storage;
 
-/// A function of sessions: what it wants of the flow manager depends on its arguments, or it is to
-/// know when sessions end.
+/// A function of sessions: its demand on the flow manager depends on its arguments, or it must be
+/// notified when sessions end.
 pub trait SessionFunction: Element {
-    /// What it wants; `None`: what its spec's [`Wants`](crate::Wants) say.
+    /// Its demand; `None`: the one in its spec's [`Wants`](crate::Wants).
     fn demand(&self) -> Option<Demand> {
         None
     }
@@ -44,7 +44,7 @@ pub trait SessionFunction: Element {
 
 /// An element where classification begins.
 pub trait FlowEntry: Element {
-    /// What the user set of the flow manager.
+    /// The user's settings for the flow manager.
     fn settings(&self) -> Settings;
 }
 
@@ -53,8 +53,8 @@ pub trait FlowDispatch: Element {
     /// Its rules; with none, they follow from the elements behind its outputs.
     fn rules(&self) -> Vec<Rule>;
 
-    /// Of one without rules of its own: those that follow from the elements behind its outputs, and
-    /// the class of each output as text. Called before [`Element::initialize`].
+    /// For a dispatcher without rules of its own: the rules that follow from the elements behind
+    /// its outputs, and the class of each output as text. Called before [`Element::initialize`].
     ///
     /// # Errors
     /// Why it cannot go by them.
@@ -72,34 +72,34 @@ pub trait HandoffQueue: Element {
     /// ring. With 0 it takes none, and a stop does not wait for them.
     fn room(&self) -> usize;
 
-    /// Handles packets that its replica in another thread handed over; they were counted there.
-    /// What is left in the batch goes on as behind [`Element::process`].
+    /// Handles packets that its replica in another thread handed off; they were counted there.
+    /// Packets left in the batch go on as after [`Element::process`].
     fn handed(&mut self, cx: &mut Cx<'_>, batch: &mut Batch);
 }
 
 /// An element that begins or ends a context of streams, or is a function of the payload in one.
 pub trait StreamMember: Element {
-    /// What it needs of the context that it stands in, besides what the functions need that stand
-    /// in a context which it begins. `None`, of an element whose spec has no
-    /// [`Purpose`](crate::Purpose) in streams: it is no function of payload, as it is configured.
+    /// The element's requirements on its own context, in addition to those of the functions in a
+    /// context that it opens. `None` for an element without a [`Purpose`](crate::Purpose) in
+    /// streams: as configured, it does not process payload.
     fn needs(&self) -> Option<Needs> {
         None
     }
 
-    /// Of an element where a context begins or ends: what is wanted of the context, and which
-    /// elements belong to it. Called before [`Element::initialize`].
+    /// For an element where a context begins or ends: the requirements on the context, and the
+    /// elements in it. Called before [`Element::initialize`].
     fn take_stream(&mut self, plan: &StreamPlan) {
         let _ = plan;
     }
 
-    /// Of a function of streams: it stands in a context of this layer; called before
-    /// [`Element::initialize`] for each of those that it stands in.
+    /// For a function of streams: it is in a context of this layer; called before
+    /// [`Element::initialize`] for each context that it is in.
     fn take_context(&mut self, layer: Layer) {
         let _ = layer;
     }
 
-    /// Once it knows its context: the cases in which functions cannot inspect what they are there
-    /// for, with what it does then. `thruway check` prints them.
+    /// Called once it knows its context: the cases in which its functions cannot inspect their
+    /// payload, and its action in each. `thruway check` prints them.
     fn exceptions(&self) -> Vec<Exception> {
         Vec::new()
     }
@@ -116,32 +116,32 @@ pub trait Buffer: Element {
         None
     }
 
-    /// Whether what comes now is worked on: false while it is full, or while the function that it
-    /// hands packets to does not run.
+    /// Whether the element processes new packets: false while it is full, or while the function
+    /// that it hands packets to does not run.
     fn accepts(&self) -> bool {
         self.storage().is_none_or(|storage| storage.len < storage.capacity)
     }
 }
 
-/// An element whose cost depends on arguments, tables or traffic: of others their spec's
-/// [`Spec::cost`](crate::Spec::cost) counts.
+/// An element with a cost that depends on arguments, tables or traffic. For other elements,
+/// [`Spec::cost`](crate::Spec::cost) holds.
 pub trait CostModel: Element {
-    /// What a packet costs; `None`: what its spec says. Asked when nothing runs.
+    /// The cost of a packet; `None`: the one in its spec. Called while nothing runs.
     fn cost(&self, load: &Load) -> Option<Vec<Cost>>;
 
-    /// What it makes, if it is a source; asked after packets have flowed.
+    /// The packets that it makes, if it is a source; called after packets have flowed.
     fn makes(&self) -> Option<Made> {
         None
     }
 }
 
-/// An element with state that its successor goes on with: the element of the same name and class in
-/// a configuration that replaces this one while packets flow.
+/// An element with state for its successor: the element of the same name and class in a
+/// configuration that replaces this one while packets flow.
 pub trait HotSwap: Element {
     /// Gives up its state; `None` when there is nothing worth keeping.
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>>;
 
-    /// Takes what the element's predecessor handed over, before [`Element::initialize`]. A state of
+    /// Takes the state of the element's predecessor, before [`Element::initialize`]. A state of
     /// another type is ignored.
     fn take_over(&mut self, state: Box<dyn Any + Send>);
 }

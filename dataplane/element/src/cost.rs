@@ -1,15 +1,14 @@
-//! What an element costs, in elementary operations: what the performance model knows of it.
+//! The cost of an element in elementary operations, for the performance model.
 //!
 //! An elementary operation (M. Baldi and A. Sapio, "Network Function Modeling and Performance
-//! Estimation", 2018, section 2) is the longest piece of work that several elements have in
-//! common. What one takes is a property of a host, not of an element; `thruway calibrate`
-//! measures it. An element says how often a packet makes it do which, and what memory that
-//! reaches.
+//! Estimation", 2018, section 2) is the longest piece of work that several elements have in common.
+//! Its duration is a property of a host, not of an element; `thruway calibrate` measures it. An
+//! element declares how often a packet causes each operation, and the memory that it reaches.
 
-/// Defines the operations: variant, name, what it is.
+/// Defines the operations: variant, name, description.
 macro_rules! operations {
     ($($variant:ident $name:literal $about:literal;)*) => {
-        /// An elementary operation. All count per packet; what is said of lines is of 64 bytes.
+        /// An elementary operation. All count per packet; lines are of 64 bytes.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Operation { $(#[doc = $about] $variant,)* }
 
@@ -17,12 +16,12 @@ macro_rules! operations {
             /// Every operation.
             pub const ALL: &[Operation] = &[$(Operation::$variant),*];
 
-            /// What descriptions of hardware call it.
+            /// Its name in descriptions of hardware.
             pub const fn name(self) -> &'static str {
                 match self { $(Operation::$variant => $name),* }
             }
 
-            /// What is done, in one line.
+            /// A description of one line.
             pub const fn about(self) -> &'static str {
                 match self { $(Operation::$variant => $about),* }
             }
@@ -65,7 +64,7 @@ operations! {
     SessionOpen "session-open" "a session made that was not there, and ended in its time";
     SessionState "session-state" "a function's state of a session read and written";
     StreamFollow "stream-follow" "a segment's place in its connection followed";
-    StreamOrder "stream-order" "a segment put in order with what was sent before it";
+    StreamOrder "stream-order" "a segment put in order";
     StreamMap "stream-map" "sequence numbers of a segment mapped through a list of edits";
     HttpHead "http-head" "the head of a message read";
     MatchLine "match-line" "a line of payload looked through for many patterns at once";
@@ -88,7 +87,7 @@ pub enum Access {
 /// Memory that an operation reaches beside the packet: a table, records, a trace.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Reach {
-    /// Bytes of all that packets reach in it: of a table, what is filled, not what is reserved.
+    /// Bytes of all that packets reach in it: for a table, the filled part, not the reserved one.
     pub bytes: f64,
     /// Lines that one operation touches.
     pub lines: f64,
@@ -99,7 +98,7 @@ pub struct Reach {
 /// One term of the cost: an elementary operation and how often a packet has it done.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Cost {
-    /// What.
+    /// The operation.
     pub operation: Operation,
     /// Times per packet that enters (of a source: that it makes), on average.
     pub count: f64,
@@ -107,7 +106,7 @@ pub struct Cost {
     pub reach: Option<Reach>,
 }
 
-/// What an element costs that does nothing with single packets: the engine's dispatch, no more.
+/// The cost of an element that does nothing with single packets: the engine's dispatch, no more.
 pub const NOTHING_MORE: &[Cost] = &[Operation::Dispatch.times(0.0)];
 
 impl Operation {
@@ -154,7 +153,7 @@ impl Cost {
     }
 }
 
-/// What an element learns of the traffic when it is asked for its cost.
+/// The traffic, as an element sees it when asked for its cost.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Load {
     /// Bytes of a packet where it enters, on average.
@@ -167,7 +166,7 @@ pub struct Load {
     pub opening: f64,
 }
 
-/// What a source makes.
+/// The output of a source.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Made {
     /// Bytes of a packet, on average.

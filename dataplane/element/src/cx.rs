@@ -1,4 +1,4 @@
-//! What an element sees of the world while it runs.
+//! The engine as a running element sees it.
 
 mod flows;
 mod handoff;
@@ -26,13 +26,13 @@ use crate::wires::{PullFrom, Target, Wires};
 
 pub use verdict::Verdict;
 
-/// What one element does at another; see [`Cx::visit`].
+/// The action of one element at another; see [`Cx::visit`].
 pub type Visit<'a> = dyn FnMut(&mut dyn Any, &mut Cx<'_>) + 'a;
 
 /// Hears the lines for the user, from any thread; it must return soon and write none itself.
 pub type LogSink = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// What the engine does for elements, besides moving packets.
+/// Services of the engine for elements, besides moving packets.
 pub trait Host {
     /// Pulls up to `max` packets out of an output, into the empty `batch`.
     fn pull(&mut self, wires: &mut Wires, from: PullFrom, max: usize, batch: &mut Batch);
@@ -60,9 +60,9 @@ pub trait Host {
         let _ = (wires, node, visit);
     }
 
-    /// Hands the first packets of a batch to the replica of `node` in another thread, as many as
-    /// there is room for, and wakes that thread if it sleeps; the others stay in the batch. Returns
-    /// how many went.
+    /// Hands the first packets of a batch off to the replica of `node` in another thread, as many
+    /// as fit into its ring, and wakes that thread if it sleeps; the others stay in the batch.
+    /// Returns the number handed off.
     fn handoff(&mut self, node: u32, thread: usize, batch: &mut Batch) -> usize {
         let _ = (node, thread, batch);
         0
@@ -80,7 +80,7 @@ pub trait Host {
         0
     }
 
-    /// Wakes the other threads that take what `node` stores, those of them that sleep.
+    /// Wakes the sleeping threads, other than this one, that take packets from the store `node`.
     fn wake_takers(&mut self, node: u32) {
         let _ = node;
     }
@@ -120,7 +120,7 @@ pub trait Host {
     /// Asks the driver to stop, as a source at its LIMIT or a `stop` handler does.
     fn stop(&mut self);
 
-    /// How many stops were asked for that nobody has taken up yet; takes one up if `take`.
+    /// Number of stop requests that no element has taken up yet; takes one up if `take`.
     fn pending_stops(&mut self, take: bool) -> u32;
 
     /// Declares that `node` takes up stops (DriverManager), so that the driver no longer does; or
@@ -167,18 +167,18 @@ pub trait Host {
         self.log(&format!("{call} {error}"));
     }
 
-    /// Has all lines for the user told to `ear`, too, as long as the configuration is there.
-    fn hear(&mut self, ear: LogSink) {
-        let _ = ear;
+    /// Copies all lines for the user to `sink` while the configuration exists.
+    fn add_log_sink(&mut self, sink: LogSink) {
+        let _ = sink;
     }
 
-    /// Who makes the handler call that runs now; `None` outside of calls, and where the
-    /// configuration itself calls.
+    /// Origin of the handler call that is running; `None` outside of calls and for calls by the
+    /// configuration itself.
     fn origin(&self) -> Origin {
         None
     }
 
-    /// Has the calls that follow made for `origin`; returns for whom they were made before.
+    /// Sets the origin of the handler calls that follow; returns the previous one.
     fn set_origin(&mut self, origin: Origin) -> Origin {
         let _ = origin;
         None
@@ -196,7 +196,7 @@ pub trait Host {
     /// Name and class of an element.
     fn describe(&self, node: u32) -> Option<(&str, &str)>;
 
-    /// What an element's class declares.
+    /// The declarations of an element's class.
     fn spec(&self, node: u32) -> Option<&'static Spec> {
         let _ = node;
         None
@@ -208,7 +208,7 @@ pub trait Host {
         None
     }
 
-    /// What waits at another element of this thread; `None` of one that keeps no packets
+    /// The backlog of another element of this thread; `None` for one that keeps no packets
     /// ([`crate::Buffer`]).
     fn backlog(&self, node: u32) -> Option<Backlog> {
         let _ = node;
@@ -280,8 +280,8 @@ impl<'a> Cx<'a> {
         }
     }
 
-    /// Sends what came by an input on by the output of its number: of an element with as many
-    /// outputs as inputs. (What is left in a batch goes by output 0.)
+    /// Sends the packets of each input by the output of the same number, for an element with as
+    /// many outputs as inputs. (Packets left in a batch leave by output 0.)
     #[inline]
     pub fn pass_on(&mut self, port: usize, batch: &mut Batch) {
         if port != 0 {
@@ -308,8 +308,8 @@ impl<'a> Cx<'a> {
         self.wires.stats[self.node as usize].dropped(reason.into(), n as u64);
     }
 
-    /// Counts `n` packets that the element made besides those that came: for an account of all
-    /// packets, what came and was made is what left, was dropped, and is held.
+    /// Counts `n` packets that the element created, to balance the account of all packets: received
+    /// + created = sent + dropped + held.
     #[inline]
     pub fn count_made(&mut self, n: usize) {
         self.wires.stats[self.node as usize].made.add(n as u64);
@@ -318,7 +318,7 @@ impl<'a> Cx<'a> {
     /// Counts the reason and sends the packet out of `port` if that is connected, else drops it.
     #[inline]
     pub fn reject(&mut self, port: usize, reason: impl Into<Reason>, packet: Packet) {
-        // Whoever is not connected has the packet dropped: the reason says why.
+        // An unconnected output drops the packet: the reason says why.
         let sent = self.wires.send(self.wires.target(self.node, port), packet).is_ok();
         self.wires.stats[self.node as usize].rejected(reason.into(), sent);
     }
@@ -383,14 +383,14 @@ impl<'a> Cx<'a> {
         !self.wires.returned.is_empty()
     }
 
-    /// Tells sources upstream whether this element, which stores packets, is full.
+    /// Reports to upstream sources whether this element, a packet store, is full.
     #[inline]
     pub fn set_full(&mut self, full: bool) {
         self.wires.stores.set(self.node, full, false);
     }
 
-    /// The same, and what can wait (a capture, an isolated function) must wait while this is true:
-    /// what is emitted nevertheless may be dropped. See [`crate::Pressing`].
+    /// The same; while this is true, upstream elements that can wait (a capture, an isolated
+    /// function) must wait: packets emitted nevertheless may be dropped. See [`crate::Pressing`].
     #[inline]
     pub fn press_back(&mut self, full: bool) {
         self.wires.stores.set(self.node, full, true);
@@ -402,7 +402,7 @@ impl<'a> Cx<'a> {
         self.wires.stores.set_passing(self.node, full);
     }
 
-    /// See [`crate::Pressing`]: the element itself is one of them where it lies on a loop.
+    /// See [`crate::Pressing`]: the element itself is one of them if it is on a loop.
     pub(crate) fn pressing_downstream(&self, ends: &[u32]) -> Vec<u32> {
         self.wires.pressing_downstream(self.node, ends)
     }
@@ -412,9 +412,8 @@ impl<'a> Cx<'a> {
         self.wires.source(self.node, port).is_some()
     }
 
-    /// Lets whoever pulls at `output` of this element be served by what its input `input` draws
-    /// from, from now on. An element cannot be pulled while it pulls: one that packets pass twice
-    /// has to be out of the way at one of them.
+    /// From now on, rewires pulls on `output` directly to the upstream of `input`. An element
+    /// cannot be pulled while it pulls: one that packets pass twice must be bypassed once.
     pub fn shortcut_pull(&mut self, output: usize, input: usize) {
         self.wires.shortcut_pull(self.node, output, input);
     }
@@ -450,7 +449,7 @@ impl<'a> Cx<'a> {
         self.host.write(self.wires, self.node, call, value)
     }
 
-    /// Writes a handler once this call has returned; a failure is told to the user.
+    /// Writes a handler after this call has returned; logs a failure to the user.
     pub fn write_later(&mut self, call: impl Into<String>, value: impl Into<String>) {
         self.host.write_later(self.node, call.into(), value.into());
     }

@@ -28,7 +28,7 @@ use crate::values::{AnnoArg, Bandwidth, FromArg, Nanos, Size, UdpPort};
 /// | `else = value` | the same as a value, where it depends on something |
 /// | `range = 1..=8` | values outside are refused |
 /// | `as = u32` | the type that the text is read as; see [`IntoField`] |
-/// | `via = check` | a function from what was read to the field's value, or to a text that says what is wrong |
+/// | `via = check` | a function from what was read to the field's value, or to an error text |
 /// | `name = "NAME"`, `ty = Ty::Any` | another name or type |
 /// | `checked = bool` | with a name: an argument that is checked and not kept |
 /// | `unread` | with a name and `ty`, or `like`: one that makes no difference, or that `#[new(...)]` reads from `args` |
@@ -87,29 +87,29 @@ pub trait Arguments: Sized {
 ///
 /// | | |
 /// |---|---|
-/// | `shared`, `lines`, `concat`, `private`, `with_effect` | as [`Handler`] has them |
+/// | `shared`, `lines`, `concat`, `private`, `with_effect` | as in [`Handler`] |
 /// | `numbered` | one for each item of a list; its name is that of the first, as `active0` |
 /// | `name = "name"`, `"text"`, `doc = TEXT` | another name or text; needed on the struct |
-/// | `get = expression` | what a read shows |
-/// | `read = expression` | what a read answers: a result with the text |
-/// | `run = expression` | what a write does |
+/// | `get = expression` | the value that a read shows |
+/// | `read = expression` | the answer to a read: a result with the text |
+/// | `run = expression` | the action of a write |
 /// | `write = expression` | the same, which may fail: a result |
-/// | `then = expression` | what follows once the field is written |
+/// | `then = expression` | an action after the field is written |
 /// | `as`, `via`, `range` | how a written value is read, as of arguments |
 ///
-/// `#[handler(like = EXPRESSION, ...)]` is one that is declared elsewhere. With a name it is
-/// answered as the others; without, by the last field `#[part]`, which is asked for all that nobody
-/// lists.
+/// `#[handler(like = EXPRESSION, ...)]` refers to a handler that is declared elsewhere. With a
+/// name, the struct answers it as the others; without, the last field marked `#[part]` answers it,
+/// along with every name that no other part lists.
 ///
 /// On the struct `field = name` declares one of a field, where the order of the manual differs from
 /// that of the fields.
 ///
 /// The expressions may use `self`, `cx`, `name`, and `param` (reads) or `value` (writes), and
-/// `index` where they are numbered. Those on the struct come first, then those of the fields, in
-/// their order; a field `#[part]` has handlers of its own, which stand in its place.
+/// `index` for numbered ones. Handlers on the struct come first, then those of the fields, in their
+/// order; a field marked `#[part]` is replaced by its own handlers.
 pub trait Handlers {
-    /// The declarations, for the spec: none of an implementation by hand, whose element's spec has
-    /// them ([`Entry::with_handlers`](crate::Entry::with_handlers)).
+    /// The declarations for the spec; empty for a hand-written implementation, which declares them
+    /// by [`Entry::with_handlers`](crate::Entry::with_handlers).
     const HANDLERS: &'static [Handler] = &[];
 
     /// Answers handler `name`; `param` is the text after the name (`handler param`), often empty.
@@ -174,22 +174,22 @@ into_field! {
     AnnoArg => Anno: n, n.0;
 }
 
-/// The name in the manual of what a function takes.
+/// The manual's name for the type that a function takes.
 pub const fn ty_of<T: FromArg, R>(_: fn(T) -> R) -> Ty {
     T::TY
 }
 
-/// The number behind the name of a handler that there is one of for each of `count` items; `first`
-/// is the name of the first.
+/// The number in the name of a handler that exists once for each of `count` items; `first` is the
+/// name of the first.
 pub fn numbered(name: &str, first: &str, count: usize) -> Option<usize> {
     let number = name.strip_prefix(first.trim_end_matches('0'))?.parse().ok()?;
     (number < count).then_some(number)
 }
 
-/// The value, if it lies in the range.
+/// The value, if it is in the range.
 ///
 /// # Errors
-/// A text that says what the value must be.
+/// An error text that names the range.
 pub fn within<T: PartialOrd + Display>(value: T, range: impl RangeBounds<T>) -> Result<T, String> {
     use std::ops::Bound::{Excluded, Included, Unbounded};
     if range.contains(&value) {

@@ -23,14 +23,14 @@ use crate::spec::Spec;
 /// Enters the names that an information element called `name` declares by its arguments.
 pub type Declare = fn(name: &str, args: &[String], &mut Addresses) -> Result<(), ArgErrors>;
 
-/// In which threads an element's task may run, told before threads are given out and elements
-/// built. May look at the machine (how many queues a device has), and changes nothing.
+/// Reports the threads in which an element's task may run, before threads are assigned and elements
+/// built. May inspect the machine (how many queues a device has), and must change nothing.
 pub type Shares = fn(&Args<'_>) -> Result<Share, ArgErrors>;
 
 /// The part that an input may have in the threads of a run (see [`Entry::shares`]).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Share {
-    /// The threads that the user named; empty: whichever.
+    /// The threads that the user named; empty: any.
     pub threads: Vec<usize>,
     /// Threads at most that can have a part of its packets: the queues of its device. `None`: as
     /// many as there are.
@@ -42,7 +42,7 @@ pub struct Share {
 }
 
 impl Share {
-    /// Of an element whose task runs in one thread.
+    /// For an element with a task in one thread.
     pub fn one() -> Share {
         Share { most: Some(1), ..Share::default() }
     }
@@ -63,11 +63,11 @@ pub struct Entry {
     /// Of an input that several threads can serve, each with a replica: which threads.
     pub shares: Option<Shares>,
     handler_calls: Option<HandlerCalls>,
-    /// What its elements can do besides handling packets.
+    /// Optional abilities of its elements besides handling packets.
     pub capabilities: Capabilities,
 }
 
-/// Calls the handlers of an element whose type is known.
+/// Calls the handlers of an element of a known type.
 #[derive(Clone, Copy)]
 struct HandlerCalls {
     is_of: fn(&dyn Element) -> bool,
@@ -92,14 +92,14 @@ impl HandlerCalls {
 }
 
 impl Entry {
-    /// An element whose arguments and handlers its struct declares: those of `spec` are not looked
-    /// at.
+    /// An element with arguments and handlers declared by its struct: the engine ignores those of
+    /// `spec`.
     pub const fn of<T: Element + Arguments + Handlers>(spec: Spec) -> Entry {
         let spec = Spec { args: T::ARGS, ..spec };
         Entry::built::<T>(spec, |args| Ok(Box::new(T::from_args(args)?)))
     }
 
-    /// An element whose handlers its struct declares, built by a function of its own.
+    /// An element with handlers declared by its struct, built by a function of its own.
     pub const fn built<T: Element + Handlers>(spec: Spec, build: Build) -> Entry {
         Entry::new(Spec { handlers: T::HANDLERS, ..spec }, build).with_handlers::<T>()
     }

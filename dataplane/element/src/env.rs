@@ -1,4 +1,4 @@
-//! What an element may use while it is built.
+//! The environment of an element while it is built.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -47,7 +47,7 @@ pub struct Env<'a> {
     pub threads: usize,
     /// How many of them come before this replica's.
     pub rank: usize,
-    /// Tells by which ways they reach it, for who asks.
+    /// Describes the paths by which threads reach the element, for error messages.
     pub paths: &'a dyn Paths,
     /// Input ports in use.
     pub inputs: usize,

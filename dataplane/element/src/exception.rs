@@ -13,7 +13,7 @@ pub struct Exception {
     pub argument: &'static str,
 }
 
-/// Which way an exception fails.
+/// Reason why an exception fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fails {
     /// What was not inspected passes.
@@ -40,7 +40,7 @@ impl Fails {
 impl Exception {
     /// Packets that are nothing to a context, as their outer headers say.
     pub const OTHERS: Exception = Exception {
-        what: "other protocols; what is in tunnels (IP in IP, GRE, MPLS, PPPoE...)",
+        what: "other protocols; payload of tunnels (IP in IP, GRE, MPLS, PPPoE...)",
         done: "pass",
         fails: Fails::Open,
         argument: "",
@@ -49,7 +49,7 @@ impl Exception {
     /// Packets that a context cannot show to functions ([`thruway_stream::unseen`]).
     pub const fn unseen(refuses: bool) -> Exception {
         Exception {
-            what: "fragments; packets without a session; IP headers that hide what they carry",
+            what: "fragments; packets without a session; IP headers that hide their payload",
             done: if refuses { "drop" } else { "pass" },
             fails: Fails::open_if(!refuses),
             argument: "UNSEEN",

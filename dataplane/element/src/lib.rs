@@ -4,7 +4,7 @@
 //! `build` function from arguments to state, and an implementation of [`Element`]. Elements know
 //! nothing of the engine that runs them: they see batches and a [`Cx`].
 //!
-//! *Absent here:* any I/O, any thread, any global. `Cx` is the only way out of an element.
+//! *Absent here:* any I/O, any thread, any global. An element reaches the outside by `Cx` alone.
 #![forbid(unsafe_code)]
 
 mod addresses;
@@ -136,11 +136,11 @@ pub trait Element: Any + Send {
         let _ = (cx, port, batch);
     }
 
-    /// Fills the empty `batch` with up to `max` packets for whoever pulls at output `port`.
+    /// Fills the empty `batch` with up to `max` packets for a pull at output `port`.
     ///
-    /// The default serves agnostic elements: it pulls at input 0 and processes what comes. When
-    /// nothing is left of that, it pulls again (not for ever): who pulls would take an empty batch
-    /// to mean that there are no packets, and sleep.
+    /// The default serves agnostic elements: it pulls at input 0 and processes the packets. If none
+    /// is left, it pulls again a limited number of times: a caller takes an empty batch to mean
+    /// that there are no packets, and sleeps.
     fn pull(&mut self, cx: &mut Cx<'_>, port: usize, max: usize, batch: &mut Batch) {
         let _ = port;
         for _ in 0..MAX_BATCH {

@@ -4,23 +4,26 @@ use crate::arg_error::ArgErrors;
 use crate::args::Args;
 use crate::env::Env;
 
-/// That one thread only can use what several reach, why, and what to do.
+/// The error for an element that supports one thread but is reached by several: why, and the
+/// remedies.
 fn one_thread(why: &str, count: usize, paths: &str) -> String {
     format!(
-        "one thread only can use it ({why}), and {count} reach it: {paths}; put a Pipeliner in front, or \
-         place what is before it in one thread (StaticThreadSched, THREADS of FromDevice)"
+        "one thread only can use it ({why}), and {count} reach it: {paths}; put a Pipeliner in \
+         front, or place what is before it in one thread (StaticThreadSched, THREADS of \
+         FromDevice)"
     )
 }
 
 impl Env<'_> {
-    /// That an element is for one thread, why, and by which ways several reach it.
+    /// The error for an element that supports one thread: why, and the paths by which several
+    /// threads reach it.
     pub fn one_thread(&self, why: &str) -> String {
         one_thread(why, self.threads, &self.paths.describe())
     }
 }
 
 impl Args<'_> {
-    /// Refuses to be reached by several threads, and says by which ways they come.
+    /// Refuses to be reached by several threads, and reports the paths by which they come.
     ///
     /// # Errors
     /// There are several.
@@ -46,8 +49,8 @@ impl Args<'_> {
         }
     }
 
-    /// Refuses that the element that argument `arg` names has no replica in this one's thread: it
-    /// is asked there while packets pass.
+    /// Refuses the element that argument `arg` names if it has no replica in this one's thread:
+    /// this one calls it there while packets pass.
     ///
     /// # Errors
     /// It has none.
@@ -57,9 +60,9 @@ impl Args<'_> {
             return Ok(());
         };
         let what = format!(
-            "this element asks '{name}' in thread {}, which does not reach that: {}, and here {}; have \
-             both reached by one thread (StaticThreadSched, THREADS of FromDevice, a Pipeliner in \
-             front)",
+            "this element asks '{name}' in thread {}, which does not reach that: {}, and here {}; \
+             have both reached by one thread (StaticThreadSched, THREADS of FromDevice, a \
+             Pipeliner in front)",
             env.thread,
             reach.paths,
             env.paths.describe()

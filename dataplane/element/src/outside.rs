@@ -1,5 +1,5 @@
-//! Handler calls from outside of the configuration: who makes them, what they may do, and how a
-//! thread that is no thread of packets makes them without waiting.
+//! Handler calls from outside of the configuration: the caller, its permissions, and how a thread
+//! that processes no packets makes them without waiting.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,10 +7,10 @@ use std::sync::Arc;
 use crate::HandlerError;
 use crate::spec::Spec;
 
-/// What a caller outside of the configuration (a client of a control socket) may do.
+/// Permissions of a caller outside of the configuration (a client of a control socket).
 ///
-/// The operator wrote the configuration, so what its text says is done with the process's rights. A
-/// caller outside only chose a value: files that such a value names are confined to [`files`].
+/// The operator wrote the configuration, so its text runs with the process's permissions. A caller
+/// outside only chose a value: files that such a value names are confined to [`files`].
 ///
 /// [`files`]: Outside::files
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub struct Outside {
     pub files: Option<PathBuf>,
 }
 
-/// Who makes a handler call: the configuration itself if `None`.
+/// The caller of a handler; `None` is the configuration itself.
 pub type Origin = Option<Arc<Outside>>;
 
 /// A handler call from outside.
@@ -33,7 +33,7 @@ pub struct RemoteCall {
     pub text: String,
     /// Whether it is a write.
     pub write: bool,
-    /// Who calls.
+    /// The caller.
     pub outside: Arc<Outside>,
 }
 
@@ -51,7 +51,7 @@ pub enum Progress {
     Gone,
 }
 
-/// A call under way. Dropping it calls off what no thread has begun.
+/// A call in progress. Dropping it cancels the parts that no thread has begun.
 pub trait Pending: Send {
     /// How far it is. Never waits; after `Done` it is not asked again.
     fn poll(&mut self) -> Progress;
@@ -65,7 +65,7 @@ pub trait Remote: Send + Sync {
     /// Name and class of an element.
     fn describe(&self, node: u32) -> Option<(String, String)>;
 
-    /// What an element's class declares.
+    /// The declarations of an element's class.
     fn spec(&self, node: u32) -> Option<&'static Spec>;
 
     /// Begins a call; `ready` is called when threads did their share.

@@ -1,21 +1,22 @@
-//! What an element may ask about the graph while it is built: by which paths threads reach it and
-//! others, and what stands behind it.
+//! Queries about the graph while an element is built: the paths by which threads reach it and
+//! others, and the elements downstream.
 
 use crate::spec::Spec;
 
 /// The graph as the element that is built may ask about it.
 pub trait Paths {
-    /// Tells those to the element itself.
+    /// The paths to the element itself, in words.
     fn describe(&self) -> String;
 
-    /// Those to the element that it calls `name`; `None` where there is none, or nobody knows.
+    /// The paths to the element that this one calls `name`; `None` if there is none or they are
+    /// unknown.
     fn of(&self, name: &str) -> Option<Reach> {
         let _ = name;
         None
     }
 
-    /// The classes of all elements that packets can come to from the one that is built; `None`
-    /// where nobody knows.
+    /// The classes of all elements that packets can reach from the one that is built; `None` if
+    /// unknown.
     fn downstream(&self) -> Option<Vec<&'static Spec>> {
         None
     }
@@ -27,11 +28,11 @@ impl<F: Fn() -> String> Paths for F {
     }
 }
 
-/// Who reaches an element.
+/// Threads that reach an element, and their paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reach {
     /// The threads, ascending.
     pub threads: Vec<usize>,
-    /// By which ways.
+    /// The paths, in words.
     pub paths: String,
 }

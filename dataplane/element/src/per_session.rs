@@ -1,5 +1,5 @@
-//! What the author of a function with state per session writes: how a session begins, what is
-//! done with each of its packets, and how it ends. Finding the state is the flow manager's work.
+//! The interface for authors of functions with state per session: the begin of a session, the
+//! processing of each of its packets, and its end. The flow manager finds the state.
 
 pub use thruway_flow::manager::NoAnswer;
 use thruway_flow::manager::{AccessByLevel, At, Manager};
@@ -17,17 +17,16 @@ use crate::reason::Reason;
 /// [`crate::Cx::per_session`] in its `process` (and [`PerSession::close`] in its
 /// [`crate::SessionFunction::closed`]).
 pub trait PerSession {
-    /// State of one session: plain data of constant size; what is larger stands elsewhere, under
-    /// a number.
+    /// State of one session: plain data of constant size; store larger data elsewhere, under a
+    /// number.
     type State: FromBytes + IntoBytes + KnownLayout + Immutable + Copy;
 
-    /// Output for packets whose session is not taken, where it is connected; `None`: they are
-    /// dropped.
+    /// Output for packets of refused sessions, if it is connected; `None` drops them.
     const REFUSES_TO: Option<usize> = None;
 
-    /// The first packet of a session has come to this function; `state` is what its
-    /// [`Demand::initial`](crate::Demand) says, zeros if it says nothing. The packet
-    /// itself is then handed to [`PerSession::each`].
+    /// Called for the first packet of a session that comes to this function; `state` is the
+    /// [`Demand::initial`](crate::Demand) state, zeros by default. The packet itself is then passed
+    /// to [`PerSession::each`].
     ///
     /// # Errors
     /// The session is not taken: the packet is dropped for this reason, and the session's next
@@ -60,9 +59,9 @@ pub struct Session<'a, S> {
     pub state: &'a mut S,
     /// In which direction the packet goes.
     pub direction: Direction,
-    /// It is an ICMP error about a packet of the session that went the other way.
+    /// The packet is an ICMP error about a packet of the session in the opposite direction.
     pub related: bool,
-    /// What the session's packets have told so far, this one included.
+    /// The session's state according to its packets so far, this one included.
     pub life: Life,
     /// Present time, nanoseconds as [`crate::Cx::now`].
     pub now: i64,
@@ -70,7 +69,7 @@ pub struct Session<'a, S> {
     pub end: bool,
 }
 
-/// What can be asked and said while a session is opened.
+/// The opening of a session: queries and settings.
 pub struct Opening<'a> {
     /// In which direction the packet goes: [`Direction::Reply`] where another thread saw the
     /// session's beginning, or where this function meets only the replies.
@@ -84,7 +83,8 @@ pub struct Opening<'a> {
 }
 
 impl Cx<'_> {
-    /// Hands each packet of a batch to the function, with its session's state; what passes stays.
+    /// Passes each packet of a batch to the function, with its session's state; passed packets
+    /// stay.
     pub fn per_session<F: PerSession>(&mut self, function: &mut F, batch: &mut Batch) {
         let now = self.now();
         let Some(mut flows) = self.take_flows() else {
@@ -107,8 +107,8 @@ pub struct Known<'a, S> {
 }
 
 impl Cx<'_> {
-    /// Takes the packets out of a batch one by one, each with its session's state, where it has a
-    /// session: for those that send others in their place.
+    /// Takes the packets out of a batch one by one, each with its session's state, if it has a
+    /// session: for functions that send others in their place.
     pub fn take_sessions<S>(
         &mut self,
         batch: &mut Batch,
@@ -165,8 +165,8 @@ fn one<F: PerSession>(
     verdict
 }
 
-/// Hands a packet to the function with what is known of its session and the function's state, and
-/// says whether the session is to end.
+/// Passes a packet to the function with its session and the function's state; returns whether the
+/// session must end.
 #[inline]
 fn step<F: PerSession>(
     function: &mut F,

@@ -1,5 +1,4 @@
-//! What carries functions of streams: shows each the payload of sessions, in its place in the
-//! graph.
+//! The host of stream functions: shows each one the payload of sessions, at its place in the graph.
 
 use thruway_flow::manager::{AccessByLevel, Manager};
 use thruway_flow::{Direction, Fcb};
@@ -12,20 +11,21 @@ use zerocopy::FromBytes;
 use crate::cx::Cx;
 use crate::spec::{Scratch, Wants};
 
-/// Token of the timer that lets go what was held back too long; an element with a [`Stage`] hands
+/// Token of the timer that releases bytes held back too long; an element with a [`Stage`] passes
 /// its [`crate::Element::timer`] on to [`Cx::stream_timer`] for this token.
 pub const STAGE_TIMER: u32 = u32::MAX;
 
-/// What the elements of a configuration want of a context, told to those where it begins and ends.
+/// Requirements of the elements of a configuration on a context, passed to its first and its last
+/// element.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StreamPlan {
-    /// What serves all functions in it.
+    /// The union of the needs of all functions in it.
     pub needs: Needs,
     /// Elements where it begins.
     pub enters: Vec<u32>,
     /// Elements where it ends.
     pub leaves: Vec<u32>,
-    /// Functions in it, with what they need.
+    /// Functions in it, with their needs.
     pub functions: Vec<(u32, Needs)>,
     /// The layer of the context that it stands in.
     pub within: Option<Layer>,
@@ -71,8 +71,8 @@ impl Cx<'_> {
         self.pass_on(port, batch);
     }
 
-    /// Lets go what a stage has held back for too long, after the function has seen it for the last
-    /// time.
+    /// Releases the bytes that a stage has held back for too long, after the function has seen them
+    /// for the last time.
     pub fn stream_timer<F: StreamFunction>(&mut self, stage: &mut Stage, function: &mut F) {
         stage.is_armed = false;
         let now = self.now();
@@ -91,7 +91,7 @@ impl Cx<'_> {
         self.arm_stage(stage);
     }
 
-    /// Sets the timer that lets go what a stage holds back, if it is not set: for a stage that
+    /// Sets the timer that releases a stage's held-back bytes, if it is not set: for a stage that
     /// another element has left.
     pub fn arm_stage(&mut self, stage: &mut Stage) {
         if let Some(at) = stage.due().filter(|_| !stage.is_armed) {
@@ -101,7 +101,8 @@ impl Cx<'_> {
     }
 }
 
-/// Informs a function of the end of a session: what [`crate::SessionFunction::closed`] is given.
+/// Notifies a function of the end of a session, with the arguments of
+/// [`crate::SessionFunction::closed`].
 pub fn stream_ended<F: StreamFunction>(stage: &mut Stage, function: &mut F, scratch: &[u8]) {
     let Ok((mut memory, state)) = Memory::read_from_prefix(scratch) else { return };
     stage.forget(&mut memory);
@@ -117,8 +118,8 @@ fn run_len(packets: &[Packet]) -> usize {
     1 + continued.count()
 }
 
-/// What was late for another function, which held it back, comes in order to the next one: that
-/// says nothing of what the next one holds back itself.
+/// A packet that was late for another function, which held it back, comes in order to the next one:
+/// the mark does not apply to bytes that the next one holds back itself.
 #[inline]
 fn forget_late(packet: &mut Packet) {
     let mut mark = packet.content_mark();
@@ -146,7 +147,7 @@ impl Position<'_> {
         let Ok((memory, state)) = Memory::mut_from_prefix(scratch) else { return };
         let Ok((state, _)) = F::State::mut_from_prefix(state) else { return };
         let direction = usize::from(at.direction == Direction::Reply);
-        // What was let go is not held any more.
+        // Released bytes are not held any more.
         if run[0].content_mark().has(flag::LATE) {
             Stage::let_go(memory, direction);
         }

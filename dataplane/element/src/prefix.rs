@@ -18,7 +18,7 @@ impl IpPrefix {
         (mask.leading_ones() + mask.trailing_zeros() >= 32).then_some(mask.leading_ones() as u8)
     }
 
-    /// Whether `addr` lies within.
+    /// Whether the prefix contains `addr`.
     pub fn contains(&self, addr: Ipv4Addr) -> bool {
         (u32::from(addr) ^ u32::from(self.addr)) & u32::from(self.mask) == 0
     }

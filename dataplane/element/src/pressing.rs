@@ -1,9 +1,9 @@
-//! Who waits while what lies downstream is full.
+//! Backpressure: which elements wait while a store downstream is full.
 
 use crate::cx::Cx;
 
-/// Elements that called [`Cx::press_back`] and that packets sent from here may come to: whoever can
-/// wait, or had better lose packets than have them lost there, asks whether one of them is full.
+/// Elements that called [`Cx::press_back`] and that packets sent from here may reach. A sender that
+/// can wait, or that had better drop packets itself, asks whether one of them is full.
 #[derive(Debug, Default)]
 pub struct Pressing {
     ends: Vec<u32>,

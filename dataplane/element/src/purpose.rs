@@ -1,9 +1,9 @@
-//! What the language, the engine and the commands use a class for.
+//! Uses of a class by the language, the engine and the commands.
 
 use thruway_payload::Layer;
 
-/// What the language, the engine or a command uses elements of a class for, besides packets and
-/// handlers. They find the class by this, and know no class by its name.
+/// The use of a class by the language, the engine or a command, besides packets and handlers. They
+/// find the class by this, and know no class by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     /// Nothing: it is an element as others are.
@@ -34,7 +34,7 @@ pub enum Purpose {
     CopyToAll,
     /// The configuration sends packets here that it has no use for.
     Discard,
-    /// It has inputs, and sends packets that nobody brought there: answers of others, renewals.
+    /// The element has inputs, and also sends packets that it did not receive: answers, renewals.
     SendUnasked,
     /// It receives packets from the device that its first argument names.
     ReceiveFromDevice,
@@ -42,13 +42,13 @@ pub enum Purpose {
     SendToDevice,
     /// It connects configurations that one command joined and another takes apart.
     LinkConfigurations,
-    /// Its arguments name what runs in processes of its own.
+    /// Its arguments name the elements that run in processes of their own.
     IsolateNamed,
     /// It runs a function in a process of its own, and exchanges packets with it.
     RunProcess,
     /// By it packets enter and leave in such a process.
     EnterProcess,
-    /// It stands for an element that runs in such a process, and answers its handlers.
+    /// It represents an element that runs in such a process, and answers its handlers.
     StandForIsolated,
     /// It declares functions that trust one another.
     GroupTrust,

@@ -22,8 +22,8 @@ impl Reason {
         Drop::new("unconnected", "the packet left by an output that is not connected"),
         Drop::new("no-memory", "packet memory was used up"),
     ];
-    /// The same of the reasons that elements have that hand packets to other threads
-    /// ([`crate::Threading::hands_off`]); their counters stand behind those of [`Reason::OF_ALL`].
+    /// Further reasons of elements that hand packets off to other threads
+    /// ([`crate::Threading::hands_off`]); their counters follow those of [`Reason::OF_ALL`].
     pub const OF_HANDOFF: [Drop; 2] = [
         Drop::new("congestion-drop", "the ring to the thread that it was for was full"),
         Drop::new("stopped", "it was in a ring to another thread when the run ended"),
@@ -43,8 +43,8 @@ impl Reason {
 }
 
 impl Spec {
-    /// Why it may drop packets, in the order of its counters ([`crate::NodeStats::drops`]): its own
-    /// reasons, and those that the engine counts for it.
+    /// Reasons for which it may drop packets, in the order of its counters
+    /// ([`crate::NodeStats::drops`]): its own, and those that the engine counts for it.
     pub fn reasons(&self) -> impl Iterator<Item = &'static Drop> + use<> {
         let handoff: &[Drop] = if self.threading.hands_off() { &Reason::OF_HANDOFF } else { &[] };
         self.drops.iter().chain(&Reason::OF_ALL).chain(handoff)
@@ -56,15 +56,15 @@ impl Spec {
 /// ```
 /// thruway_element::reasons! {
 ///     /// Why CheckFoo drops.
-///     enum Bad {
+///     enum CheckFooDrop {
 ///         Length = "bad-length": "shorter than its header says",
 ///         Checksum = "bad-checksum": "the checksum is wrong",
-///         Done = consumed "done": "an order to the element, which was carried out",
+///         Done = consumed "done": "a command to the element, which was executed",
 ///     }
 /// }
-/// assert_eq!(Bad::DROPS[1].name, "bad-checksum");
-/// assert!(Bad::DROPS[2].is_consumed && !Bad::DROPS[1].is_consumed);
-/// assert_eq!(thruway_element::Reason::from(Bad::Checksum).0, 1);
+/// assert_eq!(CheckFooDrop::DROPS[1].name, "bad-checksum");
+/// assert!(CheckFooDrop::DROPS[2].is_consumed && !CheckFooDrop::DROPS[1].is_consumed);
+/// assert_eq!(thruway_element::Reason::from(CheckFooDrop::Checksum).0, 1);
 /// ```
 #[macro_export]
 macro_rules! reasons {

@@ -24,7 +24,7 @@ impl<C: ?Sized> Clone for Cast<C> {
 
 impl<C: ?Sized> Copy for Cast<C> {}
 
-/// An element as what it is.
+/// Downcasts an element to its type.
 pub(crate) fn of_type<T: Any>(element: &dyn Element) -> Option<&T> {
     (element as &dyn Any).downcast_ref()
 }
@@ -69,8 +69,8 @@ macro_rules! capabilities {
     };
 }
 
-/// Calls a macro with the list of capabilities: the trait, how an entry is asked for it, how for
-/// one to be changed, how it is registered, and what it is there for.
+/// Calls a macro with the list of capabilities: the trait, the accessors of an entry (shared and
+/// mutable), its registration, and its purpose.
 macro_rules! with_capabilities {
     ($called:ident) => {
         $called! {
@@ -82,7 +82,7 @@ macro_rules! with_capabilities {
             StreamMember stream_member stream_member_mut with_stream_member:
                 "it begins, ends or stands in a context of streams";
             SessionFunction session_function session_function_mut with_session_function:
-                "what it wants of sessions depends on its arguments, or it is to know of their end";
+                "its demand on sessions depends on its arguments, or it must be notified of their end";
             SessionMover session_mover session_mover_mut with_session_mover:
                 "its sessions can go to another instance of it";
             SessionTransfer session_transfer session_transfer_mut with_session_transfer:

@@ -1,22 +1,22 @@
-//! Functions whose sessions another host can go on with.
+//! Functions with sessions that another host can take over.
 
 use std::any::Any;
 
 use crate::answers::Answers;
 
-/// A function of sessions whose state of one session another host can go on with.
+/// A function of sessions that can hand its state of one session to another host.
 ///
-/// State refers to what the host has (ports, mappings, rules): so it is exported as what it means,
-/// in a form of the function's own, and found again on the other host.
+/// State refers to resources of the host (ports, mappings, rules): so it is exported by its
+/// meaning, in a form of the function's own, and resolved again on the other host.
 pub trait SessionTransfer: Any + Send {
-    /// Appends what its state of a session means; false where that says nothing elsewhere.
+    /// Appends the meaning of its state of a session; false if that has none elsewhere.
     fn export(&self, state: &[u8], out: &mut Vec<u8>) -> bool;
 
-    /// Takes what such a function of another host exported of a session: its state here, into
+    /// Imports a session that such a function of another host exported: writes its state here into
     /// `state`, which is zeros. Bytes may be anything.
     ///
     /// # Errors
-    /// Why it cannot go on with that session.
+    /// Why it cannot take over that session.
     fn import(
         &mut self,
         bytes: &[u8],
@@ -26,7 +26,7 @@ pub trait SessionTransfer: Any + Send {
 }
 
 /// The functions' states of an exported session: for each its slot, the number of bytes, and these;
-/// `None` in the place of what is cut short.
+/// `None` for a truncated one.
 pub fn states(mut bytes: &[u8]) -> impl Iterator<Item = Option<(usize, &[u8])>> {
     std::iter::from_fn(move || {
         let (head, rest) = match bytes {
@@ -40,7 +40,7 @@ pub fn states(mut bytes: &[u8]) -> impl Iterator<Item = Option<(usize, &[u8])>> 
     })
 }
 
-/// What runs on the function of a session, to export or to import.
+/// An operation on the function of a session: export or import.
 pub type Transfer<'a> = dyn FnMut(&mut dyn SessionTransfer) + 'a;
 
 #[cfg(test)]

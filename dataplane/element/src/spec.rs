@@ -1,4 +1,4 @@
-//! What an element declares once, and everything else is derived from: checks of configurations,
+//! An element's declarations, from which everything else is derived: checks of configurations,
 //! manuals, counters, the flow manager, the performance model.
 
 use std::fmt;
@@ -16,19 +16,19 @@ use crate::topic::Topic;
 
 /// The declaration of one element class.
 ///
-/// Written as a `const`/`static` with `..Spec::DEFAULT` for what does not apply.
+/// Written as a `const`/`static` with `..Spec::DEFAULT` for the fields that do not apply.
 #[derive(Debug, Clone, Copy)]
 pub struct Spec {
     /// Class name as written in a configuration.
     pub name: &'static str,
-    /// Other names of the same implementation ("thin aliases"), each with what differs.
+    /// Other names of the same implementation ("thin aliases"), each with its differences.
     pub aliases: &'static [Alias],
     /// Folder and heading under which the manual lists it.
     pub topic: Topic,
     /// One line, no full stop: "decrements IP time-to-live, drops expired packets".
     pub summary: &'static str,
-    /// The manual in plain paragraphs: what it does, what bad input gets, where it differs from
-    /// Click on purpose.
+    /// The manual in plain paragraphs: what the element does, how it treats bad input, and its
+    /// deliberate differences from Click.
     pub docs: &'static str,
     /// A small configuration that runs, for the manual.
     pub example: &'static str,
@@ -44,26 +44,26 @@ pub struct Spec {
     pub args: &'static [Arg],
     /// Why this element may drop (or divert to an error output) a packet: its counters.
     pub drops: &'static [Drop],
-    /// Handlers besides those that every element has.
+    /// Handlers in addition to those that every element has.
     pub handlers: &'static [Handler],
-    /// What the language or the engine uses it for.
+    /// Its use by the language or the engine.
     pub purpose: Purpose,
-    /// What it asks of the threads of a run.
+    /// Its requirements on the threads of a run.
     pub threading: Threading,
-    /// What its replicas are to one another, where several threads reach it.
+    /// The relation between its replicas, if several threads reach it.
     pub replicas: Replicas,
     /// Whether each packet that comes leaves at most once, as that packet and before the call
     /// returns: it makes, copies and keeps none. Isolated parts of such elements get whole batches.
     pub straight: bool,
-    /// What it is to packets that take a short cut in the kernel.
+    /// Its treatment of packets that take a short cut in the kernel.
     pub short_cut: ShortCut,
-    /// Whether TCP packets of up to 64 kB may come, which who sends them cuts at last: the element
-    /// looks at headers alone, takes any length, or is for other packets than TCP's.
+    /// Whether TCP packets of up to 64 kB may come, which the sending device segments at last: the
+    /// element looks at headers alone, takes any length, or is for other packets than TCP's.
     pub large_packets: bool,
-    /// What it wants of the flow manager.
+    /// Its demand on the flow manager.
     pub wants: Wants,
-    /// What it does to the bytes that classification looks at: what was found out about a packet
-    /// in front of the element may not hold behind it.
+    /// Its changes to the bytes that classification reads: facts about a packet in front of the
+    /// element may not hold behind it.
     pub changes: Changes,
     /// Cost per packet in elementary operations, for the performance model.
     pub cost: &'static [Cost],
@@ -111,7 +111,7 @@ impl Spec {
 pub struct Alias {
     /// Class name.
     pub name: &'static str,
-    /// What differs, one line.
+    /// The difference, in one line.
     pub summary: &'static str,
 }
 
@@ -125,7 +125,7 @@ pub struct Arg {
     pub ty: Ty,
     /// How it may be given.
     pub rule: ArgRule,
-    /// The value when it is not given, as a user would write it; empty when there is none.
+    /// The default value, as a user would write it; empty if there is none.
     pub default: &'static str,
     /// One line.
     pub doc: &'static str,
@@ -265,7 +265,7 @@ pub struct Drop {
     pub name: &'static str,
     /// One line for the manual.
     pub doc: &'static str,
-    /// The packet did what it came for, so that nothing was lost.
+    /// The packet served its purpose, so that nothing was lost.
     pub is_consumed: bool,
 }
 
@@ -275,7 +275,7 @@ impl Drop {
         Drop { name, doc, is_consumed: false }
     }
 
-    /// The same where the packet did what it came for.
+    /// The same for a packet that served its purpose.
     #[must_use]
     pub const fn consumed(self) -> Drop {
         Drop { is_consumed: true, ..self }
@@ -291,7 +291,7 @@ pub struct Handler {
     pub access: Access,
     /// How the answers of several threads' replicas become one.
     pub merge: Merge,
-    /// Whether only the configuration itself may use it, and nobody from outside.
+    /// Whether only the configuration itself may use the handler, and no outside caller.
     pub private: bool,
     /// Whether reading it changes something: sockets that are for reading only refuse it.
     pub effect: bool,
@@ -304,7 +304,7 @@ impl Handler {
         Handler { name, access, merge, private: false, effect: false, doc }
     }
 
-    /// A read handler whose numbers add up over threads.
+    /// A read handler with numbers that add up over threads.
     pub const fn sum(name: &'static str, doc: &'static str) -> Handler {
         Handler::new(name, Access::Read, Merge::Sum, doc)
     }
@@ -354,14 +354,14 @@ impl Handler {
         Handler::read("name", "the element's name"),
         Handler::read("class", "the element's class"),
         Handler::both("config", "the configuration string; writable where the element allows it"),
-        Handler::read("ports", "the ports and what they are connected to"),
+        Handler::read("ports", "the ports and their connections"),
         Handler::read("handlers", "the handlers and how they may be used"),
         Handler::read("home_thread", "number of the thread that runs its task and timers"),
         Handler::read("passing_threads", "the threads that may bring it packets: 0,2-3"),
         Handler::read("scheduled", "whether its task has something to do").shared(),
         Handler::sum("packets", "packets that entered (or, of a source, were made)"),
         Handler::sum("batches", "batches dispatched"),
-        Handler::sum("made", "packets that it made besides those that came"),
+        Handler::sum("made", "packets that it created itself"),
         Handler::sum(
             "cycles",
             "clock cycles spent in this element; of long runs a sample, scaled up",
@@ -371,7 +371,7 @@ impl Handler {
     ];
 }
 
-/// What may be done with a handler.
+/// Permitted uses of a handler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// Read only.

@@ -19,7 +19,7 @@ pub struct NodeStats {
     pub cycles: Counter,
     /// Dropped packets by reason, in the order of [`Spec::reasons`].
     pub drops: Box<[Counter]>,
-    /// Those of them that left by another output, which is connected: not lost.
+    /// Packets that left by another, connected output: not lost.
     pub diverted: Box<[Counter]>,
     /// Reasons of the spec itself.
     own: usize,

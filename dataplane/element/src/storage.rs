@@ -1,4 +1,4 @@
-//! How full an element is, and what waits there.
+//! The fill level and backlog of elements.
 
 /// How full an element is that keeps packets between push and pull.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -9,11 +9,11 @@ pub struct Storage {
     pub capacity: usize,
 }
 
-/// What waits at an element that keeps packets for later.
+/// The backlog of an element that stores packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Backlog {
     /// Packets that it keeps.
     pub packets: usize,
-    /// Whether it works on what comes now, see [`Buffer::accepts`](crate::Buffer::accepts).
+    /// Whether it processes new packets, see [`Buffer::accepts`](crate::Buffer::accepts).
     pub accepts: bool,
 }

@@ -1,12 +1,13 @@
 //! The text of configuration strings: splitting into arguments, quoting and unquoting, as click(5)
-//! describes them under "Configuration strings". Nothing here knows what an argument means.
+//! describes them under "Configuration strings". This module does not know the meaning of
+//! arguments.
 //!
 //! A string has plain parts, `"..."` (with backslash escapes), `'...'` (verbatim), byte literals
 //! `\<48 45 4c>` and comments. Only a comma in a plain part separates arguments.
 
 use std::ops::Range;
 
-/// Where a piece of a configuration string begins, and what it is.
+/// Start and kind of a piece of a configuration string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Piece {
     /// A byte outside of quotes, byte literals and comments.
@@ -52,7 +53,7 @@ fn end_of_double_quote(bytes: &[u8], from: usize) -> usize {
     bytes.len()
 }
 
-/// The byte behind the `>` of a byte literal, whose comments do not count.
+/// The byte after the `>` of a byte literal. Comments inside it do not count.
 fn end_of_bytes(bytes: &[u8], from: usize) -> usize {
     let mut at = from;
     while at < bytes.len() {
@@ -164,8 +165,8 @@ pub fn split_words(arg: &str) -> Vec<&str> {
     words
 }
 
-/// Takes the quotes off an argument: `"a\tb"`, `'verbatim'` and `\<48 45>` become the bytes that
-/// they stand for, comments become a space; everything else is itself.
+/// Removes the quotes of an argument: `"a\tb"`, `'verbatim'` and `\<48 45>` become the bytes that
+/// they denote, comments become a space; everything else stays as it is.
 pub fn unquote(arg: &str) -> Vec<u8> {
     let bytes = arg.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
@@ -227,7 +228,7 @@ fn unescape(out: &mut Vec<u8>, inner: &[u8]) {
     }
 }
 
-/// One escape whose letter is at `at`; returns the byte after it.
+/// Decodes one escape with its letter at `at`; returns the byte after it.
 fn escape(out: &mut Vec<u8>, inner: &[u8], at: usize) -> usize {
     let simple = |byte| (Some(byte), at + 1);
     let (byte, next) = match inner[at] {
@@ -270,7 +271,7 @@ pub fn quote(bytes: &[u8]) -> String {
     format!("\"{}\"", escaped(bytes))
 }
 
-/// The inside of [`quote`]: what stands between the double quotes.
+/// The text between the double quotes of [`quote`].
 pub fn escaped(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len());
     for byte in bytes {
@@ -296,8 +297,8 @@ pub fn join<T: AsRef<str>>(args: &[T]) -> String {
     text
 }
 
-/// The numbers of a list as the kernel writes it (`0-2,5`), in its order; `None` for what is no
-/// such list, or names a number above `max`. An empty text is none.
+/// The numbers of a list in the kernel's format (`0-2,5`), in its order; `None` for any other text,
+/// or for numbers above `max`. An empty text is an empty list.
 pub fn numbers(text: &str, max: usize) -> Option<Vec<usize>> {
     let mut all = Vec::new();
     for part in text.split(',') {

@@ -1,7 +1,7 @@
-//! What an element asks of the threads of a run.
+//! Requirements of an element on the threads of a run.
 
-/// What an element asks of the threads of a run. The engine gives out threads, tasks and rings by
-/// it.
+/// Requirements of an element on the threads of a run. The engine assigns threads, tasks and rings
+/// by them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Threading {
     /// Nothing: it runs to completion in every thread that brings it packets or pulls them.
@@ -11,13 +11,13 @@ pub enum Threading {
     /// One thread calls its task, which only pulls at the inputs: where packets are pushed, no
     /// thread does.
     PullTask,
-    /// As [`Threading::PullTask`]; and where several threads push packets, each of them calls the
-    /// task of its replica, to send what other replicas passed to it.
+    /// As [`Threading::PullTask`]; and if several threads push packets, each of them calls the task
+    /// of its replica, to send the packets that other replicas passed to it.
     SharedPullTask,
     /// Every thread that reaches it calls the task of its replica.
     TaskPerThread,
-    /// A stage of a pipeline begins: it hands all packets to the thread where the user or the
-    /// engine places it ([`crate::Cx::handoff`]), and they go on there.
+    /// A stage of a pipeline begins: hands all packets off to the thread that the user or the
+    /// engine assigns ([`crate::Cx::handoff`]), which processes them from there on.
     Pipeline,
     /// It hands packets to its replicas in other threads ([`crate::Cx::handoff`]).
     Handoff,

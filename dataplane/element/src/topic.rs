@@ -1,4 +1,4 @@
-//! What elements are about: the manual's headings.
+//! Topics of elements: the manual's headings.
 
 use std::fmt;
 
@@ -19,11 +19,11 @@ pub enum Topic {
     Queueing,
     /// Ethernet, VLANs, raw bytes.
     Ethernet,
-    /// Internet protocol, version 4 and what concerns both.
+    /// Internet protocol, version 4 and elements for both versions.
     Ip,
     /// Internet protocol, version 6.
     Ip6,
-    /// Hops between hosts: a chain goes on in another one.
+    /// Hops between hosts: a chain continues on another one.
     Hops,
     /// Functions that keep state for each session.
     Sessions,

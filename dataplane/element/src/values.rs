@@ -13,13 +13,13 @@ use crate::text::{unquote, unquote_text};
 
 /// A type that can be an argument.
 pub trait FromArg: Sized {
-    /// What the manual calls it.
+    /// Its name in the manual.
     const TY: Ty;
 
-    /// The value that `text` (with its quotes) stands for.
+    /// The value of `text` (with its quotes).
     ///
     /// # Errors
-    /// A message that says what was expected: "'x' is not an integer".
+    /// A message that names the expected value: "'x' is not an integer".
     fn from_arg(text: &str, env: &Env<'_>) -> Result<Self, String>;
 }
 
@@ -190,7 +190,7 @@ impl Nanos {
     /// The time, if it is not below 0.
     ///
     /// # Errors
-    /// A text that says so.
+    /// An error text.
     pub fn not_negative(self) -> Result<i64, &'static str> {
         if self.0 < 0 { Err("must not be negative") } else { Ok(self.0) }
     }
@@ -294,7 +294,7 @@ impl FromArg for Bandwidth {
     }
 }
 
-/// A packet annotation by name or offset, for one-byte annotations unless the name says otherwise.
+/// A packet annotation by name or offset, of one byte unless the name implies another size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AnnoArg(pub Anno);
 

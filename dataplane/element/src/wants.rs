@@ -1,10 +1,10 @@
-//! What elements want of the flow manager.
+//! Demands of elements on the flow manager.
 
 use thruway_flow::SessionDef;
 use thruway_flow::chain::Demand;
 
-/// What an element wants of the flow manager, whatever its arguments; [`crate::SessionFunction`]
-/// says it where they matter.
+/// The demand of an element on the flow manager, independent of its arguments;
+/// [`crate::SessionFunction`] declares it if they matter.
 #[derive(Debug, Clone, Copy)]
 pub struct Wants {
     /// Traffic class of each input, as `FlowDispatcher` takes it; the last one counts for further
@@ -59,7 +59,7 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Those of a type.
+    /// Scratch for a type.
     pub const fn of<S>() -> Scratch {
         Scratch { size: size_of::<S>(), align: align_of::<S>() }
     }

@@ -2,7 +2,7 @@
 //!
 //! Every input port of every node is a *slot*, numbered in topological order of the nodes. In
 //! *vector* mode packets wait in their slot's pending batch until the engine dispatches the lowest
-//! ready slot, so paths that join fill one batch. In *single* mode (one packet is under way) each
+//! ready slot, so paths that join fill one batch. In *single* mode (one packet in flight) each
 //! packet goes depth first, in the order in which it was sent, as in Click.
 
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub struct Slot {
 pub enum Target {
     /// To the slot of this number.
     Slot(u32),
-    /// Back to whoever pulls (the output is a pull port).
+    /// Back to the puller (the output is a pull port).
     Puller,
     /// Nowhere.
     Unconnected,
@@ -47,11 +47,11 @@ pub struct PullFrom {
 #[derive(Debug, Default)]
 pub struct Stores(Vec<Option<Store>>);
 
-/// What is known of an element that stores packets.
+/// The known state of an element that stores packets.
 #[derive(Debug, Clone, Copy)]
 struct Store {
     is_full: bool,
-    /// Whether whoever can wait must wait while it is full.
+    /// Whether a full store applies backpressure to upstream elements that can pause.
     presses: bool,
     /// Whether packets pass it at other times: those behind it store them.
     passes: bool,
@@ -112,7 +112,7 @@ pub struct Wires {
     pub ready: Vec<u64>,
     /// In single mode: packets sent and not yet dispatched, newest last.
     pub log: Vec<(u32, Packet)>,
-    /// Whether one packet is under way.
+    /// Whether one packet is in flight.
     pub single: bool,
     /// Packets put on a slot since the engine last looked.
     pub emitted: u32,
@@ -122,7 +122,7 @@ pub struct Wires {
     pub stores: Stores,
     /// The flow manager, where the configuration has one; taken out while it works.
     pub flows: Option<Box<Manager>>,
-    /// The probe that is under way.
+    /// The probe in flight.
     pub probe: Option<Box<Probe>>,
     /// Packets for other threads, while their element looks at the rest of a batch.
     pub staged: Staged,
@@ -133,7 +133,7 @@ pub struct Wires {
 }
 
 impl Wires {
-    /// Puts a packet on its way to where an output leads.
+    /// Sends a packet to the target of an output.
     ///
     /// # Errors
     /// The packet, where that is nowhere.
@@ -156,7 +156,7 @@ impl Wires {
     #[inline]
     pub(crate) fn send_all(&mut self, target: Target, batch: &mut Batch) -> Result<(), ()> {
         match target {
-            // A slot that is ready has a packet: the engine goes by that when one is under way.
+            // A slot that is ready has a packet: the engine relies on that when one is in flight.
             Target::Slot(_) if batch.is_empty() => {}
             Target::Slot(slot) if self.single => {
                 self.log.extend(batch.drain().map(|packet| (slot, packet)));
@@ -172,7 +172,7 @@ impl Wires {
         Ok(())
     }
 
-    /// Whether nothing is under way.
+    /// Whether no packet is in flight.
     pub fn is_quiet(&self) -> bool {
         self.ready.iter().all(|word| *word == 0) && self.log.is_empty() && !self.single
     }
@@ -218,7 +218,7 @@ impl Wires {
         }
     }
 
-    /// What pull input `port` of a node draws from.
+    /// The source that pull input `port` of a node draws from.
     #[inline]
     pub fn source(&self, node: u32, port: usize) -> Option<PullFrom> {
         let first = self.first_source[node as usize] as usize;
@@ -295,8 +295,8 @@ impl Wires {
         let mut found = Vec::new();
         let mut seen = Vec::new();
         let mut paths = vec![self.target(node, port)];
-        while let Some(way) = paths.pop() {
-            let Target::Slot(slot) = way else { return None };
+        while let Some(target) = paths.pop() {
+            let Target::Slot(slot) = target else { return None };
             let next = self.slots[slot as usize].node;
             if seen.contains(&next) {
                 continue;
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn nearest_both_ways() {
+    fn nearest_in_both_directions() {
         let wires = wires();
         assert_eq!(wires.nearest((0, 0), false, &|node| node >= 2), [2, 3]);
         assert_eq!(wires.nearest((0, 0), false, &|node| node == 2), [2]);
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn who_presses_up_to_an_end() {
+    fn backpressure_up_to_an_end() {
         let mut wires = wires();
         for node in 1..4 {
             wires.stores.set(node, true, node > 1);
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn who_stores_now_and_then_presses_and_is_no_store() {
+    fn a_part_time_store_presses_and_is_no_store() {
         let mut wires = wires();
         wires.stores.set_passing(1, false);
         wires.stores.set(2, false, false);

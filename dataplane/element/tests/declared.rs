@@ -11,7 +11,7 @@ fn not_negative(Nanos(time): Nanos) -> Result<i64, String> {
     if time < 0 { Err("must not be negative".into()) } else { Ok(time) }
 }
 
-/// What several elements have.
+/// Fields that several elements have.
 #[derive(Arguments, Handlers)]
 #[handler(like = TURNED)]
 #[handler(like = LIGHT, name = "light", get = if self.active { "on" } else { "off" })]
@@ -162,7 +162,7 @@ fn values_are_read() {
 }
 
 #[test]
-fn all_errors_are_told_at_once() {
+fn all_errors_are_reported_at_once() {
     assert_eq!(wrong(&[]), ["missing argument COLOR: 0 to 255 (unsigned integer)"]);
     let all = wrong(&["256", "PAINT", "9", "DELAY -1", "OLD x", "SCALE 0", "ACTIVE maybe"]);
     assert_eq!(

@@ -120,7 +120,7 @@ fn built(entry: &'static Entry) -> Option<Rig> {
     (1..=5).find_map(|outputs| Rig::new(entry, &texts, outputs).ok())
 }
 
-/// What of a packet an element of these `changes` must leave as it is.
+/// The parts of a packet that an element of these `changes` must leave unchanged.
 fn kept(packet: &Packet, changes: Changes) -> Vec<u8> {
     match changes {
         Changes::Frame => packet.network().to_vec(),

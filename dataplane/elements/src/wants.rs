@@ -1,4 +1,4 @@
-//! What elements want of a FlowClassifier in front can be read.
+//! The declared demands of elements on a FlowClassifier in front are consistent.
 
 use thruway_flow::{NoNames, SessionDef, parse_class};
 

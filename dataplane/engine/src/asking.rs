@@ -16,8 +16,8 @@ use crate::layout::Layout;
 const LOOK: Duration = Duration::from_millis(50);
 
 impl Control {
-    /// Reads a handler of a running router: `element.handler param`. Waits for an answer that
-    /// comes later, while the threads of the router go on.
+    /// Reads a handler of a running router: `element.handler param`. Waits for a delayed answer,
+    /// while the threads of the router continue.
     ///
     /// # Errors
     /// As the handler's, or that the router is not running.
@@ -86,7 +86,7 @@ impl Control {
     ) -> Result<T, HandlerError> {
         let (reply, answer) = std::sync::mpsc::channel();
         self.mailbox(thread).send(Box::new(move |wires, core| {
-            // Whoever asked may have gone.
+            // The caller may have gone.
             let _ = reply.send(work(wires, core));
         }));
         while self.running() && !self.mailbox(thread).is_left() {

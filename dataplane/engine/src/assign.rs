@@ -1,8 +1,8 @@
 //! Which thread runs which element.
 //!
-//! A task runs in its home thread, or in several that share its packets; an element has a replica
-//! in every thread whose code reaches it: down push connections, up pull connections (thread
-//! traversal, FastClick thesis section 4.2).
+//! A task runs in its home thread, or in several that share its packets. An element has a replica
+//! in every thread that reaches it: down push connections, up pull connections (thread traversal,
+//! FastClick thesis section 4.2).
 
 use thruway_element::{Share, Threading};
 use thruway_lang::{Checked, Graph, Processing};
@@ -16,15 +16,15 @@ use crate::traverse::{Reached, Traversal};
 pub(crate) struct Assigned {
     pub threads: Vec<Vec<usize>>,
     pub home: Vec<usize>,
-    /// Those that run its task.
+    /// The threads that run its task.
     pub tasks: Vec<Vec<usize>>,
-    /// Whose tasks and timers no thread runs.
+    /// Elements with tasks and timers that no thread runs.
     pub parked: Vec<bool>,
-    /// Whether packets stay in their threads: what hands them to others lets them pass.
+    /// Whether packets stay in their threads: elements that hand them off to others let them pass.
     pub passes: bool,
 }
 
-/// Gives out threads; `shares` are those of the inputs that several can serve.
+/// Assigns threads; `shares` are those of the inputs that several threads can serve.
 pub(crate) fn assign(
     graph: &Graph,
     checked: &Checked,
@@ -43,7 +43,7 @@ pub(crate) fn assign(
             // Also one without a task is where it is placed: its timers and handlers are.
             Some(Pinned::Thread(thread)) => tasks[node] = vec![thread],
             Some(Pinned::Nowhere) => {}
-            // Whoever reaches it runs its task.
+            // The threads that reach it run its task.
             None if !has_task || decl.spec.threading == Threading::TaskPerThread => {}
             None if !spread.around || is_control(decl.spec) => tasks[node] = vec![0],
             None => free.push(Task {
@@ -54,7 +54,7 @@ pub(crate) fn assign(
         }
     }
     if !spread.around {
-        // What the user named counts all the same.
+        // Placements by the user count all the same.
         for (node, share) in shares.iter().enumerate().filter(|(node, _)| placed[*node].is_none()) {
             if let Some(share) = share.as_ref().filter(|share| !share.threads.is_empty()) {
                 tasks[node] = spread::named(share, threads);
@@ -86,11 +86,11 @@ pub(crate) fn assign(
     Ok(Assigned { threads, home, tasks, parked, passes })
 }
 
-/// Who reaches whom, from where tasks begin.
+/// The threads that reach each element, from the threads of the tasks.
 fn reach(traversal: &Traversal<'_>, begin: &Reached) -> Reached {
     let switched = traversal.resolve(begin);
     let mut reached = switched.clone();
-    // What no task reaches is driven by timers and handlers, in its home thread.
+    // Elements that no task reaches are driven by timers and handlers, in their home thread.
     for (node, row) in reached.iter_mut().enumerate() {
         if !row.contains(&true) {
             row[traversal.home[node]] = true;
@@ -110,8 +110,8 @@ fn is_control(spec: &thruway_element::Spec) -> bool {
     spec.ports == "0/0"
 }
 
-/// Whether an element's task has something to do: not that of a source whose packets are only ever
-/// pulled, nor one that pulls where packets are pushed.
+/// Whether an element's task has work: not for a source that is only ever pulled, nor for a puller
+/// where packets are pushed.
 fn has_task(graph: &Graph, checked: &Checked, node: usize) -> bool {
     let spec = graph.elements[node].spec;
     let ports = &checked.elements[node];

@@ -1,9 +1,10 @@
-//! How long a thread was away from its round, and for what.
+//! How long a thread was away from its round, and why.
 //!
-//! A round ends a piece at a time (a task's run, a timer, a letter, a sweep); after each piece the
-//! thread reads its cycle counter once. The longest piece names the cause of a long round. What of
-//! it the thread spent waiting for a processor is the scheduler's: the kernel counts that, and is
-//! asked after long rounds, and every few milliseconds so as to know where to count from.
+//! A round ends a piece at a time (a task's run, a timer, a command, a sweep); after each piece the
+//! thread reads its cycle counter once. The longest piece is reported as the cause of a long round.
+//! The scheduler causes the part of it that the thread spent waiting for a processor: the kernel
+//! counts that, and is asked after long rounds, and every few milliseconds to have a recent
+//! starting point.
 //!
 //! PERF: one reading of the cycle counter (some 20 cycles) for a task's run, which is mostly for a
 //! batch of packets; a question to the kernel (about 1 us) every [`ASK_EVERY`] cycles at most.
@@ -25,20 +26,20 @@ const ASK_EVERY: u64 = 1 << 24;
 /// Nanoseconds of a span of "recent".
 const SPAN_NS: u64 = 5_000_000_000;
 
-/// What a piece of a round is.
+/// Kind of a piece of a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Piece {
     /// The engine itself.
     Round,
-    /// What others left for the thread: handler calls, traces.
+    /// Commands of other threads: handler calls, traces.
     Command,
-    /// Sessions whose time is up.
+    /// Expired sessions.
     Sessions,
     /// Packets that other threads handed over.
     Handed,
     /// A timer of an element.
     Timer,
-    /// A task of an element, and what became of the packets that it sent.
+    /// A task of an element, and the processing of the packets that it sent.
     Task,
 }
 
@@ -52,7 +53,7 @@ const PIECES: [(Piece, &str); 6] = [
 ];
 
 /// No element.
-pub(crate) const NOBODY: u32 = u32::MAX;
+pub(crate) const NO_ELEMENT: u32 = u32::MAX;
 
 /// A stay away from the round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,9 +67,9 @@ pub struct Gap {
 }
 
 impl Gap {
-    const NONE: Gap = Gap { own_ns: 0, whole_ns: 0, piece: Piece::Round, node: NOBODY };
+    const NONE: Gap = Gap { own_ns: 0, whole_ns: 0, piece: Piece::Round, node: NO_ELEMENT };
 
-    /// `KIND` and the element's name, `-` if it is nobody's, separated by a tab.
+    /// `KIND` and the element's name, `-` if there is none, separated by a tab.
     pub(crate) fn cause(&self, layout: &Layout) -> String {
         let name = PIECES.iter().find(|(piece, _)| *piece == self.piece).map_or("", |of| of.1);
         let element = layout.graph.elements.get(self.node as usize);
@@ -76,8 +77,8 @@ impl Gap {
     }
 }
 
-/// A gap that its thread writes and anyone reads; not of one moment. The element's number is one
-/// more than it is, for the 0 of the beginning means nobody.
+/// A gap that its thread writes and any thread reads, without a consistent snapshot. Stores the
+/// element's number plus one: the initial 0 means no element.
 #[derive(Default)]
 struct GapWords([Counter; 3]);
 
@@ -135,7 +136,7 @@ impl Gaps {
     }
 }
 
-/// What a thread knows of its present round.
+/// A thread's state of its present round.
 pub(crate) struct Away {
     /// Cycle counter at the end of the last piece, and of the last round.
     since: u64,
@@ -180,16 +181,17 @@ impl Away {
             round: now,
             longest: 0,
             piece: Piece::Round,
-            node: NOBODY,
+            node: NO_ELEMENT,
             begin: (now, Instant::now()),
             span_end_ns: SPAN_NS,
             waits: Waits { file: None, asked: now, ns: 0 },
         }
     }
 
-    /// Its thread begins: the kernel's numbers are of the thread that opens them.
+    /// Called at the begin of its thread: the kernel's numbers are those of the thread that opens
+    /// the file.
     pub fn begin(&mut self) {
-        // Where they are not to be had, waiting counts as the piece's own time.
+        // Without the file, waiting counts as the piece's own time.
         self.waits.file = File::open("/proc/thread-self/schedstat").ok();
         let now = cycles();
         (self.since, self.round, self.longest) = (now, now, 0);
@@ -269,7 +271,7 @@ mod tests {
         // A sleep is the piece's own doing; waiting for a processor after it is not.
         let ms = |ns: u64| ns / 1_000_000;
         assert!(ms(worst.own_ns) >= 19 && worst.own_ns <= worst.whole_ns, "{worst:?}");
-        // What comes after a rest does not count the rest.
+        // The time of a rest does not count for the next piece.
         std::thread::sleep(Duration::from_millis(100));
         away.rested(cycles());
         away.did(Piece::Task, 3);
@@ -285,7 +287,7 @@ mod tests {
         away.begin();
         away.waits.ns = away.waits.ns.wrapping_sub(8_000_000);
         std::thread::sleep(Duration::from_millis(10));
-        away.did(Piece::Command, NOBODY);
+        away.did(Piece::Command, NO_ELEMENT);
         away.end_round(&gaps);
         let worst = gaps.worst();
         assert!(worst.whole_ns >= 10_000_000, "{worst:?}");

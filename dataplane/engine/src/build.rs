@@ -48,7 +48,7 @@ fn element(
     (entry.build)(&Args::sort(&entry.spec, &texts, env)?)
 }
 
-/// Checks the arguments of every element whose class is known, of a graph that has other errors.
+/// Checks the arguments of every element of a known class, in a graph that has other errors.
 pub fn check_arguments(graph: &Graph, checked: &Checked, registry: &Registry) -> Vec<BuildError> {
     let addresses = match declare(graph, registry) {
         Ok(addresses) => addresses,
@@ -117,7 +117,7 @@ fn alone<'a>(
     }
 }
 
-/// The ways to an element, and to those that it names.
+/// The paths to an element, and to those that it names.
 struct PathsTo<'a> {
     layout: &'a Layout,
     node: usize,

@@ -11,7 +11,7 @@ pub(crate) struct Call<'a> {
     pub node: Option<usize>,
     /// Handler name.
     pub name: &'a str,
-    /// What follows the name, with all blanks and newlines at its end.
+    /// The rest after the name, with all blanks and newlines at its end.
     pub param: &'a str,
 }
 

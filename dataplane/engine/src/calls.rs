@@ -88,7 +88,7 @@ impl CommandTarget for Core {
         if job.write
             && let Some(flows) = &mut wires.flows
         {
-            // What it changes may change what becomes of a session.
+            // The write may change the fate of sessions.
             flows.forget_short_cuts();
         }
         let answer = if job.write {
@@ -107,7 +107,7 @@ impl CommandTarget for Core {
 }
 
 impl Core {
-    /// Does what came by mail.
+    /// Runs the queued commands.
     pub(crate) fn serve(&mut self, wires: &mut Wires) {
         let control = Arc::clone(&self.control);
         let CommandQueue { between, calls } = control.mailbox(self.thread).take();
@@ -116,7 +116,7 @@ impl Core {
         }
     }
 
-    /// The same while an element waits: only what others wait for likewise.
+    /// The same while an element waits: only calls that elements of other threads wait for.
     fn serve_calls(&mut self, wires: &mut Wires) {
         let control = Arc::clone(&self.control);
         for mail in control.mailbox(self.thread).take_calls() {
@@ -212,7 +212,7 @@ impl Core {
     ) -> Result<T, HandlerError> {
         let (reply, answer) = std::sync::mpsc::channel();
         let mail: Command = Box::new(move |wires, core| {
-            // Whoever asked may have gone.
+            // The caller may have gone.
             let _ = reply.send(work(wires, core));
         });
         self.control.mailbox(thread).send_call(mail);

@@ -11,10 +11,10 @@ use thruway_lang::{Checked, Graph, Processing};
 use crate::error::{BuildError, Stage};
 use crate::replica::Replica;
 
-/// What a class is called that takes every packet.
+/// The class that takes every packet.
 const EVERYTHING: &str = "-";
 
-/// What was found out.
+/// The result of the analysis.
 pub(crate) struct View {
     /// The elements and their connections.
     pub chain: Chain,
@@ -22,9 +22,8 @@ pub(crate) struct View {
     pub derived: Vec<(usize, Vec<String>)>,
 }
 
-/// The graph's elements with what they declare: `elements` has one replica of each, where there is
+/// The graph's elements with their declarations: `elements` has one replica of each, if there is
 /// any.
-///
 /// # Errors
 /// Declarations that cannot be read, and dispatchers that could not distinguish their outputs.
 pub(crate) fn view(
@@ -46,8 +45,7 @@ pub(crate) fn view(
     if errors.is_empty() { Ok(view) } else { Err(errors) }
 }
 
-/// What the flow manager does for a chain; nothing, where no element wants anything of it.
-///
+/// The flow manager's plan for a chain; empty if no element has a demand on it.
 /// # Errors
 /// Everything that the elements want and cannot have.
 pub(crate) fn plan(chain: &Chain) -> Result<Plan, Vec<BuildError>> {
@@ -128,7 +126,7 @@ impl Viewer<'_> {
         rules.map_or(Role::Function, Role::Dispatcher)
     }
 
-    /// Where what is pushed out of an output goes.
+    /// The target of packets pushed out of an output.
     fn pushes_to(&self, index: usize, output: usize) -> Option<(usize, usize)> {
         let port = self.checked.elements.get(index)?.outputs.get(output)?;
         let edge = port.edges.first().filter(|_| port.processing == Processing::Push)?;
@@ -154,7 +152,7 @@ impl Viewer<'_> {
         Ok(Some(wants.demand_of(session)))
     }
 
-    /// What an element declares to want at an input.
+    /// The class that an element declares for an input.
     fn class(&self, index: usize, input: usize) -> Option<String> {
         let own = self.session_function(index).and_then(|function| function.class(input));
         own.or_else(|| {
@@ -164,16 +162,16 @@ impl Viewer<'_> {
         })
     }
 
-    /// By output of a dispatcher, what is wanted behind it.
+    /// By output of a dispatcher, the class needed downstream.
     fn classes_behind(&self, dispatcher: usize) -> Vec<String> {
         let outputs = 0..self.checked.noutputs(dispatcher);
         let class = |output| self.declared_behind(dispatcher, output).map(|(_, class)| class);
         outputs.map(|output| class(output).unwrap_or_else(|| EVERYTHING.to_string())).collect()
     }
 
-    /// The first element behind an output that declares what it wants, and what. The way is
-    /// followed through elements that let the packets of an input leave by one output only and
-    /// change no header; what it wants is looked at where the dispatcher is.
+    /// The first element downstream of an output that declares its needs, and those. The path leads
+    /// through elements that send the packets of an input by one output only and change no header;
+    /// the needs are evaluated at the dispatcher.
     fn declared_behind(&self, dispatcher: usize, output: usize) -> Option<(usize, String)> {
         let mut at = self.pushes_to(dispatcher, output);
         for _ in 0..self.graph.elements.len() {
@@ -192,8 +190,8 @@ impl Viewer<'_> {
         None
     }
 
-    /// The rules of a dispatcher whose outputs want these classes: those that want everything take
-    /// the rest, wherever they stand.
+    /// The rules of a dispatcher with outputs for these classes: outputs for all packets take the
+    /// rest, wherever they stand.
     fn derive(&self, dispatcher: usize, classes: &[String]) -> Result<Vec<Rule>, BuildError> {
         let mut rules = Vec::new();
         let mut rest: Option<usize> = None;
@@ -208,8 +206,8 @@ impl Viewer<'_> {
                 return Err(self.error(
                     self.index_behind(dispatcher, output),
                     format!(
-                        "'{a}' and '{b}' would both take the rest, for nothing behind them declares \
-                         what it wants: write a {} with a class for each output",
+                        "'{a}' and '{b}' would both take the rest, for nothing behind them \
+                         declares what it wants: write a {} with a class for each output",
                         self.class_name(dispatcher)
                     ),
                 ));
@@ -246,12 +244,12 @@ impl Viewer<'_> {
         })
     }
 
-    /// The name of an element's class, whatever alias the configuration calls it by.
+    /// The name of an element's class, not of the alias in the configuration.
     fn class_name(&self, node: usize) -> &'static str {
         self.graph.elements[node].spec.name
     }
 
-    /// What an output leads to.
+    /// The target of an output.
     fn index_behind(&self, dispatcher: usize, output: usize) -> usize {
         self.pushes_to(dispatcher, output).map_or(dispatcher, |(index, _)| index)
     }
@@ -262,7 +260,7 @@ impl Viewer<'_> {
     }
 }
 
-/// Whether somebody may ask an element how many packets came, or sees them.
+/// Whether a handler or an observer may ask the element for its packet count.
 fn counts(spec: &Spec) -> bool {
     let numbers = |name: &str| ["count", "byte", "rate"].iter().any(|word| name.contains(word));
     !spec.drops.is_empty()

@@ -61,7 +61,7 @@ impl Source for Machine {
     }
 }
 
-/// Whether the processor says that its cycle counter runs at one rate, whatever its cores do.
+/// Whether the processor declares a constant rate of its cycle counter, independent of its cores.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 pub fn has_constant_cycles() -> bool {
     use core::arch::x86_64::__cpuid;
@@ -91,7 +91,7 @@ pub(crate) struct Time {
     kind: ClockKind,
     clock: Clock,
     rounds: u32,
-    /// At which of its changes the clock was when it was told about last.
+    /// The clock's change count at the last notification.
     notified: Option<u32>,
 }
 
@@ -139,7 +139,7 @@ impl Time {
         !self.is_simulated() && self.clock.is_settling()
     }
 
-    /// Shows others what the clock is at, if that has changed.
+    /// Publishes the state of the clock, if that has changed.
     #[inline]
     pub fn publish(&mut self, words: &ClockWords) {
         let changes = self.clock.changes();
@@ -150,7 +150,7 @@ impl Time {
     }
 }
 
-/// What a thread's clock reports on itself: it writes, anyone reads. Not of one moment.
+/// A thread's published clock statistics: it writes, any thread reads. Not a consistent snapshot.
 #[derive(Debug)]
 pub(crate) struct ClockWords([Counter; 7]);
 
@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_told_is_what_was_set() {
+    fn the_published_state_is_the_one_set() {
         let words = ClockWords::new();
         assert_eq!(words.get(), (Phase::System(Why::Chosen), ClockStats::default()));
         for phase in PHASES {
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_of_this_machine_tells_the_time() {
+    fn a_clock_of_this_machine_is_right() {
         for kind in [ClockKind::Tsc, ClockKind::System] {
             let mut time = Time::new(kind, &Arc::default());
             let begin = time.start();
@@ -224,7 +224,7 @@ mod tests {
             while now - begin < 400_000_000 {
                 let before = real_now();
                 let next = time.tick(now, true);
-                // 50 us: what the thread waited for a processor is between two readings.
+                // 50 us: between two readings the thread may wait for a processor.
                 assert!(next >= now && next >= before - 50_000 && next <= real_now() + 50_000);
                 now = next;
             }

@@ -6,7 +6,7 @@ use crate::job::Job;
 use crate::signals::Taker;
 use crate::trace::{Event, Order};
 
-/// What a command can have its thread do.
+/// Actions of a command in its thread.
 pub(crate) trait CommandTarget {
     /// Writes the handler `run` of an element for which a signal came.
     fn signal(&mut self, wires: &mut Wires, taker: Taker);
@@ -27,7 +27,7 @@ pub(crate) trait CommandTarget {
     /// Does a job; `None` when the element is running.
     fn perform(&mut self, wires: &mut Wires, job: &Job) -> Option<Answer>;
 
-    /// Does what a thread that runs no elements asks, while no element runs.
+    /// Executes a job of a thread that runs no elements, while no element runs.
     fn perform_remotely(&mut self, wires: &mut Wires, job: &Job) -> Answer {
         self.perform(wires, job).unwrap_or_else(|| Err(calling_itself()))
     }

@@ -22,13 +22,13 @@ use crate::trace;
 /// Where the lines go that elements write for the user.
 pub type LogSink = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// What waits in a mailbox.
+/// The queued commands of a thread.
 #[derive(Default)]
 pub(crate) struct CommandQueue {
     /// To be opened between two rounds, when no element runs.
     pub between: Vec<Command>,
-    /// What elements of other threads wait for: opened also while one of this thread's elements
-    /// waits for an answer itself.
+    /// Calls that elements of other threads wait for: executed also while one of this thread's
+    /// elements waits for an answer itself.
     pub calls: Vec<Command>,
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct Mailbox {
     mails: Mutex<CommandQueue>,
     /// Ends the thread's sleep.
     pub wake: OwnedFd,
-    /// Whether the thread has ended: nobody opens the mail.
+    /// Whether the thread has ended: it runs no more commands.
     left: AtomicBool,
     /// Whether it sleeps.
     pub sleep_state: SleepState,
@@ -48,34 +48,34 @@ pub(crate) struct Mailbox {
     pub sleeps: Counter,
     /// Times that another thread made a system call to wake it.
     pub rings: AtomicU64,
-    /// What its clock is at.
+    /// The state of its clock.
     pub clock: ClockWords,
     /// How long it was away from its round.
     pub gaps: Gaps,
 }
 
 /// No element.
-const NOBODY: u32 = u32::MAX;
+const NO_ELEMENT: u32 = u32::MAX;
 
-/// Replaces the running configuration by another text, or says why that does not do.
+/// Replaces the running configuration by another text, or returns why that fails.
 pub type Reconfigure = Box<dyn Fn(&str) -> Result<(), String> + Send>;
-/// Reads the configuration file again and lets it take over, or says what is wrong with it.
+/// Reads the configuration file again and lets it take over, or returns its errors.
 pub type Reload = Box<dyn Fn() -> Result<(), String> + Send + Sync>;
 
 /// The handle by which anyone stops, watches and asks a running router.
 pub struct Control {
     /// Which runs must end.
     level: StopLevel,
-    /// Whether a stop lets the packets under way reach their end first.
+    /// Whether a stop lets the packets in flight reach their end first.
     drain: bool,
     stopping: AtomicBool,
-    /// Threads that have nothing under way any more, of those in `boxes`.
+    /// Number of threads, of those in `boxes`, with no packet in flight.
     drained: AtomicU32,
     stops: AtomicU32,
-    /// Index of the element that takes up stops, or `NOBODY`.
+    /// Index of the element that takes up stops, or `NO_ELEMENT`.
     manager: AtomicU32,
     running: AtomicBool,
-    /// Who waits for that.
+    /// The waiters for that.
     beginners: Mutex<Vec<Ready>>,
     boxes: Vec<Mailbox>,
     stats: OnceLock<Vec<Arc<Stats>>>,
@@ -88,8 +88,8 @@ pub struct Control {
     traces: Mutex<Vec<Arc<trace::Shared>>>,
     traces_begun: AtomicU32,
     log: LogSink,
-    /// Who else hears the lines for the user.
-    ears: Mutex<Vec<LogSink>>,
+    /// Further sinks of the lines for the user.
+    log_sinks: Mutex<Vec<LogSink>>,
 }
 
 impl Control {
@@ -119,7 +119,7 @@ impl Control {
             stopping: AtomicBool::new(false),
             drained: AtomicU32::new(0),
             stops: AtomicU32::new(0),
-            manager: AtomicU32::new(NOBODY),
+            manager: AtomicU32::new(NO_ELEMENT),
             running: AtomicBool::new(false),
             beginners: Mutex::default(),
             boxes: boxes?,
@@ -132,31 +132,31 @@ impl Control {
             traces: Mutex::default(),
             traces_begun: AtomicU32::new(0),
             log,
-            ears: Mutex::default(),
+            log_sinks: Mutex::default(),
         })
     }
 
     /// Passes a line for the user on.
     pub(crate) fn log(&self, line: &str) {
         (self.log)(line);
-        for ear in self.ears.lock().iter() {
-            ear(line);
+        for sink in self.log_sinks.lock().iter() {
+            sink(line);
         }
     }
 
-    /// Has all lines for the user told to `ear`, too.
-    pub(crate) fn hear(&self, ear: LogSink) {
-        self.ears.lock().push(ear);
+    /// Copies all lines for the user to `sink`.
+    pub(crate) fn add_log_sink(&self, sink: LogSink) {
+        self.log_sinks.lock().push(sink);
     }
 
-    /// The signals that elements wait for, ascending: whoever owns the process registers them and
-    /// calls [`Control::signal`] when one comes.
+    /// The signals that elements wait for, ascending: the owner of the process installs their
+    /// handlers, and calls [`Control::signal`] for each signal received.
     pub fn wanted_signals(&self) -> Vec<i32> {
         self.takers.wanted()
     }
 
-    /// Hands a signal of the process to the elements that wait for it: each one's handler `run` is
-    /// written once, in its thread, between two rounds. False when nobody waits for it.
+    /// Passes a signal of the process to the elements that wait for it: each one's handler `run` is
+    /// written once, in its thread, between two rounds. False if no element waits for it.
     pub fn signal(&self, signal: i32) -> bool {
         self.takers.came(signal, |taker| {
             let mail: Command = Box::new(move |wires, core| core.signal(wires, taker));
@@ -164,8 +164,8 @@ impl Control {
         })
     }
 
-    /// Signals that elements were informed of and have not begun with, ascending: after the last
-    /// run, nobody will.
+    /// Signals that elements were notified of but have not begun to process, ascending: after the
+    /// last run, none will.
     pub fn signals_left(&self) -> Vec<i32> {
         self.takers.left()
     }
@@ -205,8 +205,8 @@ impl Control {
 
     /// Reads the configuration file again and lets it take over.
     ///
-    /// # Errors
-    /// This driver does not reload, or the configuration is wrong; the running one goes on.
+    /// # Errors This driver does not reload, or the configuration is wrong; the running one
+    /// continues.
     pub fn reload(&self) -> Result<(), HandlerError> {
         let reload = self.reload.lock();
         match &*reload {
@@ -220,7 +220,7 @@ impl Control {
         *self.hot_swaps.lock() = counts;
     }
 
-    /// What became of the process's hot swaps.
+    /// The outcomes of the process's hot swaps.
     pub(crate) fn hot_swaps(&self) -> String {
         self.hot_swaps.lock().lines()
     }
@@ -238,8 +238,8 @@ impl Control {
         }
     }
 
-    /// Whoever looks at [`Control::running`] after this is called again if that changes: the lock
-    /// orders it against the change.
+    /// A thread that reads [`Control::running`] after this is called again if that changes: the
+    /// lock orders the read against the change.
     pub(crate) fn when_running(&self, ready: &Ready) {
         let mut beginners = self.beginners.lock();
         beginners.push(Ready::clone(ready));
@@ -291,14 +291,14 @@ impl Mailbox {
         self.put(|mails| mails.between.push(mail));
     }
 
-    /// Leaves what an element of another thread waits for.
+    /// Queues a call that an element of another thread waits for.
     pub fn send_call(&self, mail: Command) {
         self.put(|mails| mails.calls.push(mail));
     }
 
     fn put(&self, put: impl FnOnce(&mut CommandQueue)) {
         put(&mut self.mails.lock());
-        // Release: whoever sees the flag finds the mail.
+        // Release: a thread that sees the flag sees the queued commands.
         self.waiting.store(true, Ordering::Release);
         self.wake();
     }
@@ -311,7 +311,7 @@ impl Mailbox {
         }
     }
 
-    /// Whether there is mail: one load, asked once per round.
+    /// Whether commands are queued: one load, once per round.
     #[inline]
     pub fn waiting(&self) -> bool {
         self.waiting.load(Ordering::Acquire)
@@ -327,7 +327,7 @@ impl Mailbox {
         self.left.store(true, Ordering::Release);
     }
 
-    /// Whether nobody opens the mail.
+    /// Whether the thread has stopped running commands.
     pub fn is_left(&self) -> bool {
         self.left.load(Ordering::Acquire)
     }
@@ -339,7 +339,7 @@ impl Mailbox {
         std::mem::take(&mut *mails)
     }
 
-    /// What elements of other threads wait for; the rest goes on waiting.
+    /// Takes the calls that elements of other threads wait for; the rest stays queued.
     pub fn take_calls(&self) -> Vec<Command> {
         let mut mails = self.mails.lock();
         self.waiting.store(!mails.between.is_empty(), Ordering::Release);

@@ -1,4 +1,4 @@
-//! One thread's elements, and what the engine does for them while they run.
+//! One thread's elements, and the engine's services for them while they run.
 
 use std::os::fd::{OwnedFd, RawFd};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::signals::Taker;
 use crate::timers::Timers;
 use crate::trace::Tracer;
 
-/// Whose cycles are being counted.
+/// The owner of the cycles being counted.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Meter {
     /// Cycle counter when `node` began.
@@ -28,7 +28,7 @@ pub(crate) struct Meter {
     node: u32,
 }
 
-/// Pieces of work that are all measured, before sampling begins: short runs are told exactly.
+/// Pieces of work that are all measured, before sampling begins: short runs are measured exactly.
 const SAMPLE_AFTER: u32 = 1024;
 /// From then on one of so many is measured, and counts for all of them. A prime: tasks that take
 /// turns have their measured turns, too.
@@ -37,7 +37,7 @@ const SAMPLE_AFTER: u32 = 1024;
 /// packet (perf annotate of `Engine::dispatch`, `bench path --case router-5/fits`).
 const SAMPLE_EVERY: u32 = 17;
 
-/// The engine's own cycles are nobody's.
+/// The engine's own cycles belong to no element.
 pub(crate) const IDLE: u32 = u32::MAX;
 
 /// A handler write that waits until no element is running.
@@ -62,27 +62,26 @@ pub struct Core {
     pub(crate) scheduled: Vec<bool>,
     /// Handler writes to be done once no element is running.
     pub(crate) later: Vec<Later>,
-    /// Who makes the handler call that runs now.
+    /// The origin of the handler call that is running.
     pub(crate) origin: Origin,
     pub(crate) burst: usize,
-    /// Per element: the other threads that take what it stores.
+    /// Per element: the other threads that take its stored packets.
     takers: Vec<Vec<usize>>,
     /// The rings to and from other threads.
     pub(crate) handoffs: Handoffs,
     pub(crate) meter: Meter,
     /// Follows packets, where someone traces.
     pub(crate) tracer: Option<Box<Tracer>>,
-    /// A copy of the state of a session that has ended, while its function is told.
+    /// A copy of the state of an ended session, passed to its function.
     ended_state: Vec<u8>,
     /// Pieces of work so far, and for how many the present one counts; 0 when it is not measured.
     works: u32,
     weight: u32,
-    /// Whose handler was called last by mail.
+    /// Element of the last handler command.
     pub(crate) called: u32,
 }
 
-/// Sends what an element left in a batch on by output 0, or frees it where there is none.
-///
+/// Sends the packets that an element left in a batch by output 0, or frees them if there is none.
 /// PERF: as a call it cost each dispatch 12 instructions (callgrind, `InfiniteSource -> Null ->
 /// Discard`).
 #[inline(always)]
@@ -145,7 +144,8 @@ impl Core {
         }
     }
 
-    /// Charges the cycles since the last call to whoever ran, and lets `node` run; says who ran.
+    /// Charges the cycles since the last call to the element that ran, and switches to `node`;
+    /// returns the previous one.
     #[inline]
     pub(crate) fn meter(&mut self, wires: &Wires, node: u32) -> u32 {
         if self.weight == 0 {
@@ -175,7 +175,7 @@ impl Core {
         Some(result)
     }
 
-    /// Tells the functions that had opened them of sessions that have ended.
+    /// Notifies functions of the end of sessions that they had opened.
     #[cold]
     pub(crate) fn notify_functions(&mut self, wires: &mut Wires) {
         let mut state = std::mem::take(&mut self.ended_state);
@@ -224,7 +224,7 @@ impl Core {
         });
         let mut sent = std::mem::replace(&mut wires.returned, outer);
         if !sent.is_empty() {
-            // What the element sent explicitly came before what it left in the batch.
+            // The element's explicit sends come before the packets that it left in the batch.
             sent.append(batch);
             std::mem::swap(&mut sent, batch);
         }
@@ -366,8 +366,8 @@ impl Host for Core {
         self.report_failure(call, error);
     }
 
-    fn hear(&mut self, ear: LogSink) {
-        self.control.hear(ear);
+    fn add_log_sink(&mut self, sink: LogSink) {
+        self.control.add_log_sink(sink);
     }
 
     fn origin(&self) -> Origin {

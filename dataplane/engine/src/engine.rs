@@ -6,19 +6,19 @@ use std::time::{Duration, Instant};
 use thruway_element::{Ended, Run, Wires};
 use thruway_packet::{Batch, MAX_BATCH};
 
-use crate::away::{Away, NOBODY, Piece};
+use crate::away::{Away, NO_ELEMENT, Piece};
 use crate::clock::Time;
 use crate::command::CommandTarget;
 use crate::core::{Core, IDLE, Later, pass_rest};
 use crate::patience::Idle;
 use crate::rest::{OnTime, Rest};
 
-/// Dispatches before a drain looks whether it is to stop, and whether there is mail: a loop of the
-/// graph may never end. Some milliseconds' work at most.
+/// Dispatches before a drain checks for a stop and for commands: a loop of the graph may never end.
+/// Some milliseconds' work at most.
 const LOOK_UP: u32 = 4096;
-/// How long a stop waits for packets that are under way.
+/// Longest wait of a stop for packets in flight.
 const DRAIN_MAX: Duration = Duration::from_secs(1);
-/// Rounds without work after which nothing is under way: other threads may still hand over.
+/// Rounds without work after which no packet is in flight: other threads may still hand off.
 const DRAIN_ROUNDS: u32 = 3;
 
 /// A task and when it wants to run.
@@ -40,7 +40,7 @@ pub(crate) struct Engine {
     stopping: Option<Instant>,
     drained: bool,
     pub(crate) away: Away,
-    /// Packets under way, rotated through the slots so that no batch is allocated twice.
+    /// Packets in flight, rotated through the slots so that no batch is allocated twice.
     pub(crate) batch: Batch,
 }
 
@@ -84,15 +84,15 @@ impl Engine {
             }
         }
         self.go_on();
-        // A signal whose first taker asked for the stop is for the others, too.
+        // If the first taker of a signal requests a stop, the other takers still get the signal.
         self.run_commands();
     }
 
-    /// Does what came by mail. Says whether there was any.
+    /// Runs the queued commands. Returns whether there were any.
     fn run_commands(&mut self) -> bool {
         let waits = self.core.control.mailbox(self.core.thread).waiting();
         if waits {
-            self.core.called = NOBODY;
+            self.core.called = NO_ELEMENT;
             self.core.serve(&mut self.wires);
             self.drain();
             self.away.did(Piece::Command, self.core.called);
@@ -100,7 +100,7 @@ impl Engine {
         waits
     }
 
-    /// While stopping: says so when nothing is under way any more, or it takes too long.
+    /// While stopping: reports when no packet is in flight any more, or draining takes too long.
     fn look_whether_drained(&mut self, worked: bool) {
         let since = *self.stopping.get_or_insert_with(Instant::now);
         let late = since.elapsed() >= DRAIN_MAX;
@@ -137,7 +137,7 @@ impl Engine {
         worked
     }
 
-    /// Ends some of the sessions whose time is up; whether there were any: then more may follow.
+    /// Ends some of the expired sessions; returns whether there were any: then more may follow.
     #[inline]
     fn sweep_sessions(&mut self) -> bool {
         let Some(flows) = &mut self.wires.flows else { return false };
@@ -146,7 +146,7 @@ impl Engine {
         if has_ended {
             self.core.notify_functions(&mut self.wires);
         }
-        self.away.did(Piece::Sessions, NOBODY);
+        self.away.did(Piece::Sessions, NO_ELEMENT);
         has_ended
     }
 
@@ -157,7 +157,7 @@ impl Engine {
         }
     }
 
-    /// Tells functions of the sessions that have ended while packets of theirs waited.
+    /// Notifies functions of sessions that ended while packets of theirs waited.
     pub(crate) fn let_sessions_go(&mut self) {
         self.wires.flows.iter_mut().for_each(|flows| flows.let_all_go());
         self.core.notify_functions(&mut self.wires);
@@ -169,7 +169,7 @@ impl Engine {
         self.time.publish(&self.core.control.mailbox(self.core.thread).clock);
     }
 
-    /// Goes on with the clock of the engine whose place this one takes: time does not go back.
+    /// Continues the clock of the engine that this one replaces: time does not go back.
     pub(crate) fn take_time(&mut self, old: &mut Engine) {
         std::mem::swap(&mut self.time, &mut old.time);
         self.wires.now = self.time.read(self.wires.now.max(old.wires.now));
@@ -235,8 +235,8 @@ impl Engine {
         traced
     }
 
-    /// Counts what a source's task or timer emitted; what others emit came to them, and was counted
-    /// then. Says whether there were any packets.
+    /// Counts the packets that a source's task or timer emitted; packets that others emit were
+    /// counted when they came. Returns whether there were any packets.
     fn count_made(&mut self, node: u32) -> bool {
         let emitted = self.wires.emitted;
         if emitted > 0 && self.wires.inputs(node) == 0 {
@@ -247,7 +247,7 @@ impl Engine {
         emitted > 0
     }
 
-    /// Dispatches until no packet is under way.
+    /// Dispatches until no packet is in flight.
     pub(crate) fn drain(&mut self) {
         self.call_later();
         if self.wires.emitted == 1 {
@@ -299,8 +299,8 @@ impl Engine {
         }
     }
 
-    /// In the midst of a round that takes long, while no element runs: does what came by mail, so
-    /// that a round without end starves nobody outside. Says whether the thread is to end.
+    /// In the midst of a long round, while no element runs: runs the queued commands, so that a
+    /// round without end starves no outside caller. Returns whether the thread must end.
     #[cold]
     fn look_up(&mut self) -> bool {
         if self.core.control.mailbox(self.core.thread).waiting() {
@@ -351,7 +351,7 @@ impl Engine {
         self.wires.single = false;
     }
 
-    /// Has a slot's element process `self.batch`, and sends on what it left in it.
+    /// Runs a slot's element on `self.batch`, and sends the packets that it left in it.
     #[inline]
     fn dispatch(&mut self, slot: usize) {
         if self.core.tracer.is_some() {
@@ -360,7 +360,7 @@ impl Engine {
         self.dispatch_plain(slot);
     }
 
-    /// [`Engine::dispatch`] where nobody looks.
+    /// [`Engine::dispatch`] without an observer.
     #[inline]
     pub(crate) fn dispatch_plain(&mut self, slot: usize) {
         let at = self.wires.slots[slot];

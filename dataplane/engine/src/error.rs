@@ -11,11 +11,11 @@ pub enum Stage {
     Initialize,
     /// While packets flow: a thread died.
     Run,
-    /// While closing: what could not be written.
+    /// While closing: data that could not be written.
     Finish,
 }
 
-/// What is wrong with one element, or with the whole run.
+/// An error of one element, or of the whole run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct BuildError {
@@ -25,7 +25,7 @@ pub struct BuildError {
     pub node: Option<usize>,
     /// Argument index, where one is to blame.
     pub arg: Option<usize>,
-    /// What is wrong and what to do.
+    /// The error and its remedy.
     pub message: String,
 }
 

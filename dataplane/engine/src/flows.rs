@@ -15,21 +15,21 @@ use crate::error::{BuildError, Stage};
 use crate::layout::Layout;
 use crate::replica::Replica;
 
-/// What the flow manager makes of a configuration.
+/// The flow manager's view of a configuration.
 pub struct Flows {
     /// The configuration as it sees it.
     pub chain: Chain,
-    /// What came of consolidation.
+    /// Result of consolidation.
     pub plan: Arc<Plan>,
-    /// What the user set.
+    /// The user's settings.
     pub settings: Settings,
 }
 
 /// Consolidates a configuration, and gives dispatchers without rules those that follow from the
-/// elements behind them. Where nothing in it has to do with sessions and classes the plan is empty.
+/// elements behind them. Without sessions and classes in it the plan is empty.
 ///
 /// # Errors
-/// What it asks for and cannot have.
+/// Demands that cannot be met.
 pub(crate) fn plan(
     layout: &Layout,
     replicas: &mut [Elements],
@@ -69,7 +69,7 @@ fn give_rules(
     if errors.is_empty() { Ok(()) } else { Err(errors) }
 }
 
-/// What the user set, at whichever element; that two say different things is an error.
+/// The user's settings, at any element; two different ones are an error.
 fn settings(
     layout: &Layout,
     elements: &[Option<Replica<'_>>],
@@ -82,8 +82,8 @@ fn settings(
             Some((_, same)) if same == settings => {}
             Some((other, _)) => {
                 let message = format!(
-                    "it sets other bounds or timeouts than '{}': all share one table, so say the same \
-                     at each",
+                    "it sets other bounds or timeouts than '{}': all share one table, so set the \
+                     same at each",
                     layout.graph.elements[other].name
                 );
                 return Err(vec![BuildError::at(Stage::Arguments, node, message)]);
@@ -96,7 +96,7 @@ fn settings(
 /// Gives each thread its manager.
 ///
 /// # Errors
-/// Keys or tables for which there is no room.
+/// Keys or tables without room.
 pub(crate) fn install(flows: &Flows, engines: &mut [Engine]) -> Result<(), Vec<BuildError>> {
     let Some(first) = flows.plan.entries.first() else { return Ok(()) };
     let node = first.node as usize;
@@ -115,8 +115,8 @@ pub(crate) fn install(flows: &Flows, engines: &mut [Engine]) -> Result<(), Vec<B
     Ok(())
 }
 
-/// Hands the sessions of the threads before to those of now; `node_of` tells the number of an
-/// element that is there in both.
+/// Passes the sessions of the previous threads to the present ones; `node_of` returns the number of
+/// an element that exists in both.
 pub(crate) fn take_over(
     new: &mut [Engine],
     old: &mut [Engine],

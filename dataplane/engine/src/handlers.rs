@@ -12,8 +12,8 @@ use crate::layout::Layout;
 use crate::paths::passing;
 use crate::ranges::ranges;
 
-/// Longest wait for an answer that comes later, by a thread that moves no packets. The one who is
-/// to give it has limits of its own; this one is for what ends without a word.
+/// Longest wait for a delayed answer, by a thread that processes no packets. The answering element
+/// has limits of its own; this one covers calls that end without an answer.
 const LATER_MAX: Duration = Duration::from_secs(10);
 
 /// The answer, waited for where it comes later: not for threads that move packets.
@@ -101,8 +101,8 @@ pub(crate) fn write_global(control: &Control, name: &str, value: &str) -> Result
     }
 }
 
-/// Whether a read of one of the router's own handlers changes something: that of a trace takes what
-/// was seen.
+/// Whether a read of one of the router's own handlers has an effect: that of a trace takes the
+/// events.
 pub(crate) fn global_has_effect(call: &Call<'_>) -> bool {
     call.name == "trace" && !call.param.trim().is_empty()
 }
@@ -157,8 +157,8 @@ fn drops(spec: &thruway_element::Spec, stats: &thruway_element::NodeStats) -> St
     text
 }
 
-/// The `graph` handler: what is connected to what, for programs that draw it. A line each, its
-/// words separated by tabs:
+/// The `graph` handler: the connections, for programs that draw the graph. A line each, its words
+/// separated by tabs:
 ///
 /// - `element NAME CLASS THREADS HANDLERS`: threads that have a replica (`0,2-3`), and names of the
 ///   class's own handlers that can be read without an effect, separated by commas; `-` for none;
@@ -196,7 +196,7 @@ fn ports(layout: &Layout, node: usize) -> String {
         let plural = if list.len() == 1 { "" } else { "s" };
         let _ = writeln!(text, "{} {word}{plural}", list.len());
         for port in list {
-            let way = if port.processing == Processing::Push { "push" } else { "pull" };
+            let processing = if port.processing == Processing::Push { "push" } else { "pull" };
             let agnostic = if port.agnostic { "~" } else { "" };
             let peers: Vec<String> = port
                 .edges
@@ -213,7 +213,7 @@ fn ports(layout: &Layout, node: usize) -> String {
                     )
                 })
                 .collect();
-            let _ = writeln!(text, "{way}{agnostic}\t-\t{}", peers.join(", "));
+            let _ = writeln!(text, "{processing}{agnostic}\t-\t{}", peers.join(", "));
         }
     }
     text

@@ -1,5 +1,5 @@
-//! Packets that elements hand to their replicas in other threads: the rings between all threads,
-//! and what is done with their content in a round, at a stop and in a hot swap.
+//! Packets that elements hand off to their replicas in other threads: the rings between all
+//! threads, and the treatment of their content in a round, at a stop and in a hot swap.
 //!
 //! The rings themselves are in [`crate::rings`].
 
@@ -30,7 +30,8 @@ pub(crate) fn install(flows: &Flows, engines: &mut [Engine]) {
         let replica = from.first().and_then(|thread| engines[*thread].core.elements[node].as_ref());
         let Some(element) = replica.filter(|_| spec.threading.hands_off()) else { continue };
         let Some(entry) = layout.entries[node] else { continue };
-        // Whoever begins sessions hands packets to the thread that serves theirs.
+        // An element that begins sessions hands packets off to the thread that serves their
+        // session.
         let is_entry = entry.flow_entry(&**element).is_some();
         if is_entry && !shares_sessions || layout.is_passed_by(node) {
             continue;
@@ -69,8 +70,8 @@ fn join(flows: &Flows, layout: &Layout, engines: &mut [Engine]) {
 }
 
 impl Layout {
-    /// Whether a thread can take packets in an element that others brought them to, and send them
-    /// on: it has what is behind, not only the element itself.
+    /// Whether a thread can take packets handed off to an element, and send them on: it reaches the
+    /// elements downstream, not only the element itself.
     fn can_serve(&self, node: usize, thread: usize) -> bool {
         let outputs = self.checked.elements[node].outputs.iter().flat_map(|port| &port.edges);
         let mut behind = outputs.map(|edge| self.graph.edges[*edge].to.element);
@@ -78,7 +79,7 @@ impl Layout {
             && behind.all(|behind| self.threads[behind].contains(&thread))
     }
 
-    /// The thread that goes on with packets that thread `before` had to take in another
+    /// The thread that continues with packets that thread `before` had to take in another
     /// configuration.
     fn heir(&self, node: usize, before: usize) -> usize {
         let same = self.threads[node].contains(&before);
@@ -88,7 +89,8 @@ impl Layout {
 }
 
 impl Core {
-    /// Packets on their way from here to other threads, but for those that nobody is to take now.
+    /// Packets being handed off from here to other threads, except those that no thread may take
+    /// now.
     pub(crate) fn handing(&self) -> usize {
         let nodes = 0..self.elements.len();
         nodes
@@ -120,7 +122,7 @@ impl Engine {
         worked
     }
 
-    /// What a configuration before had in its rings comes first.
+    /// Packets left in the rings of the previous configuration come first.
     fn take_left(&mut self) -> bool {
         let left = std::mem::take(&mut self.core.handoffs.left);
         let worked = !left.is_empty();
@@ -159,8 +161,8 @@ impl Engine {
         worked
     }
 
-    /// Has packets classified that came from a thread for their sessions, and reports that to it:
-    /// only when they, and those that went on to other threads, are served may a session end there.
+    /// Classifies packets that came from a thread for their sessions, and reports that to it: a
+    /// session may end there only after they, and those handed off further, are served.
     fn serve(&mut self, node: u32, from: usize, count: usize) {
         let Some(flows) = &mut self.wires.flows else { return };
         if count == 0 {
@@ -192,7 +194,7 @@ impl Engine {
         }
     }
 
-    /// Counts packets that nobody takes any more.
+    /// Counts packets that no thread takes any more.
     pub(crate) fn drop_handed(&mut self) {
         for (node, packets) in self.core.handoffs.take_all() {
             let stats = &self.wires.stats[node as usize];
@@ -201,8 +203,8 @@ impl Engine {
     }
 }
 
-/// Takes what is left in the rings of the configuration before; `node_of` tells the number here of
-/// one of its elements. What was for others is dropped there.
+/// Takes the packets left in the rings of the previous configuration; `node_of` returns the present
+/// number of one of its elements. Packets for other elements are dropped.
 pub(crate) fn take_over(
     new: &mut [Engine],
     old: &mut [Engine],

@@ -1,4 +1,4 @@
-//! What became of the configurations that were to replace a running one.
+//! Outcomes of the configurations that were to replace a running one.
 
 use std::fmt::Write as _;
 
@@ -6,8 +6,8 @@ use parking_lot::Mutex;
 
 /// Counts of a process's hot swaps; the routers that follow one another share them.
 ///
-/// Each configuration that was built has a number, so that whoever asked for one can wait for the
-/// fate of that one: several may ask at once.
+/// Each configuration that was built has a number, so that a requester can wait for the outcome of
+/// its own: several may request at once.
 #[derive(Debug, Default)]
 pub struct HotSwaps(Mutex<Counts>);
 
@@ -45,7 +45,7 @@ impl HotSwaps {
         counts.refuse(reason);
     }
 
-    /// A configuration that waited gave way to a later one, whose fate decides about both.
+    /// A waiting configuration was superseded by a later one, whose outcome decides about both.
     pub fn count_superseded(&self) {
         self.0.lock().refuse("another configuration came before it took over");
     }

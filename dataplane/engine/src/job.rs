@@ -1,4 +1,4 @@
-//! What each replica of an element is to do for a handler call.
+//! The task of each replica of an element in a handler call.
 
 use thruway_element::Origin;
 
@@ -14,7 +14,7 @@ pub(crate) struct Job {
     pub write: bool,
     /// One replica is enough.
     pub one: bool,
-    /// Who calls.
+    /// The caller.
     pub origin: Origin,
 }
 

@@ -1,4 +1,5 @@
-//! What all threads know of a configuration: the checked graph and who runs what.
+//! A configuration as all threads see it: the checked graph and the assignment of elements to
+//! threads.
 
 use std::collections::HashMap;
 
@@ -21,7 +22,7 @@ pub struct Layout {
     pub home: Vec<usize>,
     /// Per element: the threads that run its task, if it has one with something to do.
     pub tasks: Vec<Vec<usize>>,
-    /// Per element: whether StaticThreadSched says that no thread runs its task and timers.
+    /// Per element: whether StaticThreadSched leaves its task and timers without a thread.
     pub parked: Vec<bool>,
     /// Whether packets stay in their threads: a Pipeliner lets them pass.
     passes: bool,
@@ -83,21 +84,21 @@ impl Layout {
 
     /// Whether `thread` runs a task of this element.
     pub(crate) fn runs_task(&self, node: usize, thread: usize) -> bool {
-        // What packets leave at home has a task for the sake of its place: the engine itself hands
-        // it packets there.
+        // An element that hands off has a task only for its placement: the engine itself gives it
+        // packets there.
         let is_own = self.graph.elements[node].spec.threading != Threading::Pipeline;
         is_own && self.tasks[node].contains(&thread) || self.serves(node, thread)
     }
 
-    /// Whether `thread` runs an element's task for the sake of its replicas in other threads. No
-    /// way begins there: what it sends on came with packets that were pushed.
+    /// Whether `thread` runs an element's task only for the sake of its replicas in other threads.
+    /// No path begins there: its packets were pushed to it.
     fn serves(&self, node: usize, thread: usize) -> bool {
         let threads = &self.threads[node];
         let is_one = self.graph.elements[node].spec.threading == Threading::SharedPullTask;
         is_one && threads.len() > 1 && threads.contains(&thread)
     }
 
-    /// The ways that threads take through it.
+    /// The thread traversal of the configuration.
     pub(crate) fn traversal(&self) -> Traversal<'_> {
         Traversal {
             graph: &self.graph,
@@ -160,7 +161,7 @@ impl Layout {
         Target::Unconnected
     }
 
-    /// What each input of `node` draws from, where it pulls.
+    /// The sources that the pull inputs of `node` draw from.
     pub(crate) fn sources(&self, node: usize) -> impl Iterator<Item = Option<PullFrom>> {
         self.checked.elements[node].inputs.iter().map(|port| {
             let edge = port.edges.first().filter(|_| port.processing == Processing::Pull)?;

@@ -6,7 +6,7 @@
 //! packet alone: depth first, as in Click).
 //!
 //! *Absent here:* any lock on the packet path. Threads meet in shared elements (a Queue), in the
-//! statistics (each written by one thread) and in mailboxes that are looked at once per round.
+//! statistics (each written by one thread) and in command queues that are checked once per round.
 #![forbid(unsafe_code)]
 
 mod asking;

@@ -1,4 +1,4 @@
-//! The threads of a run: each on its core, and what is done when one dies.
+//! The threads of a run: each on its core, and the handling of its death.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,8 +10,8 @@ use crate::control::Control;
 use crate::engine::Engine;
 use crate::error::{BuildError, Stage};
 
-/// Runs the engines until a stop, the first one in the calling thread, and gives them back with
-/// what killed some of them: then all stop.
+/// Runs the engines until a stop, the first one in the calling thread, and returns them with the
+/// causes of death of some of them: then all stop.
 pub(crate) fn run(
     engines: Vec<Engine>,
     control: &Arc<Control>,
@@ -51,8 +51,8 @@ pub(crate) fn run(
         errors.extend(watched(&mut engine));
         done.push(engine);
         if let Some(cores) = before {
-            // Threads that the caller starts later inherit its cores: those of what a hot swap
-            // brings, say. A refusal costs speed, not correctness.
+            // Threads that the caller starts later inherit its cores: those of a later
+            // configuration, say. A refusal costs speed, not correctness.
             let _ = sched_setaffinity(None, &cores);
         }
     }
@@ -73,9 +73,9 @@ pub(crate) fn run(
 fn watched(engine: &mut Engine) -> Option<BuildError> {
     let control = Arc::clone(&engine.core.control);
     let thread = engine.core.thread;
-    // What the panic left behind in the engine is only looked at to close it.
+    // The engine's state after a panic is only used to close it.
     let ended = catch_unwind(AssertUnwindSafe(|| engine.run()));
-    // Whoever waits for an answer of this thread waits no longer.
+    // Releases all callers that wait for an answer of this thread.
     control.mailbox(thread).leave();
     let panic = ended.err()?;
     control.halt();
@@ -88,7 +88,7 @@ fn watched(engine: &mut Engine) -> Option<BuildError> {
     Some(BuildError { stage: Stage::Run, node, arg: None, message })
 }
 
-/// The element whose code ran when the thread died, and who had called whom.
+/// The element that ran when the thread died, and its chain of callers.
 fn running(engine: &Engine) -> (Option<usize>, String) {
     let (layout, thread) = (&engine.core.layout, engine.core.thread);
     // While an element runs it is not in its place.
@@ -106,7 +106,7 @@ fn running(engine: &Engine) -> (Option<usize>, String) {
     }
 }
 
-/// What a panic says.
+/// The message of a panic.
 fn text_of(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied());

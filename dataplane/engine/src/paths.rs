@@ -7,12 +7,12 @@ use crate::ranges::ranges;
 use crate::traverse::direction;
 
 impl Layout {
-    /// The shortest way by which a thread reaches an element: the elements whose code it runs, from
-    /// where its task is on.
+    /// The shortest path by which a thread reaches an element: the elements that it runs, from the
+    /// one with its task on.
     fn path(&self, thread: usize, node: usize) -> Vec<usize> {
         let nodes = 0..self.graph.elements.len();
         let begins = |at: &usize| self.tasks[*at].contains(&thread);
-        // What no task drives is driven by timers and handlers, at home.
+        // Elements without a task are driven by timers and handlers, at home.
         let rests = |at: &usize| self.home[*at] == thread && self.tasks[*at].is_empty();
         let tasks = self.path_from(thread, nodes.clone().filter(begins).collect(), node);
         tasks
@@ -44,7 +44,7 @@ impl Layout {
         None
     }
 
-    /// A way in words: arrows point where packets go.
+    /// A path in words: arrows follow the packets.
     fn describe_path(&self, path: &[usize]) -> String {
         let name = |node: usize| self.graph.elements[node].name.as_str();
         let mut text = path.first().map_or("", |first| name(*first)).to_owned();
@@ -59,8 +59,8 @@ impl Layout {
         text
     }
 
-    /// By which ways threads reach an element: `thread 0 comes from a -> b -> c, threads 1,2 from
-    /// d -> c`. An arrow `<-` is a pull.
+    /// The paths by which threads reach an element: `thread 0 comes from a -> b -> c, threads 1,2
+    /// from d -> c`. An arrow `<-` is a pull.
     pub fn describe_paths(&self, node: usize) -> String {
         let mut groups: Vec<(Vec<usize>, Vec<usize>)> = Vec::new();
         for thread in &self.threads[node] {
@@ -91,8 +91,8 @@ impl Layout {
     }
 }
 
-/// The threads that others bring an element packets in, or ask it for packets; of one that stands
-/// by itself, those that it runs in.
+/// The threads in which others bring an element packets, or pull from it; for an isolated one,
+/// those that it runs in.
 pub(crate) fn passing(layout: &Layout, node: usize) -> Vec<usize> {
     let called = |edge: &&Edge| direction(&layout.checked, edge).1 == node;
     let mut edges = layout.graph.edges.iter().filter(called).peekable();

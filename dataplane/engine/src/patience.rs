@@ -1,33 +1,33 @@
-//! How long a thread that has nothing to do looks again before it sleeps.
+//! How long an idle thread polls before it sleeps.
 
-/// What threads do that have nothing to do.
+/// Behaviour of idle threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Idle {
-    /// They look again and again, and never sleep.
+    /// They poll, and never sleep.
     Poll,
-    /// They look again for as long as it has been worth while lately, [`POLL_MAX_NS`] at most; then
-    /// they sleep.
+    /// They poll for as long as that has paid off lately, [`POLL_MAX_NS`] at most; then they sleep.
     Adaptive,
     /// They sleep.
     #[default]
     Sleep,
 }
 
-/// Longest looking before a sleep, nanoseconds: about what a sleep and its end cost, so that a
-/// thread never spends more than twice of what it would, had it known when the next packet comes.
+/// Longest polling before a sleep, nanoseconds: about the cost of a sleep and its wake-up, so that
+/// a thread never spends more than twice of what it would if it knew the next packet's arrival.
 pub const POLL_MAX_NS: i64 = 20_000;
 
-/// What a quiet with a sleep in it seems longer than it was: the time that waking takes.
+/// Excess of a measured idle time that contains a sleep: the time that waking takes.
 const WAKE_NS: i64 = 10_000;
 
-/// The first looking, when it may be worth while.
+/// The first polling time, when it may pay off.
 const POLL_FIRST_NS: i64 = 4_000;
 
-/// After so many looks in a row that found nothing it is slept at once, this often: looking may
-/// keep from working whom it waits for (reception by a thread of the kernel on the same core).
+/// After this many polls in a row without success, the thread sleeps at once, [`PAUSE`] times:
+/// polling may keep the thread that it waits for from running (reception by a kernel thread on the
+/// same core).
 const VAIN_MAX: u32 = 8;
 const PAUSE: u32 = 32;
-/// Looks that are tried between pauses, until one finds something.
+/// Polls that are tried between pauses, until one succeeds.
 const TRIES: u32 = 2;
 
 /// The next event is so near that a sleep until then would not end before it.
@@ -118,14 +118,14 @@ mod tests {
         assert_eq!((looked, sleeps), (0, 100));
         let (_, sleeps) = spent(&mut patience, &[10_000; 100]);
         assert!(sleeps <= 3, "{sleeps}");
-        // What it learnt is forgotten after a few.
+        // Its experience is forgotten after a few.
         let (looked, _) = spent(&mut patience, &[LONG; 100]);
         assert!(looked <= 2 * POLL_MAX_NS, "{looked}");
     }
 
-    /// Packets come soon after the thread lies down, and not before.
+    /// Packets come soon after the thread goes to sleep, and not before.
     #[test]
-    fn who_is_waited_for_and_kept_from_working_is_slept_for() {
+    fn polling_that_starves_the_awaited_thread_ends() {
         let mut patience = Patience::new(Idle::Adaptive);
         let mut looked = 0;
         for _ in 0..10_000 {
@@ -141,8 +141,8 @@ mod tests {
     }
 
     proptest! {
-        /// Against one who knows when the next packet comes, and that a sleep costs
-        /// [`POLL_MAX_NS`].
+        /// Against an oracle that knows the arrival of the next packet, with [`POLL_MAX_NS`] as the
+        /// cost of a sleep.
         #[test]
         fn it_costs_little_more_than_to_know(
             quiets in prop::collection::vec(prop_oneof![0..POLL_MAX_NS, 0..10 * POLL_MAX_NS], 1..200),

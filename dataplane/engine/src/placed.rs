@@ -44,7 +44,7 @@ pub(crate) fn placements(
     if errors.is_empty() { Ok(placed) } else { Err(errors) }
 }
 
-/// Whether an element is the one of this name or lies in the compound element of this name.
+/// Whether an element has this name or is in the compound element of this name.
 fn within(element: &str, name: &str) -> bool {
     let rest = element.strip_prefix(name);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

@@ -1,5 +1,5 @@
-//! A probe's way through the graph: by itself, and no further than elements allow whose packets may
-//! take a short cut ([`thruway_element::ShortCut`]).
+//! A probe's path through the graph: on its own, and only through elements that permit a short cut
+//! ([`thruway_element::ShortCut`]).
 
 use thruway_element::{
     PROBE_TAG, Probe, Probed, Purpose, SHORT_CUT_TIMER, ShortCut, Target, Wires,
@@ -9,10 +9,10 @@ use thruway_packet::{Batch, Packet};
 use crate::core::{Core, pass_rest};
 use crate::engine::Engine;
 
-/// Elements that a probe may pass: ways may go round in a circle.
+/// Limit of elements on a probe's path: paths may contain loops.
 const STEPS_MAX: u32 = 1024;
 
-/// Where a probe that came to an element goes on.
+/// Continuation of a probe at an element.
 enum Next {
     /// There: that element.
     Here(u32, usize),
@@ -28,8 +28,8 @@ fn without_probe(batch: &mut Batch) {
 }
 
 impl Engine {
-    /// Ends all short cuts, and has elements count what passed by them: before sessions end or go
-    /// to another configuration. Nothing runs.
+    /// Ends all short cuts, and has elements count the packets that took them: before sessions end
+    /// or move to another configuration. Nothing runs.
     pub(crate) fn close_short_cuts(&mut self) {
         let Some(flows) = &mut self.wires.flows else { return };
         if flows.short_cuts().is_none() {
@@ -86,7 +86,8 @@ impl Core {
         }
     }
 
-    /// Dispatches until nothing is under way; says which element does not let the probe pass.
+    /// Dispatches until no packet is in flight; returns the element that stops the probe, if one
+    /// does.
     fn follow_probe(&mut self, wires: &mut Wires) -> Option<u32> {
         let mut batch = Batch::new();
         for _ in 0..STEPS_MAX {
@@ -111,14 +112,14 @@ impl Core {
                 }
             }
         }
-        // A circle: what is left is dispatched as usual, without the probe.
+        // A loop: the remaining packets are dispatched as usual, without the probe.
         for pending in &mut wires.pending {
             without_probe(pending);
         }
         None
     }
 
-    /// What a probe gave rise to (queries for addresses, say) goes on.
+    /// Dispatches packets that a probe caused (queries for addresses, say).
     fn finish_others(&mut self, wires: &mut Wires) {
         let mut batch = Batch::new();
         for _ in 0..STEPS_MAX {

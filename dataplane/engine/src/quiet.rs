@@ -1,9 +1,8 @@
-//! What a thread does when there is nothing to do: looks again for a while, then sleeps until a
-//! packet, a timer, another thread or a letter ends that.
+//! An idle thread: polls for a while, then sleeps until a packet, a timer, another thread or a
+//! command ends that.
 //!
-//! A sleep is lost to nobody: the thread says that it lies down, has one more round, and sleeps
-//! only if that finds nothing either ([`thruway_sync::SleepState`]). Whoever leaves it something,
-//! wakes it.
+//! No wake-up is lost: the thread announces its sleep, runs one more round, and sleeps only if that
+//! finds nothing either ([`thruway_sync::SleepState`]). A thread that leaves work for it wakes it.
 
 use std::time::Duration;
 
@@ -13,10 +12,9 @@ use thruway_packet::cycles;
 use crate::clock::STABILISE_NS;
 use crate::engine::Engine;
 
-/// Longest sleep: elements may change in ways that nobody reports (a file that grows), and sessions
-/// end.
+/// Longest sleep: elements may change without a notification (a file that grows), and sessions end.
 const SLEEP_MAX: Duration = Duration::from_millis(100);
-/// While the router stops: whether packets are under way is asked in rounds.
+/// Sleep while the router stops: rounds must check for packets in flight.
 const SLEEP_STOPPING: Duration = Duration::from_micros(200);
 impl Engine {
     /// A round found something to do.
@@ -49,7 +47,7 @@ impl Engine {
         self.core.control.mailbox(self.core.thread).idle.add(spent);
     }
 
-    /// Looks again, lies down, or sleeps; simulated time jumps.
+    /// Polls, prepares to sleep, or sleeps; simulated time jumps.
     fn idle(&mut self) {
         let next = self.next_event();
         if let (true, Some(next)) = (self.time.is_simulated(), next) {
@@ -102,8 +100,8 @@ impl Engine {
     }
 }
 
-/// The same room, free of what it was borrowed for: collecting a vector of what another one of the
-/// same type gave uses that one's memory.
+/// The same allocation, free of its borrows: collecting a vector from another one of the same type
+/// reuses that one's memory.
 fn emptied(fds: Vec<PollFd<'_>>) -> Vec<PollFd<'static>> {
     fds.into_iter().map_while(|_| None).collect()
 }

@@ -1,8 +1,8 @@
-//! Handler calls from threads that run no elements: begun by mail, answered when the threads get
-//! round to it, and waited for by nobody here.
+//! Handler calls from threads that run no elements: queued as commands, answered when the threads
+//! get round to it, without a wait here.
 //!
-//! What the router itself knows (its configuration, its counters) is answered at once, whatever its
-//! threads do.
+//! Queries about the router itself (its configuration, its counters) are answered at once,
+//! independently of its threads.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
@@ -33,7 +33,7 @@ struct Handlers {
 
 type Reply = Result<String, HandlerError>;
 
-/// What one thread is to do.
+/// The task of one thread.
 type Share = Box<dyn FnOnce(&mut thruway_element::Wires, &mut dyn CommandTarget) -> Reply + Send>;
 
 impl Handlers {
@@ -63,7 +63,7 @@ impl Handlers {
         Ok(InProgress::of(shares, merge, call.write, ready))
     }
 
-    /// Refuses a read with effects to those who may only read.
+    /// Refuses a read with side effects to callers that may only read.
     fn permit(&self, parsed: &Call<'_>, call: &RemoteCall) -> Result<(), HandlerError> {
         let effect = match parsed.node {
             Some(node) => {
@@ -111,9 +111,9 @@ impl Handlers {
         let taken = Arc::new(AtomicBool::new(false));
         let (theirs, ready) = (Arc::clone(&taken), Arc::clone(ready));
         let mail: Command = Box::new(move |wires, core| {
-            // AcqRel: of the thread and of who calls it off, one is first.
+            // AcqRel: either the thread begins the call or the caller cancels it first.
             if !theirs.swap(true, Ordering::AcqRel) {
-                // Whoever asked may have gone.
+                // The caller may have gone.
                 let _ = reply.send(share(wires, core));
                 ready();
             }
@@ -170,7 +170,7 @@ impl Pending for At {
     }
 }
 
-/// What one thread was left.
+/// The request to one thread.
 struct Sent {
     answer: Receiver<Reply>,
     /// The thread has begun it, or it was called off.
@@ -180,9 +180,9 @@ struct Sent {
 }
 
 impl Sent {
-    /// The answer; an error where it is still under way (true) or will never come.
+    /// The answer; an error if it is still pending (true) or will never come.
     fn poll(&self) -> Result<Reply, bool> {
-        // First whether the thread ended: what it answered before that is there by now.
+        // First whether the thread ended: all its answers before that are there by now.
         let left = self.control.mailbox(self.thread).is_left();
         match self.answer.try_recv() {
             Ok(reply) => Ok(reply),
@@ -216,7 +216,7 @@ impl InProgress {
         Box::new(InProgress { shares, answers, merge, write, ready })
     }
 
-    /// Takes what a thread answered; of an answer that comes later, the notice when it has come.
+    /// Takes the answer of a thread; for a delayed answer, the notice of its arrival.
     fn push(&mut self, reply: Reply) {
         if let Err(HandlerError::Later(later)) = &reply {
             let ready = Arc::clone(&self.ready);

@@ -13,19 +13,19 @@ pub(crate) struct Replica<'a> {
 }
 
 impl<'a> Replica<'a> {
-    /// What the user set of the flow manager, at an element where classification begins.
+    /// The user's settings of the flow manager, at an element where classification begins.
     pub fn settings(self) -> Option<Settings> {
         self.entry.flow_entry(self.element).map(FlowEntry::settings)
     }
 
-    /// What it is to streams.
+    /// Its role in streams.
     pub fn stream_member(self) -> Option<&'a dyn StreamMember> {
         self.entry.stream_member(self.element)
     }
 }
 
 impl Layout {
-    /// One of an element's replicas, where there is any.
+    /// One of an element's replicas, if there is any.
     pub(crate) fn replica<'a>(&self, all: &'a [Elements], node: usize) -> Option<Replica<'a>> {
         let element = all.iter().find_map(|elements| elements[node].as_deref())?;
         Some(Replica { entry: self.entries[node]?, element })

@@ -1,4 +1,4 @@
-//! What a thread knows of the time in which it has nothing to do.
+//! A thread's state of its idle time.
 
 use std::num::NonZeroU64;
 
@@ -9,19 +9,19 @@ use crate::patience::{Idle, Patience};
 /// The kernel may end a sleep so much later to save wake-ups, nanoseconds (its default: 50 us).
 const SLACK_NS: NonZeroU64 = NonZeroU64::new(1_000).unwrap();
 
-/// What a thread knows of its quiet.
+/// A thread's state of its present idle time.
 pub(crate) struct Rest {
     pub patience: Patience,
     /// Rounds without work.
     pub rounds: u32,
     /// When the quiet began.
     pub since: i64,
-    /// Whether it has said that it lies down, and whether it has slept in this quiet.
+    /// Whether it has announced its sleep, and whether it has slept in this idle time.
     pub lying: bool,
     pub slept: bool,
     /// Cycle counter at the end of the last round without work.
     pub rested: u64,
-    /// Room for what is waited for.
+    /// Memory for the descriptors that it waits for.
     pub room: Vec<PollFd<'static>>,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A ring has one producer and one consumer: it leads from the replica of one element in one thread
 //! to the replica of the same element in another one. So packets of a thread stay in order, and an
-//! element whose ring is full keeps no other one from its packets.
+//! element with a full ring blocks no other one.
 
 use thruway_element::{Handoff, Storage};
 use thruway_packet::{Batch, PacketConsumer, PacketProducer, packet_ring};
@@ -14,7 +14,7 @@ pub(crate) struct Handoffs {
     pub(crate) out: Vec<Option<Outlet>>,
     /// Elements that are handed packets here.
     pub(crate) into: Vec<Inlet>,
-    /// What a configuration before had in its rings, by element of this one.
+    /// Packets from the rings of a previous configuration, by element of this one.
     pub(crate) left: Vec<(u32, Batch)>,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct Point<'a> {
     pub node: usize,
     /// The threads that have a replica.
     pub from: &'a [usize],
-    /// Those that are handed packets.
+    /// The threads that packets are handed off to.
     pub to: &'a [usize],
     pub rings: Handoff,
     pub is_entry: bool,
@@ -124,7 +124,7 @@ mod tests {
 
     use super::*;
 
-    /// The rings of element 1 of 2, in threads that hand packets to those of `to`.
+    /// The rings of element 1 of 2, in threads that hand packets off to those of `to`.
     fn connected<const N: usize>(to: &[usize], rings: Handoff) -> [Handoffs; N] {
         let mut all: [Handoffs; N] = std::array::from_fn(|_| Handoffs::of(2));
         let from: Vec<usize> = (0..N).collect();
@@ -144,8 +144,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever threads hand over and take in whatever order: each ring is a queue of bounded
-        /// length.
+        /// In any order of handoffs and takes: each ring is a queue of bounded length.
         #[test]
         fn rings_are_queues(
             capacity in 4usize..20,
@@ -186,7 +185,7 @@ mod tests {
         let mut all: [Handoffs; 2] = connected(&[1], Handoff { capacity: 4, to_itself: true });
         assert_eq!(all[0].put(1, 1, &mut batch(0..6)), 4);
         assert_eq!(all[1].put(1, 1, &mut batch(6..8)), 2);
-        // Nobody hands anything to thread 0, and element 0 nothing to anybody.
+        // No thread hands off to thread 0, and element 0 hands off to none.
         assert_eq!(
             (all[0].put(1, 0, &mut batch(0..1)), all[0].put(0, 1, &mut batch(0..1))),
             (0, 0)

@@ -35,8 +35,7 @@ pub type Provide = Arc<dyn Fn(&Shared) + Send + Sync>;
 pub struct Options {
     /// Threads, at least 1.
     pub threads: usize,
-    /// Whether tasks that nobody placed are spread over the threads (else all are in the first, as
-    /// in Click).
+    /// Whether unplaced tasks are spread over the threads (else all are in the first, as in Click).
     pub spread: bool,
     /// Where they are spread: how threads share the inputs.
     pub placement: Placement,
@@ -49,12 +48,12 @@ pub struct Options {
     pub drain: bool,
     /// Which time elements see.
     pub clock: ClockKind,
-    /// What threads do that have nothing to do.
+    /// Behaviour of idle threads.
     pub idle: Idle,
     /// Where elements' lines for the user go.
     pub log: LogSink,
-    /// Puts what the driver gives to its elements among the state that they share, under names
-    /// that no element has. Called for each configuration before its elements are built.
+    /// Adds the driver's objects to the state that elements share, under names that no element has.
+    /// Called for each configuration before its elements are built.
     pub provide: Option<Provide>,
 }
 
@@ -75,16 +74,16 @@ impl Default for Options {
     }
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Debug, Clone, Default)]
 pub struct Outcome {
     /// Wall-clock time from the first to the last round.
     pub elapsed: std::time::Duration,
     /// Cycles of the time stamp counter in the same time.
     pub cycles: u64,
-    /// Whether it ended by [`Control::pause`] alone: nobody stopped it.
+    /// Whether only [`Control::pause`] ended it: there was no stop.
     pub paused: bool,
-    /// Threads that died, and what could not be finished: files not written to the end.
+    /// Threads that died, and unfinished work: files not written to the end.
     pub errors: Vec<BuildError>,
 }
 
@@ -165,12 +164,12 @@ impl Router {
         &self.streams
     }
 
-    /// What the flow manager makes of the configuration.
+    /// The flow manager's view of the configuration.
     pub fn flows(&self) -> &Flows {
         &self.flows
     }
 
-    /// The checked graph and who runs what.
+    /// The checked graph and the assignment to threads.
     pub fn layout(&self) -> &Arc<Layout> {
         &self.layout
     }
@@ -246,7 +245,7 @@ impl Router {
             }
         }
         if errors.is_empty() {
-            // What initialisation emitted (a Script's handlers may) goes first.
+            // Packets emitted during initialisation (a Script's handlers may do that) go first.
             self.engines.iter_mut().for_each(Engine::drain);
             Ok(())
         } else {
@@ -282,7 +281,7 @@ impl Router {
         }
     }
 
-    /// Lets every element flush and close; what could not be written.
+    /// Lets every element flush and close; returns the failures.
     pub fn finish(&mut self) -> Vec<BuildError> {
         let mut errors = Vec::new();
         for engine in &mut self.engines {

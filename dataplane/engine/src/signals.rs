@@ -1,7 +1,7 @@
-//! Signals of the process that elements ask for: who gets which.
+//! Signals of the process that elements wait for, and their recipients.
 //!
-//! The engine installs no signal handlers: whoever owns the process does, and hands each signal
-//! over by [`crate::Control::signal`].
+//! The engine installs no signal handlers: the owner of the process does, and passes each signal to
+//! [`crate::Control::signal`].
 
 use parking_lot::Mutex;
 use rustix::process::Signal;
@@ -68,16 +68,16 @@ impl Takers {
         numbers
     }
 
-    /// A signal came: `tell` reports it to those that wait for it now. Says whether anyone waits
-    /// for it at all. None of them begins ([`Takers::begin`]) before all have learnt of it: what
-    /// one does may end the run.
-    pub fn came(&self, signal: i32, mut tell: impl FnMut(Taker)) -> bool {
+    /// Delivers a signal: calls `notify` for each element that waits for it now. Returns whether
+    /// any element waits for it at all. None of them begins ([`Takers::begin`]) before all have
+    /// been notified: a taker may end the run.
+    pub fn came(&self, signal: i32, mut notify: impl FnMut(Taker)) -> bool {
         let mut all = self.0.lock();
         let mut any = false;
         for waiting in all.iter_mut().filter(|waiting| waiting.taker.signal == signal) {
             any = true;
             if !std::mem::replace(&mut waiting.notified, true) {
-                tell(waiting.taker);
+                notify(waiting.taker);
             }
         }
         any
@@ -106,7 +106,7 @@ mod tests {
     const ON_USR1: Taker = Taker { signal: 10, thread: 0, node: 3 };
 
     #[test]
-    fn a_taker_is_told_once_and_may_ask_again() {
+    fn a_taker_is_notified_once_and_may_ask_again() {
         let takers = Takers::default();
         let came = |signal| {
             let mut notified = Vec::new();

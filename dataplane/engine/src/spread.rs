@@ -1,4 +1,4 @@
-//! How tasks that nobody placed are given to threads. Pure.
+//! How unplaced tasks are assigned to threads. Pure.
 
 use thruway_element::{Share, Spec, Threading};
 
@@ -11,14 +11,14 @@ pub enum Placement {
     Balanced,
     /// The threads are divided among the inputs that can be shared: each has its own.
     Dedicated,
-    /// As balanced, and packets stay in the thread that took them in: what would hand them to
-    /// another one (Pipeliner) lets them pass.
+    /// As balanced, and packets stay in the thread that received them: elements that would hand
+    /// them off to another one (Pipeliner) let them pass.
     Parallel,
     /// Each input is served by one thread, each Pipeliner by another one: stages.
     Pipeline,
 }
 
-/// What there is to give out, and how.
+/// The threads to assign, and the policy.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Spread {
     /// Threads.
@@ -37,7 +37,7 @@ impl Spread {
     }
 }
 
-/// A task that nobody placed.
+/// An unplaced task.
 pub(crate) struct Task {
     pub node: usize,
     /// Of an input that several threads can serve.
@@ -53,10 +53,10 @@ pub(crate) fn named(share: &Share, threads: usize) -> Vec<usize> {
     named
 }
 
-/// Enters the threads of each free task into `tasks`, where those of the placed ones are.
+/// Adds the threads of each unplaced task to `tasks`, which holds those of the placed ones.
 ///
-/// Sources come first, and each takes the threads that have the fewest tasks so far: so what a
-/// device with few queues leaves is for the other inputs.
+/// Sources come first, and each takes the threads with the fewest tasks so far: so a device with
+/// few queues leaves threads for the other inputs.
 pub(crate) fn give_out(spread: &Spread, mut free: Vec<Task>, tasks: &mut [Vec<usize>]) {
     let mut load = vec![0; spread.threads];
     for thread in tasks.iter().flatten() {
@@ -88,8 +88,8 @@ pub(crate) fn give_out(spread: &Spread, mut free: Vec<Task>, tasks: &mut [Vec<us
     }
 }
 
-/// The threads that an input may use whose user named none: those on cores of its node; all, where
-/// it has none.
+/// The threads that an input may use without an assignment by the user: those on cores of its NUMA
+/// node; all, if the node has none.
 fn near(spread: &Spread, share: &Share) -> Vec<usize> {
     let all: Vec<usize> = (0..spread.threads).filter(|thread| *thread >= share.first).collect();
     // More are left to others than there are: then they are shared after all.
@@ -155,7 +155,7 @@ mod tests {
         let spread = spread(3, Placement::Balanced);
         let all = [0, 1, 2].to_vec();
         assert_eq!(given(&spread, &devices(&[None, Some(8)]), 0), [all.clone(), all]);
-        // What two queues leave is for the device with one, and then for other tasks.
+        // Threads left by two queues are for the device with one, and then for other tasks.
         let tasks = given(&spread, &devices(&[Some(2), Some(1)]), 3);
         assert_eq!(tasks, [vec![0, 1], vec![2], vec![0], vec![1], vec![2]]);
     }

@@ -1,4 +1,4 @@
-//! All counters of a router at once, for those who watch it: the handler `statistics`.
+//! All counters of a router at once, for monitoring: the handler `statistics`.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -40,8 +40,8 @@ pub(crate) fn lines(layout: &Layout, control: &Control) -> String {
         let _ = writeln!(text, "thread\t{thread}\t{idle}\t{made}\t{}", counts(stats.iter()));
     }
     for thread in 0..control.stats().len() {
-        let (phase, told) = control.mailbox(thread).clock.get();
-        let ClockStats { hertz, error_ns, looks, jumps, late, failures } = told;
+        let (phase, clock) = control.mailbox(thread).clock.get();
+        let ClockStats { hertz, error_ns, looks, jumps, late, failures } = clock;
         let _ = write!(text, "clock\t{thread}\t{phase}\t{hertz}\t{error_ns}\t");
         let _ = writeln!(text, "{looks}\t{jumps}\t{late}\t{failures}");
     }

@@ -1,5 +1,5 @@
-//! Contexts of streams: which elements belong to each, and what their functions want of it. The
-//! least that serves all of them is set up (thesis, 5.5.1).
+//! Contexts of streams: the elements of each, and their functions' needs. Sets up the least that
+//! serves all of them (thesis, 5.5.1).
 
 use std::fmt::Write as _;
 
@@ -18,7 +18,7 @@ use crate::replica::Replica;
 pub struct Streams {
     /// With the layer of each.
     pub contexts: Vec<(Layer, StreamPlan)>,
-    /// By element: in which cases functions cannot inspect what they are there for.
+    /// By element: the cases in which its functions cannot inspect their payload.
     pub exceptions: Vec<(u32, Vec<Exception>)>,
 }
 
@@ -82,18 +82,18 @@ fn error(node: usize, message: String) -> BuildError {
     BuildError::at(Stage::Arguments, node, message)
 }
 
-/// What an element is to streams.
+/// The role of an element in streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
     /// A context of this layer begins, which needs this of the context that it stands in.
     Begin(Layer, Needs),
     /// The context of this layer ends.
     End(Layer),
-    /// A function that needs this of whatever context it stands in.
+    /// A function that has these needs in any context.
     Function(Needs),
 }
 
-/// What each element is to streams.
+/// The role of each element in streams.
 fn roles(layout: &Layout, replicas: &[Elements]) -> Vec<Option<Role>> {
     let role = |node: usize| {
         let member = layout.replica(replicas, node).and_then(Replica::stream_member);
@@ -121,7 +121,7 @@ impl Walk<'_> {
         edges.flat_map(|port| &port.edges).map(|edge| self.layout.graph.edges[*edge].to.element)
     }
 
-    /// What lies between the beginning of a context and its end.
+    /// The elements between the beginning of a context and its end.
     fn context(&self, from: usize, layer: Layer) -> Result<StreamPlan, BuildError> {
         let mut plan = StreamPlan { enters: vec![from as u32], ..StreamPlan::default() };
         let mut seen = vec![false; self.roles.len()];
@@ -140,7 +140,7 @@ impl Walk<'_> {
                     return Err(error(
                         node,
                         format!(
-                            "it begins a context of the layer that '{name}' began and nobody \
+                            "it begins a context of the layer that '{name}' began and that was not \
                              ended: put the matching Out in between"
                         ),
                     ));
@@ -181,7 +181,7 @@ fn beginners(registry: &Registry) -> String {
 }
 
 impl Streams {
-    /// Adds what was found behind one beginning; several that share an end are one context.
+    /// Adds the result of one beginning; several that share an end are one context.
     fn add(&mut self, layer: Layer, plan: StreamPlan) {
         let shares = |(other, known): &&mut (Layer, StreamPlan)| {
             *other == layer && known.leaves.iter().any(|leave| plan.leaves.contains(leave))
@@ -232,7 +232,7 @@ impl Streams {
         }
     }
 
-    /// What was set up, and for whom.
+    /// The services that were set up, and the functions that need them.
     pub fn explain(&self, layout: &Layout) -> String {
         let name = |node: &u32| layout.graph.elements[*node as usize].name.as_str();
         let names = |nodes: &[u32]| nodes.iter().map(name).collect::<Vec<_>>().join(", ");
@@ -245,8 +245,11 @@ impl Streams {
                 names(&plan.enters),
                 names(&plan.leaves)
             );
-            for (what, who) in set_up(*layer, plan) {
-                let why = if who.is_empty() { String::new() } else { format!(": {}", names(&who)) };
+            for (what, users) in set_up(*layer, plan) {
+                let why = match users.is_empty() {
+                    true => String::new(),
+                    false => format!(": {}", names(&users)),
+                };
                 let _ = writeln!(text, "  {what}{why}");
             }
         }
@@ -254,44 +257,44 @@ impl Streams {
     }
 }
 
-/// What is set up in a context, each with the functions that need it; none where all contexts of
+/// The services set up in a context, each with the functions that need it; none if all contexts of
 /// the layer have it.
 pub fn set_up(layer: Layer, plan: &StreamPlan) -> Vec<(&'static str, Vec<u32>)> {
-    let who = |part: &Part| {
+    let users = |part: &Part| {
         let functions = plan.functions.iter();
-        let wanting = functions.filter(|(_, needs)| (part.for_whom)(needs.complete()));
+        let wanting = functions.filter(|(_, needs)| (part.is_needed)(needs.complete()));
         wanting.map(|(node, _)| *node).collect()
     };
-    parts(layer, plan.needs).iter().map(|part| (part.what, who(part))).collect()
+    parts(layer, plan.needs).iter().map(|part| (part.what, users(part))).collect()
 }
 
-/// Something that is set up because somebody needs it.
+/// A service that is set up because a function needs it.
 struct Part {
     what: &'static str,
-    for_whom: fn(Needs) -> bool,
+    is_needed: fn(Needs) -> bool,
 }
 
-/// What is set up in a context for these needs.
+/// The services set up in a context for these needs.
 fn parts(layer: Layer, needs: Needs) -> Vec<Part> {
-    let always = Part { what: "place of the payload, lengths", for_whom: |_| false };
+    let always = Part { what: "place of the payload, lengths", is_needed: |_| false };
     if layer != Layer::Tcp {
         return vec![always];
     }
     let optional = [
-        Part { what: "reordering, for payload in order", for_whom: |needs| needs.order },
+        Part { what: "reordering, for payload in order", is_needed: |needs| needs.order },
         Part {
-            what: "checksums verified, copies of what is not acknowledged, so that what is sent \
-                   again is what was inspected",
-            for_whom: |needs| needs.guard,
+            what: "checksums verified, copies of unacknowledged data, so that \
+                   retransmissions are what was inspected",
+            is_needed: |needs| needs.guard,
         },
         Part {
             what: "sequence numbers of our own, edit map for acknowledgements, window and \
                    retransmission",
-            for_whom: |needs| needs.resize || needs.stall,
+            is_needed: |needs| needs.resize || needs.stall,
         },
-        Part { what: "resets to both ends", for_whom: |needs| needs.close },
+        Part { what: "resets to both ends", is_needed: |needs| needs.close },
     ];
-    let state = Part { what: "state of connections", for_whom: |_| false };
-    let wanted = optional.into_iter().filter(|part| (part.for_whom)(needs));
+    let state = Part { what: "state of connections", is_needed: |_| false };
+    let wanted = optional.into_iter().filter(|part| (part.is_needed)(needs));
     [state].into_iter().chain(wanted).collect()
 }

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// One timer: when, and whom to tell what.
+/// One timer: its time, its element and its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Timer {
     /// Nanoseconds since the epoch.

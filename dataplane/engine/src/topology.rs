@@ -33,8 +33,8 @@ impl Topology {
         Topology::read(Path::new("/sys/devices/system"), &allowed)
     }
 
-    /// What `root` (`/sys/devices/system`) reports on these cores. What it does not tell is taken
-    /// for a machine of one node without hyperthreads.
+    /// Reads the topology of these cores from `root` (`/sys/devices/system`). Missing entries mean
+    /// a machine with one node and without hyperthreads.
     pub fn read(root: &Path, allowed: &[usize]) -> Topology {
         let list = |path: String| -> Vec<usize> {
             let text = std::fs::read_to_string(root.join(path)).unwrap_or_default();
@@ -63,8 +63,8 @@ impl Topology {
         self.cores.iter().find(|core| core.number == number)?.node
     }
 
-    /// The core of each thread: those that are `named`, or, of several threads, the best there are.
-    /// Threads for which none is left run where the system likes.
+    /// The core of each thread: the `named` ones, or, for several threads, the best available ones.
+    /// The system places threads without a core.
     ///
     /// Isolated cores come first, then one of each physical core. Where inputs' devices are at
     /// nodes (`devices`, one entry for each), cores of these nodes come first, in turn.
@@ -89,7 +89,7 @@ impl Topology {
     }
 }
 
-/// The numbers of a list of cores or nodes, none of them above what a set of cores can hold.
+/// The numbers of a list of cores or nodes, none of them beyond the capacity of a set of cores.
 fn cores_of(text: &str) -> Option<Vec<usize>> {
     numbers(text, rustix::thread::CpuSet::MAX_CPU - 1)
 }
@@ -108,7 +108,7 @@ pub fn may_run_on(core: usize) -> bool {
 /// The cores of a list (`2-5,8`), each of which this process may run on.
 ///
 /// # Errors
-/// What is wrong with the list, or which core is not this process's, and which are.
+/// The error in the list, or the core that is not this process's, and those that are.
 pub fn named_cores(text: &str) -> Result<Vec<usize>, String> {
     let wrong = || format!("'{text}' is no list of cores; write 2-5 or 2,4-7");
     let cores = cores_of(text).ok_or_else(wrong)?;

@@ -3,14 +3,14 @@
 use thruway_element::{Purpose, ThreadNumber, Threading};
 use thruway_lang::{Checked, Edge, Graph, Processing};
 
-/// Times that ways are looked for: once more than switches that number the threads which reach them
-/// ([`ThreadNumber::OfReaching`]) stand behind each other.
+/// Number of traversals: one more than the longest chain of switches that number the threads which
+/// reach them ([`ThreadNumber::OfReaching`]).
 const RESOLVED_AFTER: usize = 8;
 
 /// Per element: whether each thread reaches it.
 pub(crate) type Reached = Vec<Vec<bool>>;
 
-/// The ways that threads can take through a configuration.
+/// The possible paths of threads through a configuration.
 #[derive(Clone, Copy)]
 pub(crate) struct Traversal<'a> {
     pub graph: &'a Graph,
@@ -21,7 +21,7 @@ pub(crate) struct Traversal<'a> {
     pub passes: bool,
 }
 
-/// Where a thread may go on to from an element that it reaches.
+/// The continuation of a thread's path at an element.
 enum Leaving {
     Anywhere,
     /// By this output modulo their number.
@@ -30,8 +30,8 @@ enum Leaving {
 }
 
 impl Traversal<'_> {
-    /// The threads that reach each element from those that tasks run in. Which way a thread goes on
-    /// may depend on how many others there are: once all are known the way of each is.
+    /// The threads that reach each element from those that tasks run in. A thread's path may depend
+    /// on the number of others: once all are known, each path is.
     pub fn resolve(&self, tasks: &Reached) -> Reached {
         let mut known: Option<Reached> = None;
         for _ in 0..RESOLVED_AFTER {
@@ -46,7 +46,7 @@ impl Traversal<'_> {
     }
 
     /// Spreads threads along connections until nothing changes. `known` are the threads that reach
-    /// each element, as far as that is found out, for those that send them different ways.
+    /// each element, as far as they are known, for elements that send threads to different outputs.
     pub fn go_on(&self, known: Option<&Reached>, reached: &mut Reached) {
         let mut changed = true;
         while changed {
@@ -68,7 +68,7 @@ impl Traversal<'_> {
         }
     }
 
-    /// Elements whose code runs at the same time, in the order of their calls.
+    /// Elements that run at the same time, in the order of their calls.
     pub fn calls(&self, running: &[usize]) -> Vec<usize> {
         let mut left = running.to_vec();
         let mut calls = Vec::new();
@@ -84,8 +84,8 @@ impl Traversal<'_> {
         calls
     }
 
-    /// Whether `thread` can go along `edge` from the element there whose code it runs; of the
-    /// threads that do, `rank` come before it.
+    /// Whether `thread` can follow `edge` from an element that it runs; `rank` of the threads that
+    /// do come before it.
     pub fn goes_by(&self, edge: &Edge, thread: usize, rank: Option<usize>) -> bool {
         let runs = direction(self.checked, edge).0;
         match self.leaving(runs, thread, rank) {
@@ -110,7 +110,7 @@ impl Traversal<'_> {
     }
 }
 
-/// Whose code calls whose, along an edge.
+/// Caller and callee along an edge.
 pub(crate) fn direction(checked: &Checked, edge: &Edge) -> (usize, usize) {
     match checked.elements[edge.from.element].outputs[edge.from.port].processing {
         Processing::Push => (edge.from.element, edge.to.element),

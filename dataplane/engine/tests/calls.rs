@@ -27,7 +27,7 @@ fn an_element_that_waits_for_an_answer_answers_afterwards() {
 }
 
 #[test]
-fn what_waits_for_itself_is_told_so() {
+fn a_call_that_waits_for_itself_is_an_error() {
     let mut router = router(
         "here :: Ask(there.ask); there :: Ask(here.count); StaticThreadSched(here 0, there 1)",
         &two_threads(),
@@ -47,6 +47,6 @@ fn what_waits_for_itself_is_told_so() {
         }
     });
     router.run();
-    let told = asker.join().unwrap().unwrap_err();
-    assert!(told.contains("calling itself"), "{told}");
+    let error = asker.join().unwrap().unwrap_err();
+    assert!(error.contains("calling itself"), "{error}");
 }

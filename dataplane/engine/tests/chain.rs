@@ -1,4 +1,4 @@
-//! What the flow manager learns of a configuration.
+//! The flow manager's view of a configuration.
 
 use std::cell::RefCell;
 
@@ -12,7 +12,7 @@ use thruway_flow::{NoNames, PacketView, SessionDef, evaluate_naive, parse_class}
 use thruway_lang::{NoLibraries, Source, Variables, load};
 
 thread_local! {
-    /// What dispatchers without rules were given.
+    /// The rules given to dispatchers without rules.
     static GIVEN: RefCell<Vec<Vec<String>>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -179,9 +179,9 @@ fn router(text: &str) -> Result<Router, String> {
     let loaded = loaded.unwrap_or_else(|errors| panic!("{}", errors.click()));
     let names: Vec<String> = loaded.graph.elements.iter().map(|e| e.name.clone()).collect();
     Router::new(loaded.graph, loaded.checked, &REGISTRY, &Options::default()).map_err(|errors| {
-        let told =
+        let messages =
             errors.iter().map(|e| format!("{}: {}", names[e.node.expect("an element")], e.message));
-        told.collect::<Vec<_>>().join("\n")
+        messages.collect::<Vec<_>>().join("\n")
     })
 }
 
@@ -242,7 +242,7 @@ fn what_is_wanted_is_planned_or_refused() {
     let planned = planned.unwrap();
     assert_eq!((planned.flows().plan.entries.len(), planned.flows().plan.levels.len()), (1, 2));
     let none = router("Source -> FlowDispatcher(tcp) -> Sink").unwrap();
-    assert!(none.flows().plan.nodes.is_empty(), "nobody wants anything");
+    assert!(none.flows().plan.nodes.is_empty(), "no function needs anything");
     let error = router("Source -> f :: Firewall -> Sink").err().unwrap();
     assert!(error.starts_with("f: 'f': it wants sessions, and no FlowClassifier"), "{error}");
 }
@@ -284,7 +284,7 @@ fn context_links_sort_by_what_is_declared_behind() {
 }
 
 #[test]
-fn a_way_ends_where_more_than_one_leads_on_or_headers_change() {
+fn a_path_ends_at_a_branch_or_a_change_of_headers() {
     assert_eq!(given("Source ~> Null -> Want(tcp) -> Sink"), ["tcp"]);
     assert_eq!(given("Source ~> Rewrite -> Want(tcp) -> Sink"), ["-"]);
     assert_eq!(given("Source ~> n :: Null -> Want(tcp) -> Sink; n[1] -> Sink"), ["-"]);
@@ -305,7 +305,7 @@ fn what_takes_the_rest_comes_last_wherever_it_is_written() {
 }
 
 #[test]
-fn what_cannot_be_told_apart_is_an_error() {
+fn indistinguishable_classes_are_an_error() {
     let error = |text: &str| router(text).err().expect(text);
     assert_eq!(
         error("s :: Source; s ~> a :: Null -> Sink; s ~> b :: Null -> Sink"),

@@ -1,4 +1,4 @@
-//! What the engine promises: order, merging, pull, timers, threads, statistics.
+//! The engine's guarantees: order, merging, pull, timers, threads, statistics.
 
 mod support;
 
@@ -172,12 +172,12 @@ fn a_source_that_is_pulled_does_not_run_by_itself() {
 }
 
 #[test]
-fn statistics_tell_all_counters_at_once() {
+fn statistics_report_all_counters_at_once() {
     let _turn = TURN.lock();
     let text = "s :: Source(6, 3) -> a :: Record -> Sink";
     let (_, mut router) = run(text, &Options { threads: 2, ..Options::default() });
-    let told = router.read("statistics").unwrap();
-    let lines: Vec<Vec<&str>> = told.lines().map(|line| line.split('\t').collect()).collect();
+    let text = router.read("statistics").unwrap();
+    let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split('\t').collect()).collect();
     assert_eq!((lines[0][0], lines[0].len()), ("time", 3));
     let of = |word: &str| lines.iter().filter(|line| line[0] == word).collect::<Vec<_>>();
     let threads = of("thread");
@@ -185,22 +185,22 @@ fn statistics_tell_all_counters_at_once() {
     // The first thread has it all: 6 packets made, by the source's 2 batches; 3 elements saw them.
     assert_eq!(threads[0][3..6], ["6", "18", "6"]);
     assert_eq!(threads[1][3..6], ["0", "0", "0"]);
-    assert!(threads.iter().all(|thread| thread[2].parse::<u64>().is_ok()), "{told}");
-    // Each thread's clock: the system's, as nobody asked for another one.
+    assert!(threads.iter().all(|thread| thread[2].parse::<u64>().is_ok()), "{text}");
+    // Each thread's clock: the system's, the default.
     let clocks = of("clock");
-    assert!(clocks.len() == 2 && clocks.iter().all(|clock| clock[2] == "system"), "{told}");
+    assert!(clocks.len() == 2 && clocks.iter().all(|clock| clock[2] == "system"), "{text}");
     let element = of("element").into_iter().find(|line| line[1] == "a").unwrap();
     assert_eq!(element[2..5], ["Record", "6", "2"]);
     assert_eq!((element.len(), element[6]), (7, "0"), "it made none of its own");
 }
 
 #[test]
-fn the_graph_is_told_for_those_who_draw_it() {
+fn the_graph_is_reported_for_drawing() {
     let _turn = TURN.lock();
     let text = "s :: Source(6, 3) -> a :: Record -> Sink; Either(9) -> p :: Puller -> Sink";
     let (_, mut router) = run(text, &Options { threads: 2, ..Options::default() });
-    let told = router.read("graph").unwrap();
-    let lines: Vec<Vec<&str>> = told.lines().map(|line| line.split('\t').collect()).collect();
+    let graph = router.read("graph").unwrap();
+    let lines: Vec<Vec<&str>> = graph.lines().map(|line| line.split('\t').collect()).collect();
     let names: Vec<&str> =
         lines.iter().filter(|line| line[0] == "element").map(|line| line[1]).collect();
     let list = router.read("list").unwrap();
@@ -209,12 +209,12 @@ fn the_graph_is_told_for_those_who_draw_it() {
     let edges: Vec<&[&str]> =
         lines.iter().filter(|line| line[0] == "edge").map(|line| &line[1..]).collect();
     let (s, a, p) = (at("s"), at("a"), at("p"));
-    assert!(edges.contains(&&[s.as_str(), "0", &a, "0", "push", "packet"][..]), "{told}");
-    assert!(edges.iter().any(|edge| edge[2] == p && edge[4] == "pull"), "{told}");
-    assert_eq!(edges.len(), 4, "{told}");
+    assert!(edges.contains(&&[s.as_str(), "0", &a, "0", "push", "packet"][..]), "{graph}");
+    assert!(edges.iter().any(|edge| edge[2] == p && edge[4] == "pull"), "{graph}");
+    assert_eq!(edges.len(), 4, "{graph}");
     let element = &lines[a.parse::<usize>().unwrap()];
     assert_eq!(element[2], "Record");
-    assert!(element.len() == 5 && !element[3].is_empty(), "{told}");
+    assert!(element.len() == 5 && !element[3].is_empty(), "{graph}");
 }
 
 #[test]
@@ -243,11 +243,11 @@ fn a_thread_that_dies_ends_the_run_and_is_named() {
         let outcome = router.run();
         let [death] = &outcome.errors[..] else { panic!("{:?}", outcome.errors) };
         assert_eq!(death.node, router.layout().find("b"));
-        let told = format!("thread {bomb} died: a panic, 'boom' (in b); all threads were stopped");
-        assert!(death.message.starts_with(&told), "{}", death.message);
+        let start = format!("thread {bomb} died: a panic, 'boom' (in b); all threads were stopped");
+        assert!(death.message.starts_with(&start), "{}", death.message);
         assert!(router.read("s.count").is_ok(), "the others can still be asked");
     }
-    // Whoever pulled is named, too.
+    // A panic in a pull names the puller, too.
     let text = "Source(9, 9) -> Store -> b :: Bomb -> p :: Puller -> Sink";
     let mut router = router(text, &Options::default());
     let outcome = router.run();
@@ -255,12 +255,12 @@ fn a_thread_that_dies_ends_the_run_and_is_named() {
 }
 
 #[test]
-fn a_signal_reaches_all_who_wait_though_the_first_stops_the_driver() {
+fn a_signal_reaches_all_waiters_though_the_first_stops_the_driver() {
     let _turn = TURN.lock();
     let text = "a :: Await; b :: Await; c :: Await;";
     let placed = format!("{text} StaticThreadSched(b 1)");
     for (threads, text) in [(1, text), (2, &placed)] {
-        // What comes between the first and the others is a matter of a moment.
+        // The order of the first and the others is a race.
         for _ in 0..300 {
             LOG.lock().clear();
             let options = Options { threads, ..Options::default() };
@@ -274,15 +274,15 @@ fn a_signal_reaches_all_who_wait_though_the_first_stops_the_driver() {
             });
             assert!(router.run().errors.is_empty());
             sender.join().unwrap();
-            let mut told = names(&LOG.lock());
-            told.sort_unstable();
-            assert_eq!(told, ["a0", "b0", "c0"], "{threads} threads");
+            let mut ended = names(&LOG.lock());
+            ended.sort_unstable();
+            assert_eq!(ended, ["a0", "b0", "c0"], "{threads} threads");
         }
     }
 }
 
 #[test]
-fn what_is_for_one_thread_is_refused_with_the_ways_of_others() {
+fn an_element_for_one_thread_is_refused_with_the_paths_of_others() {
     let _turn = TURN.lock();
     let refusal = |text: &str| {
         let loaded = thruway_lang::load(
@@ -301,17 +301,17 @@ fn what_is_for_one_thread_is_refused_with_the_ways_of_others() {
     assert_eq!(refusal(text), None);
     let remedy = "put a Pipeliner in front, or place what is before it in one thread \
                   (StaticThreadSched, THREADS of FromDevice)";
-    let told = format!(
+    let expected = format!(
         "one thread only can use it (it is a test), and 3 reach it: thread 0 comes from \
          a -> b -> one, thread 1 from c -> one, thread 2 from d -> b -> one; {remedy}"
     );
-    assert_eq!(refusal(&format!("{text} StaticThreadSched(c 1, d 2)")), Some(told));
+    assert_eq!(refusal(&format!("{text} StaticThreadSched(c 1, d 2)")), Some(expected));
     // Pulls go against the packets.
     let text = "a :: Source(1) -> q :: Store -> one :: Single -> p :: Puller -> Sink;
                 b :: Source(1) -> x :: Record -> Sink; StaticThreadSched(p 1, one 2)";
-    let told = format!(
+    let expected = format!(
         "one thread only can use it (it is a test), and 2 reach it: thread 1 comes from \
          p <- one, thread 2 runs it itself; {remedy}"
     );
-    assert_eq!(refusal(text), Some(told));
+    assert_eq!(refusal(text), Some(expected));
 }

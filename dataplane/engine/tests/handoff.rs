@@ -14,7 +14,7 @@ fn two_threads() -> Options {
     Options { threads: 2, drain: true, ..Options::default() }
 }
 
-/// A source in thread 0 and one in thread 1, whose packets go on in thread 0.
+/// A source in thread 0 and one in thread 1; the packets of both go on in thread 0.
 fn text(first: u32, second: u32, hand: &str) -> String {
     format!(
         "a :: Source({first}, 1, STOP false) -> h :: {hand} -> r :: Record -> Sink;
@@ -23,7 +23,7 @@ fn text(first: u32, second: u32, hand: &str) -> String {
     )
 }
 
-/// What `r` saw of a run.
+/// The packets that `r` saw in a run.
 fn seen(router: &mut Router) -> Vec<u8> {
     LOG.lock().clear();
     assert!(router.run().errors.is_empty());
@@ -69,7 +69,7 @@ fn what_a_full_ring_has_no_room_for_is_dropped_and_the_rest_is_counted_at_the_en
 }
 
 #[test]
-fn a_stop_that_drains_waits_for_what_is_under_way() {
+fn a_draining_stop_waits_for_packets_in_flight() {
     let _turn = TURN.lock();
     // The source stops the driver; more than a round takes is in the ring then.
     let mut router = router(&text(0, 200, "Hand(999)"), &two_threads());
@@ -82,7 +82,7 @@ fn another_configuration_takes_what_is_in_rings() {
     let mut old = full(200, 80);
     let mut new = router(&text(1, 0, "Hand(81)"), &two_threads());
     new.take_over(&mut old);
-    // First what is older than what it makes itself.
+    // Older packets come before its own.
     assert_eq!(seen(&mut new), (0..80).chain([0]).collect::<Vec<u8>>());
     assert!(old.finish().is_empty());
     assert!(drops(&mut old).ends_with("0 congestion-drop, 0 stopped, "));

@@ -1,4 +1,4 @@
-//! Traces: what is reported on packets is what happened to them, and nothing else changes.
+//! Traces: the reported events are those of the packets, and nothing else changes.
 
 mod support;
 
@@ -9,7 +9,8 @@ use thruway_engine::{ClockKind, Options, Router};
 /// Marks are the process's, and so is the log: one test at a time.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// What a trace says of packets: `ELEMENT WHAT DETAIL` each, packet by packet, in order of numbers.
+/// The events of packets in a trace: `ELEMENT WHAT DETAIL` each, packet by packet, in order of
+/// numbers.
 fn seen(router: &mut Router, name: &str) -> Vec<Vec<String>> {
     let text = router.read(&format!("trace {name}")).expect("the trace's events");
     let mut events: Vec<(u64, u64, String)> = text
@@ -21,13 +22,13 @@ fn seen(router: &mut Router, name: &str) -> Vec<Vec<String>> {
             else {
                 return None;
             };
-            let told = format!("{element} {what} {detail}");
-            Some((packet.parse().unwrap(), cycles.parse().unwrap(), told))
+            let event = format!("{element} {what} {detail}");
+            Some((packet.parse().unwrap(), cycles.parse().unwrap(), event))
         })
         .collect();
     events.sort_by_key(|(packet, cycles, _)| (*packet, *cycles));
     let packets = events.chunk_by(|one, next| one.0 == next.0);
-    packets.map(|events| events.iter().map(|(.., told)| told.clone()).collect()).collect()
+    packets.map(|events| events.iter().map(|(.., event)| event.clone()).collect()).collect()
 }
 
 /// Runs a configuration with one trace.
@@ -41,7 +42,7 @@ fn trace(text: &str, start: &str) -> (Vec<Vec<String>>, Router) {
     (seen(&mut router, "t"), router)
 }
 
-/// The numbers after `trace` that the handler says: left, chosen, unmarked, copies, lost.
+/// The numbers after `trace` in the handler's answer: left, chosen, unmarked, copies, lost.
 fn counts(router: &mut Router, name: &str) -> Vec<u64> {
     let text = router.read(&format!("trace {name}")).expect("the trace's counts");
     let line = text.lines().find_map(|line| line.strip_prefix("trace\t")).expect("counts");
@@ -49,7 +50,7 @@ fn counts(router: &mut Router, name: &str) -> Vec<u64> {
 }
 
 #[test]
-fn every_element_is_told_in_order() {
+fn every_element_is_traced_in_order() {
     let _turn = TURN.lock();
     let text = "s :: Source(8, BURST) -> a :: Record -> x :: Split;
         x[0] -> b :: Record -> k :: Sink; x[1] -> c :: Record -> k2 :: Sink;";
@@ -78,14 +79,14 @@ fn every_element_is_told_in_order() {
 }
 
 #[test]
-fn outputs_that_lead_to_one_input_are_told_apart() {
+fn outputs_that_lead_to_one_input_are_distinguished() {
     let _turn = TURN.lock();
     for burst in [1, 4] {
         let text = format!(
             "s :: Source(4, {burst}) -> x :: Split; x[0] -> j :: Record -> Sink; x[1] -> j"
         );
         let (paths, _) = trace(&text, "9 - -");
-        let left: Vec<&str> = paths.iter().map(|way| &way[2][..]).collect();
+        let left: Vec<&str> = paths.iter().map(|path| &path[2][..]).collect();
         assert_eq!(left, ["x out 0", "x out 1", "x out 0", "x out 1"]);
         let log: Vec<u8> = LOG.lock().iter().map(|(_, byte)| *byte).collect();
         assert_eq!(log, [0, 1, 2, 3], "their order stays");
@@ -102,7 +103,7 @@ fn drops_have_their_reasons() {
     assert_eq!(paths[8][..5], ["s out 0", "f in 0", "f out 1", "f counted high", "h in 0"]);
     let node = router.layout().find("f").unwrap();
     assert_eq!(router.stats()[0][node].packets.get(), 10);
-    // Without output 1 it is a drop, and so is what leaves by an output that leads nowhere.
+    // Without output 1 it is a drop, and so is a packet that leaves by an unconnected output.
     let (paths, _) = trace("s :: Source(9, 3) -> f :: Refuse -> Sink", "99 - 0/08");
     assert_eq!(paths, [["s out 0", "f in 0", "f dropped high"]]);
 }
@@ -112,7 +113,7 @@ fn copies_are_branches() {
     let _turn = TURN.lock();
     let text = "s :: Source(3, 3) -> c :: Copy; c[0] -> a :: Record -> k :: Sink;
         c[1] -> b :: Record -> k2 :: Sink;";
-    // Copy sends two copies and frees the packet: the first goes on in its place.
+    // Copy sends two copies and frees the packet: the first one takes its number.
     let (paths, _) = trace(text, "1 - 0/01");
     let first = ["s out 0", "c in 0", "c out 0", "a in 0", "a out 0", "k in 0", "k ended -"];
     let copy = ["c out 1", "b in 0", "b out 0", "k2 in 0", "k2 ended -"];
@@ -124,7 +125,7 @@ fn copies_are_branches() {
     assert_eq!((left, chosen, unmarked, lost), (0, 8, 0, 0));
     assert!(copies > 0);
     assert_eq!(paths.len() as u64 + copies, 8 * 40);
-    assert!(paths.iter().all(|way| way.last().is_some_and(|last| last == "k ended -")));
+    assert!(paths.iter().all(|path| path.last().is_some_and(|last| last == "k ended -")));
     let (paths, _) = trace(text, "9 - -");
     assert_eq!(paths.len(), 6, "all marks are free again");
 }
@@ -135,11 +136,11 @@ fn what_is_kept_goes_on() {
     let text = "s :: Source(4, 4, STOP false) -> q :: Store -> f :: Refuse -> u :: Puller
         -> k :: Sink; Tick -> Sink;";
     let (paths, _) = trace(text, "9 - -");
-    let way = ["s out 0", "q in 0", "q kept -", "q out 0", "f in 0", "f perhaps-dropped low"];
-    assert_eq!(paths[2], way);
+    let path = ["s out 0", "q in 0", "q kept -", "q out 0", "f in 0", "f perhaps-dropped low"];
+    assert_eq!(paths[2], path);
     let text = text.replace("Source(4, 4", "Source(8, 8");
     let (paths, _) = trace(&text, "9 - 0/06");
-    let way = [
+    let path = [
         "s out 0",
         "q in 0",
         "q kept -",
@@ -151,8 +152,8 @@ fn what_is_kept_goes_on() {
         "k in 0",
         "k ended -",
     ];
-    assert_eq!(paths, [way]);
-    // Where it is pushed out of a way that is pulled, too.
+    assert_eq!(paths, [path]);
+    // Where it is pushed out of a pull path, too.
     let text = text.replace("Source(8, 8", "Source(9, 9") + "f[1] -> h :: Sink";
     let (paths, _) = trace(&text, "9 - 0/08");
     assert_eq!(paths[0][4..], ["f in 0", "f out 1", "h in 0", "h ended -"]);
@@ -189,7 +190,7 @@ fn two_traces_see_their_packets() {
         ]
     );
     assert!(router.read("trace three").is_err());
-    assert!(seen(&mut router, "one").is_empty(), "it was told");
+    assert!(seen(&mut router, "one").is_empty(), "it was read already");
     router.write("trace", "stop one").unwrap();
     router.write("trace", "stop two").unwrap();
 }
@@ -201,8 +202,8 @@ fn one_packet_may_be_in_two_traces() {
     router.write("trace", "start one 9 - 0/03").unwrap();
     router.write("trace", "start two 9 k 0/03").unwrap();
     router.run();
-    let way = ["s out 0", "a in 0", "a out 0", "k in 0", "k ended -"];
-    assert_eq!(seen(&mut router, "one"), [way]);
+    let path = ["s out 0", "a in 0", "a out 0", "k in 0", "k ended -"];
+    assert_eq!(seen(&mut router, "one"), [path]);
     assert_eq!(seen(&mut router, "two"), [["k in 0", "k ended -"]]);
 }
 
@@ -210,15 +211,15 @@ fn one_packet_may_be_in_two_traces() {
 fn memory_is_bounded_and_losses_are_counted() {
     let _turn = TURN.lock();
     let (paths, mut router) = trace("Source(9000, 8) -> Record -> k :: Sink", "100000 - -");
-    let told: usize = paths.iter().map(Vec::len).sum();
+    let events: usize = paths.iter().map(Vec::len).sum();
     let [left, chosen, unmarked, copies, lost] = counts(&mut router, "t")[..] else { panic!() };
     assert_eq!((left, chosen, unmarked, copies), (91_000, 9000, 0, 0));
-    assert_eq!(told as u64 + lost, 9000 * 5);
-    assert_eq!(told, 8192);
+    assert_eq!(events as u64 + lost, 9000 * 5);
+    assert_eq!(events, 8192);
 }
 
 #[test]
-fn mistakes_are_told() {
+fn mistakes_are_reported() {
     let _turn = TURN.lock();
     let mut router = router("Source(1) -> a :: Record -> Sink", &Options::default());
     for (command, said) in [

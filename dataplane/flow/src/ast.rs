@@ -5,7 +5,7 @@ use std::fmt;
 /// Where a word's offset counts from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Base {
-    /// The first byte of the frame: what `Classifier` and `ether host` look at.
+    /// The first byte of the frame: the base of `Classifier` and `ether host`.
     Frame,
     /// The first byte of the IP header.
     Network,
@@ -13,17 +13,17 @@ pub enum Base {
     Transport,
 }
 
-/// One test: the four big-endian bytes at `at`, masked, lie in `lo..=hi`.
+/// One test: the four big-endian bytes at `at`, masked, are in `lo..=hi`.
 ///
 /// Only bytes under a non-zero part of the mask need to exist. A test of bytes past the end is
 /// false; its negation is therefore true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Word {
-    /// What the offset counts from.
+    /// The base of the offset.
     pub base: Base,
     /// Offset of the word, in bytes.
     pub at: u16,
-    /// The bits looked at.
+    /// The bits tested.
     pub mask: u32,
     /// Smallest masked value that matches.
     pub lo: u32,
@@ -109,11 +109,11 @@ impl Expr {
 /// A rule: packets that match `expr` get `output` as verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// What to match.
+    /// The expression to match.
     pub expr: Expr,
     /// The verdict: an output number or [`crate::DROP`].
     pub output: u32,
-    /// What deserves a warning, such as a comparison that is always true.
+    /// Reasons for warnings, such as a comparison that is always true.
     pub warnings: Vec<String>,
 }
 

@@ -1,14 +1,14 @@
 //! A decision tree over bit slices of the fields.
 //!
-//! A node looks at a few bits of one field and goes to one child; boxes too wide for that slice
-//! are not copied to every child but stand in a tree of their own beside (`rest`), searched after
-//! it and only if it could hold something earlier than what was found. A leaf is a short run of
-//! boxes, each tested on all fields at once without a branch between them.
+//! A node tests a few bits of one field and selects one child; boxes too wide for that slice are
+//! not copied to every child but kept in a separate tree beside (`rest`), searched after it and
+//! only if it could hold an earlier rule than the one found. A leaf is a short run of boxes, each
+//! tested on all fields at once without a branch between them.
 
 use crate::boxes::{Entry, NONE};
 use crate::key::Key;
 
-/// Most levels on any way down, `rest` included; also bounds the search's stack.
+/// Most levels on any path down, `rest` included; also bounds the search's stack.
 pub(crate) const LEVELS_MAX: usize = 24;
 
 /// An inner node or a leaf.
@@ -40,9 +40,9 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    /// The place of the first rule whose box holds the key (of this kind, see
-    /// [`crate::five_tuple::Finder`]) and that `verify` (asked only for boxes that are bounds)
-    /// confirms; `u32::MAX` when there is none.
+    /// The place of the first rule with a box that holds the key (of this kind, see
+    /// [`crate::five_tuple::Finder`]) and that `verify` (called only for boxes that are bounds)
+    /// confirms; `u32::MAX` if there is none.
     #[inline]
     pub(crate) fn find(&self, key: &Key, kind: u32, mut verify: impl FnMut(u32) -> bool) -> u32 {
         let mut best = NONE;
@@ -96,8 +96,8 @@ impl Tree {
         best
     }
 
-    /// Nodes and boxes that are looked at on the way to a box, on average over all boxes; half of
-    /// those of its leaf are.
+    /// Nodes and boxes inspected on the path to a box, on average over all boxes; half of those of
+    /// its leaf are.
     pub(crate) fn steps(&self) -> f64 {
         let (mut sum, mut found) = (0.0, 0_usize);
         let mut seen = vec![false; self.nodes.len()];

@@ -9,7 +9,7 @@ pub(crate) struct Entry {
     pub lo: [u32; 4],
     /// `hi - lo` of each field.
     pub span: [u32; 4],
-    /// Kinds (protocol class x 4 + kind of fragment), a bit each.
+    /// Kinds (protocol class x 4 + kind of fragment), one bit each.
     pub kinds: u64,
     /// The rule's place in the list.
     pub order: u32,

@@ -1,14 +1,14 @@
-//! A configuration as the flow manager sees it: where classification begins, where packets are
-//! sorted, who wants sessions, and who changes what.
+//! A configuration as the flow manager sees it: entries, dispatchers, functions that need sessions,
+//! and elements that change headers.
 
 use crate::ast::{Expr, Rule};
 use crate::normal::boxes;
 use crate::session::SessionDef;
 
-/// What an element does to the bytes that classification looks at.
+/// Changes by an element to the bytes that classification reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Changes {
-    /// Nothing: what was found out before it holds behind it.
+    /// Nothing: facts established before it hold behind it.
     Nothing,
     /// Where the frame begins: tests from its first byte do not hold behind it, those from the IP
     /// and transport headers do.
@@ -38,11 +38,11 @@ pub struct Demand {
     pub shared_words: usize,
     /// Whether one thread has to serve both directions.
     pub whole: bool,
-    /// How long a session without packets is kept once it is open, in seconds; `None`: as long as
-    /// its protocol says.
+    /// How long an open session without packets is kept, in seconds; `None`: its protocol's
+    /// timeout.
     pub timeout_s: Option<u32>,
-    /// How long a session whose protocol says that it is closing or closed is kept at least, in
-    /// seconds: of a function that has to do with what its ends still send again.
+    /// Minimum time, in seconds, to keep a session that its protocol closes or has closed: for a
+    /// function that handles its ends' retransmissions.
     pub closed_s: Option<u32>,
 }
 
@@ -63,12 +63,12 @@ impl Demand {
     }
 }
 
-/// What a node is to the flow manager.
+/// The role of a node for the flow manager.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Classification begins here.
     Entry,
-    /// Sorts packets by the first rule that matches; who matches none is dropped.
+    /// Sorts packets by the first rule that matches; drops packets without a match.
     Dispatcher(Vec<Rule>),
     /// Any other element.
     Function,
@@ -92,18 +92,18 @@ pub fn useless_rule(rules: &[Rule]) -> Option<(usize, Option<usize>)> {
 pub struct Node {
     /// Its name, for errors and explanations.
     pub name: String,
-    /// What it is.
+    /// Its role.
     pub role: Role,
     /// Per output: the node and input that it leads to.
     pub outputs: Vec<Option<(usize, usize)>>,
     /// Per input: outputs that its packets can leave by.
     pub passes: Vec<Vec<usize>>,
-    /// What it does to packets.
+    /// Its changes to packets.
     pub changes: Changes,
     /// The sessions that it wants.
     pub demand: Option<Demand>,
-    /// Whether somebody counts the packets that come here: they may not be dropped before. An
-    /// element with drop reasons, handlers that count, or one that shows packets.
+    /// Whether the packets that come here are counted, so that they must not be dropped before: by
+    /// an element with drop reasons, with handlers that count, or that shows packets.
     pub counts: bool,
 }
 
@@ -112,6 +112,6 @@ pub struct Node {
 pub struct Chain {
     /// The elements.
     pub nodes: Vec<Node>,
-    /// Whether packets that nobody downstream wants, and nobody counts, are dropped at once.
+    /// Whether packets that no element downstream needs or counts are dropped at once.
     pub early_drop: bool,
 }

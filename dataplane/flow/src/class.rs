@@ -241,7 +241,7 @@ mod tests {
         };
         let ip6 = |next: u8| {
             let mut header = vec![0x60, 0, 0, 0, 0, 8, next, 64];
-            // Where an IPv4 header has its protocol stands an address that says TCP.
+            // At the place of an IPv4 header's protocol, an address has the value of TCP.
             header.extend([0x20, 6, 0, 0, 0, 0, 0, 0]);
             header.extend([0; 24]);
             header.extend([0x9c, 0x40, 0, 80]);

@@ -4,8 +4,7 @@
 use crate::ast::{Base, Word};
 use crate::key::{Key, PacketView};
 
-/// Where the IP header of such packets begins in their frames, and what follows it: IPv4 without
-/// options.
+/// Start of the IP header in the frames of such packets: IPv4 without options.
 const NETWORK: usize = 14;
 const TRANSPORT: usize = 34;
 
@@ -25,7 +24,7 @@ fn common_bits(at: usize, is_tcp: bool) -> u8 {
 /// The frames that a test is asked about.
 #[derive(Clone, Copy, Debug)]
 pub struct Common {
-    /// Where the view's frame begins in the frame: not 0 where the Ethernet header was taken off.
+    /// Start of the view's frame in the frame: not 0 if the Ethernet header was removed.
     pub frame_at: usize,
     /// TCP, or UDP.
     pub is_tcp: bool,
@@ -78,7 +77,7 @@ mod tests {
             program.is_common(&view, Common { frame_at, is_tcp: true })
         };
         assert!(is_common(&["12/0806 20/0001", "12/0806 20/0002", "12/0800", "-"], 0));
-        // Behind Strip(14), and what decides is the type, not the payload.
+        // Behind Strip(14); the type decides, not the payload.
         assert!(is_common(&["0/40%f0", "-"], 14));
         assert!(is_common(&["12/86dd 54/87", "-"], 0));
         assert!(is_common(&["33/02%02", "-"], 14), "SYN");

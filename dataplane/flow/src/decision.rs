@@ -1,5 +1,5 @@
 //! The decision structure that consolidation ends in: conditions, switches and compiled rule lists,
-//! in a graph without cycles whose ends are leaves.
+//! in an acyclic graph with leaves as its ends.
 
 use crate::IpProgram;
 use crate::ast::{Base, Word};
@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 /// A place in [`Plan::leaves`](crate::plan::Plan::leaves).
 pub type LeafId = u16;
 
-/// A place to go on: a step's index, or (top bit set) a leaf.
+/// A target: a step's index, or (top bit set) a leaf.
 pub type Goto = u32;
 const LEAF: Goto = 1 << 31;
 const EMPTY: Goto = Goto::MAX;
@@ -39,7 +39,7 @@ pub fn next(goto: Goto) -> Next {
     if goto & LEAF == 0 { Next::Step(goto) } else { Next::Leaf(goto as LeafId) }
 }
 
-/// What is decided at a step.
+/// The decision at a step.
 #[derive(Clone, Debug)]
 pub enum Choice<'a> {
     /// Whether a condition holds.
@@ -57,7 +57,7 @@ pub enum Choice<'a> {
         word: Word,
         /// Distinct values, in order, and where their packets go.
         branches: Vec<(u32, Goto)>,
-        /// Where packets with other values go, and those that are too short.
+        /// Target of packets with other values, and of those that are too short.
         otherwise: Goto,
     },
     /// Which of a node's rules is the first that holds.
@@ -72,7 +72,7 @@ pub enum Choice<'a> {
 /// A rule list that is run as a whole.
 #[derive(Clone, Debug)]
 pub(crate) enum RuleProgram {
-    /// Only the frame's bytes are looked at.
+    /// Only the frame's bytes are tested.
     Pattern(PatternProgram),
     /// IP rules.
     Ip(Box<IpProgram>),
@@ -91,12 +91,12 @@ pub(crate) struct Switch {
     otherwise: Goto,
 }
 
-/// One step of the way.
+/// One step of the path.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step {
     /// A condition.
     Test { word: Word, yes: Goto, no: Goto },
-    /// Many ways.
+    /// Many branches.
     Switch(Switch),
     /// A compiled rule list; its verdicts are looked up from `first` on, `len` of them, the last
     /// for all others.
@@ -107,7 +107,7 @@ pub(crate) enum Step {
 #[derive(Clone, Debug, Default)]
 pub struct Decision {
     steps: Vec<Step>,
-    /// With the node whose rules they are.
+    /// Each with the node that defines its rules.
     programs: Vec<(u32, RuleProgram)>,
     /// Of dense switches by value, of runs by verdict.
     gotos: Vec<Goto>,
@@ -270,8 +270,8 @@ impl Decision {
         (branches, switch.otherwise)
     }
 
-    /// What is decided at a step, for whoever makes rules for another device of it; `None` if there
-    /// is no such step.
+    /// The decision at a step, for a compiler of rules for another device; `None` if there is no
+    /// such step.
     pub fn choice(&self, step: u32) -> Option<Choice<'_>> {
         Some(match self.steps.get(step as usize)? {
             Step::Test { word, yes, no } => Choice::Test { word: *word, yes: *yes, no: *no },
@@ -286,13 +286,13 @@ impl Decision {
         })
     }
 
-    /// Where each verdict of a run leads; the last stands for all others.
+    /// The target of each verdict of a run; the last one holds for all others.
     pub(crate) fn verdicts(&self, first: u32, len: u32) -> &[Goto] {
         &self.gotos[first as usize..(first + len) as usize]
     }
 
-    /// Steps on the shortest way to a leaf, on average over the leaves; a list of rules counts for
-    /// those of its own.
+    /// Steps on the shortest path to a leaf, on average over the leaves; a list of rules counts for
+    /// its own steps.
     pub fn steps_to_leaf(&self, start: Goto) -> f64 {
         let mut next = BTreeSet::from([(0, start)]);
         let mut seen = BTreeSet::new();
@@ -311,7 +311,7 @@ impl Decision {
         f64::from(sum) / f64::from(leaves.max(1))
     }
 
-    /// What a step counts for, and where it may lead.
+    /// The weight of a step, and its possible targets.
     fn branches_of(&self, step: &Step) -> (u32, Vec<Goto>) {
         match step {
             Step::Test { yes, no, .. } => (1, vec![*yes, *no]),

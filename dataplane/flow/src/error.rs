@@ -1,4 +1,4 @@
-//! What can be wrong with a rule, and where.
+//! Errors in a rule, and their position.
 
 use std::ops::Range;
 use thiserror::Error;
@@ -11,9 +11,9 @@ pub struct RuleError {
     pub rule: usize,
     /// Bytes of the rule's text that the message is about.
     pub span: Range<usize>,
-    /// What was found and what was expected.
+    /// What was found, and what was expected instead.
     pub message: String,
-    /// What may have been meant.
+    /// A correction that may have been meant.
     pub suggestion: Option<String>,
 }
 

@@ -21,7 +21,7 @@ const RELATED: u32 = 1 << 29;
 const LEVEL_SHIFT: u32 = 26;
 const INDEX: u32 = (1 << LEVEL_SHIFT) - 1;
 
-/// What the flow manager wrote into a packet's metadata.
+/// The flow manager's word in a packet's metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Fcb(pub u32);
 
@@ -31,7 +31,7 @@ pub enum Direction {
     /// As the packet that opened it.
     #[default]
     Forward,
-    /// The other way.
+    /// The opposite direction.
     Reply,
 }
 
@@ -77,13 +77,13 @@ impl Fcb {
         (self.0 & (LEAF | ELSEWHERE) == LEAF | ELSEWHERE).then_some(self.0 as u16)
     }
 
-    /// The leaf, where there is no session.
+    /// The leaf, if there is no session.
     #[inline]
     pub fn leaf(self) -> Option<LeafId> {
         (self.0 & LEAF != 0).then_some(self.0 as LeafId)
     }
 
-    /// Level and record of the session, where there is one.
+    /// Level and record of the session, if there is one.
     #[inline]
     pub fn session(self) -> Option<(LevelId, u32)> {
         let index = self.0 & INDEX;
@@ -91,7 +91,7 @@ impl Fcb {
         (self.0 & LEAF == 0 && index != 0).then(|| (level, index.wrapping_sub(1)))
     }
 
-    /// Which way the packet goes.
+    /// The packet's direction.
     #[inline]
     pub fn direction(self) -> Direction {
         if self.0 & (LEAF | REPLY) == REPLY { Direction::Reply } else { Direction::Forward }

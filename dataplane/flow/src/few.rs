@@ -46,9 +46,9 @@ impl Few {
 
     /// As [`crate::box_tree::Tree::find`].
     ///
-    /// PERF: whether the first possible box holds is turned into the answer without a branch, for
-    /// half of the traffic may match and half not; only a second candidate or a box that is but a
-    /// bound takes a way of its own.
+    /// PERF: computes the answer from the first possible box without a branch, as half of the
+    /// traffic may match and half not; only a second candidate or a box that is but a bound takes a
+    /// path of its own.
     #[inline]
     pub(crate) fn find(&self, key: &Key, kind: u32, verify: impl FnMut(u32) -> bool) -> u32 {
         let possible = |f: usize| {
@@ -89,8 +89,8 @@ impl Few {
         4 * 256 * size_of::<u64>() + self.entries.len() * size_of::<Entry>()
     }
 
-    /// Steps to a box, on average over all: where boxes before it are possible too, each of them is
-    /// looked at, and the first one twice.
+    /// Steps to a box, on average over all: if boxes before it are possible too, each of them is
+    /// tested, and the first one twice.
     pub(crate) fn steps(&self) -> f64 {
         let meet = |a: &Entry, b: &Entry| {
             (0..4).all(|f| {

@@ -18,7 +18,7 @@ enum Boxes {
 #[derive(Clone, Debug)]
 pub(crate) struct Finder {
     boxes: Boxes,
-    /// Class of each protocol: protocols of a class are alike to every box. Class and kind of
+    /// Class of each protocol: no box distinguishes protocols of a class. Class and kind of
     /// fragment together are a key's kind.
     classes: Box<[u8; 256]>,
 }
@@ -35,8 +35,8 @@ impl Finder {
         Finder { boxes, classes: Box::new(classes) }
     }
 
-    /// The place of the first rule whose box holds the key and that `verify` (asked only for
-    /// boxes that are bounds) confirms; [`crate::boxes::NONE`] when there is none.
+    /// The place of the first rule with a box that holds the key and that `verify` (called only for
+    /// boxes that are bounds) confirms; [`crate::boxes::NONE`] if there is none.
     #[inline]
     pub(crate) fn find(&self, key: &Key, verify: impl FnMut(u32) -> bool) -> u32 {
         let kind = u32::from(self.classes[usize::from(key.proto)]) * 4 + u32::from(key.fragment);

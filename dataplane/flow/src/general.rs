@@ -6,7 +6,7 @@ use crate::key::PacketView;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt::Write;
 
-/// A place to go on: an instruction's index, or (top bit set) a verdict.
+/// A target: an instruction's index, or (top bit set) a verdict.
 pub type Target = u32;
 const VERDICT: u32 = 1 << 31;
 
@@ -103,7 +103,7 @@ impl Program {
         at & !VERDICT
     }
 
-    /// Whether the tests on the path of a packet look only at what its session's packets have in
+    /// Whether the tests on the path of a packet read only bytes that its session's packets have in
     /// common.
     pub(crate) fn is_common(&self, entry: Target, view: &PacketView<'_>, common: Common) -> bool {
         let mut is_common = true;
@@ -111,7 +111,7 @@ impl Program {
         is_common
     }
 
-    /// Which verdicts `entry` leads to, and the fewest tests on the way to each, in that order.
+    /// The verdicts that `entry` leads to, and the fewest tests on the path to each, in that order.
     pub fn steps(&self, entry: Target) -> Vec<(u32, u32)> {
         let mut steps = Vec::new();
         let mut seen = HashSet::from([entry]);
@@ -127,8 +127,8 @@ impl Program {
         steps
     }
 
-    /// The same function from `entry`, without tests whose result is known from tests before them.
-    /// Gives up (returns `None`) beyond `insns_max` instructions: then the original serves.
+    /// The same function from `entry`, without tests that earlier tests decide. Gives up (returns
+    /// `None`) beyond `insns_max` instructions: then the original serves.
     pub fn specialised(&self, entry: Target, insns_max: usize) -> Option<(Program, Target)> {
         let mut work = Specialiser { from: self, to: Vec::new(), seen: HashMap::new() };
         let entry = work.reach(entry, &[]);
@@ -186,7 +186,7 @@ pub(crate) fn describe_target(target: Target) -> String {
     }
 }
 
-/// What a path has found out; only the newest facts are kept, which bounds the work.
+/// The facts of a path; only the newest are kept, which bounds the work.
 type Facts = Vec<(Word, bool)>;
 const FACTS_MAX: usize = 8;
 

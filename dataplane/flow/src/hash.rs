@@ -4,10 +4,9 @@
 //! bits, and the halves of the product are xored. One multiplication takes in 16 bytes, so a
 //! five-tuple costs a few nanoseconds. (The method of the hash functions wyhash and foldhash.)
 //!
-//! Keys come off the wire. With a seed that nobody outside knows, a sender cannot choose keys that
-//! collide, as he can with a CRC, which is linear: keys that collide under one CRC seed collide
-//! under all. This is no cryptographic hash: never show hashes, or the order of a table, to those
-//! who choose keys.
+//! Keys come off the wire. With a secret seed, a sender cannot choose keys that collide, as it can
+//! with a CRC, which is linear: keys that collide under one CRC seed collide under all. This is no
+//! cryptographic hash: never show hashes, or the order of a table, to a party that chooses keys.
 
 /// Odd constants without structure: the fractional part of pi, 64 bits each.
 const PI: [u64; 3] = [0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7345, 0xa409_3822_299f_31d1];
@@ -39,7 +38,7 @@ impl Hasher {
             chunk[..rest.len()].copy_from_slice(rest);
             state = self.absorb(state, chunk);
         }
-        // The number tells keys from the same keys with zeros after them.
+        // The length distinguishes keys from the same keys with zeros after them.
         fold(state ^ self.secret, PI[1] ^ words.len() as u64)
     }
 

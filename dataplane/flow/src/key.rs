@@ -1,4 +1,4 @@
-//! What the fast path knows of a packet: three byte slices, and a small key read from them once.
+//! The fast path's view of a packet: three byte slices, and a small key read from them once.
 
 use crate::ast::{Base, Word};
 
@@ -14,8 +14,8 @@ pub struct PacketView<'a> {
 }
 
 impl<'a> PacketView<'a> {
-    /// A view of an IP packet; the transport header is where the header length says (RFC 791
-    /// section 3.1), clipped to the packet.
+    /// A view of an IP packet; the transport header is at the header length (RFC 791 section 3.1),
+    /// clipped to the packet.
     pub fn from_ip(network: &'a [u8]) -> PacketView<'a> {
         let header_len = network.first().map_or(0, |b| usize::from(b & 0x0f) * 4);
         let transport = network.get(header_len..).unwrap_or(&[]);
@@ -80,13 +80,13 @@ pub const PORT_ABSENT: u32 = 0x1_0000;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Key {
     /// Source address, destination address, source port, destination port (host order; the ports
-    /// are whatever stands at the start of the transport header, or [`PORT_ABSENT`]).
+    /// are the first bytes of the transport header, or [`PORT_ABSENT`]).
     pub fields: [u32; 4],
     /// IP protocol.
     pub proto: u8,
     /// 0 whole packet, 1 first fragment, 2 last fragment, 3 one between.
     pub fragment: u8,
-    /// Whether there are 20 bytes of IP header; if not the key says nothing.
+    /// Whether there are 20 bytes of IP header; if not, the key is undefined.
     pub whole: bool,
 }
 
@@ -97,7 +97,7 @@ impl Key {
         Key::from_view(&PacketView::from_ip(network))
     }
 
-    /// The key of a packet whose headers have been found.
+    /// The key of a packet with parsed headers.
     #[inline]
     pub fn from_view(view: &PacketView<'_>) -> Key {
         let Some(header) = view.network.first_chunk::<20>() else { return Key::default() };

@@ -25,7 +25,7 @@ fn token_len(rest: &str, first: char) -> usize {
     }
 }
 
-/// Cuts a rule into tokens. Never fails: what no rule can contain becomes a token of one character.
+/// Splits a rule into tokens. Never fails: a character that no rule can contain becomes a token.
 pub(crate) fn tokens(text: &str) -> Vec<Token<'_>> {
     let mut out = Vec::new();
     let mut pos = 0;

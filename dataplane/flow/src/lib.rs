@@ -10,9 +10,8 @@
 //!
 //! [`IpProgram`] puts the last two together; [`PatternProgram`] is the `Classifier`'s.
 //!
-//! Beside it, [`shared_flows`] is where the threads that serve the two directions of one connection
-//! find what they share, and [`hash`] the keyed hash of such tables.
-//!
+//! Beside it, [`shared_flows`] is the shared state of the threads that serve the two directions of
+//! one connection, and [`hash`] the keyed hash of such tables.
 //! ```
 //! use thruway_flow::{IpProgram, NO_MATCH, NoNames, PacketView, parse_filter_rules};
 //! let rules = ["allow src net 10.0.0.0/8 and udp dst port 53", "drop all"];

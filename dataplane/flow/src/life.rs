@@ -1,4 +1,4 @@
-//! The life of a session: what its packets report on it, and how long it is kept.
+//! The life of a session: its state according to its packets, and its timeouts.
 //!
 //! All that is remembered are eight bits, each set by a packet of one direction: so the two threads
 //! that may serve the two directions only ever add bits.
@@ -9,7 +9,7 @@ use crate::tcp_flags::{TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN, UNSOUND};
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
-/// What is known of a session.
+/// The state of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Life(pub u8);
 
@@ -26,7 +26,7 @@ pub enum Phase {
     Closed = 3,
 }
 
-/// What decides how long a session is kept.
+/// The protocol group that decides a session's timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Transport {
     /// TCP.
@@ -50,13 +50,13 @@ impl Life {
     const PICKED_UP: u8 = 1 << 5;
     const TRANSPORT_SHIFT: u8 = 6;
 
-    /// Of a session whose first packet has this protocol and these TCP flags, and goes in this
-    /// direction: a reply where another thread has seen the session's beginning.
+    /// For a session with a first packet of this protocol, with these TCP flags, in this direction:
+    /// a reply if another thread has seen the session's beginning.
     pub fn begin(protocol: u8, tcp_flags: u8, direction: Direction) -> Life {
         Life::fresh(protocol, tcp_flags).after(direction, tcp_flags)
     }
 
-    /// The same before its first packet has told anything but what it is.
+    /// The same before any effect of its first packet.
     pub fn fresh(protocol: u8, tcp_flags: u8) -> Life {
         let transport = match protocol {
             TCP => Transport::Tcp,
@@ -70,8 +70,8 @@ impl Life {
         Life(life.0 | picked_up)
     }
 
-    /// Of a session that is not embryonic whoever speaks: one of one direction that has had more
-    /// than one packet, or one that others link to.
+    /// For a session that one side alone can establish: one of one direction that has had more than
+    /// one packet, or one that others link to.
     #[must_use]
     pub fn opened(self) -> Life {
         Life(self.0 | Life::REPLIED | Life::CONFIRMED)
@@ -92,7 +92,7 @@ impl Life {
         }
     }
 
-    /// The protocol, where its sort tells.
+    /// The protocol, if its sort implies it.
     pub fn protocol(self, is_ipv6: bool) -> Option<u8> {
         match self.transport() {
             Transport::Tcp => Some(TCP),
@@ -186,7 +186,7 @@ impl Timeouts {
 pub enum Ended {
     /// No packet for too long.
     TimedOut,
-    /// Its protocol said so (RST, FIN both ways), or a new one began under its key.
+    /// Its protocol closed it (RST, FIN in both directions), or a new one began under its key.
     Closed,
     /// Another needed its place.
     Evicted,

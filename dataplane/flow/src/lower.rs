@@ -1,9 +1,9 @@
-//! One test as written, completed by what the test before it said, made into word tests.
+//! One test as written, completed from the test before it, lowered to word tests.
 
 use crate::ast::{Base, Expr, Word};
 use crate::names::{PROTO_ANY_TRANSPORT, PROTO_TCP_OR_UDP};
 
-/// Which end of the packet's way a test is about.
+/// The end of the packet's path that a test refers to: source or destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
     Src,
@@ -50,7 +50,7 @@ impl Field {
     }
 }
 
-/// What a test looks at.
+/// The field of a test.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Kind {
     #[default]
@@ -143,7 +143,7 @@ impl Primitive {
         Ok(())
     }
 
-    /// Completes what was left out from the value and from the test before.
+    /// Completes omitted parts from the value and from the test before.
     pub(crate) fn inherit(&mut self, previous: &Primitive) -> Checked<()> {
         if self.kind != Kind::None {
             return Ok(());
@@ -151,7 +151,7 @@ impl Primitive {
         let kind = match self.data {
             Data::Int(_) | Data::Range(..) => match previous.kind {
                 Kind::Field(_) | Kind::Proto | Kind::Port => previous.kind,
-                _ => return Err("a number alone: say what it is, such as 'port' or 'ttl'".into()),
+                _ => return Err("a number alone: name its field, such as 'port' or 'ttl'".into()),
             },
             Data::Address(_) | Data::Ether(_) => Kind::Host,
             Data::Prefix(..) => Kind::Net,
@@ -173,7 +173,7 @@ impl Primitive {
         Ok(())
     }
 
-    /// The expression this test stands for. Sets what a following test inherits.
+    /// The expression of this test. Sets the parts that a following test inherits.
     pub(crate) fn lower(&mut self, warnings: &mut Vec<String>) -> Checked<Expr> {
         let directed = matches!(self.kind, Kind::Host | Kind::Net | Kind::Port);
         if self.direction.is_some() && !directed {
@@ -368,8 +368,8 @@ impl Primitive {
                 warnings.push(format!("the comparison is always {b} (range 0-{limit})"));
                 Ok(Expr::Const(b))
             }
-            // As in Click: that one bit is not so means that the other value is there, which a
-            // short packet has not.
+            // As in Click: a negated one-bit test requires the other value, which a short packet
+            // does not have.
             Relation::Within { mask, lo, negated: true, .. }
                 if mask.is_power_of_two() && fields.len() == 1 && self.is_equality() =>
             {

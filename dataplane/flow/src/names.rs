@@ -2,19 +2,19 @@
 
 /// Names that a configuration adds (Click's AddressInfo and PortInfo).
 pub trait Names {
-    /// The IPv4 address a name stands for.
+    /// The IPv4 address of a name.
     fn address(&self, _name: &str) -> Option<u32> {
         None
     }
-    /// The IPv4 network a name stands for: address and mask.
+    /// The IPv4 network of a name: address and mask.
     fn prefix(&self, _name: &str) -> Option<(u32, u32)> {
         None
     }
-    /// The Ethernet address a name stands for.
+    /// The Ethernet address of a name.
     fn ether(&self, _name: &str) -> Option<[u8; 6]> {
         None
     }
-    /// The port a name stands for.
+    /// The port of a name.
     fn port(&self, _name: &str) -> Option<u16> {
         None
     }
@@ -83,7 +83,7 @@ pub(crate) const PORTS: &[(&str, u16)] = &[
     ("www", 80),
 ];
 
-/// The port that goes by `name` without anybody declaring it.
+/// The port called `name` without a declaration.
 pub fn known_port(name: &str) -> Option<u16> {
     find(PORTS, name)
 }

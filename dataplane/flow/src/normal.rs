@@ -2,8 +2,8 @@
 //! port range x destination port range x protocols x kinds of fragment.
 //!
 //! A box that is not `exact` holds every packet its part of the expression matches and perhaps
-//! more: whoever finds a packet in it still has to run the rule. So nothing that the boxes cannot
-//! say is ever lost, and a rule that would need too many of them only becomes less selective.
+//! more: a packet in it must still be tested by the rule. So nothing that boxes cannot express is
+//! ever lost, and a rule that would need too many of them only becomes less selective.
 
 use crate::ast::{Base, Expr, Word};
 use crate::key::PORT_ABSENT;
@@ -114,7 +114,7 @@ fn union(mut a: Boxes, b: Boxes) -> Boxes {
 
 fn product(a: &Boxes, b: &Boxes) -> Boxes {
     if a.len() * b.len() > BOXES_MAX {
-        // Too many: keep the side that says more in fewer boxes, as a bound.
+        // Too many: keep the more selective side with fewer boxes, as a bound.
         let kept = if a.len() <= b.len() { a } else { b };
         return kept.iter().map(|x| KeyBox { exact: false, ..*x }).collect();
     }

@@ -22,7 +22,7 @@ pub(crate) struct Parser<'a> {
     pos: usize,
     depth: usize,
     names: &'a dyn Names,
-    /// The test before this one: what it said need not be repeated (`port 80 or 81`).
+    /// The test before this one: its parts need not be repeated (`port 80 or 81`).
     previous: Primitive,
     warnings: Vec<String>,
 }
@@ -305,7 +305,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// A value given by name, read as the kind of test allows.
+    /// A value given by name, read as the test permits.
     fn named(&self, prim: &Primitive, word: &str) -> Parsed<Option<Data>> {
         let free = prim.kind == Kind::None;
         let transport =
@@ -382,7 +382,7 @@ fn is_strange(word: &str) -> bool {
     !is_connective(word) && kind_of(word).is_none()
 }
 
-/// Words that say what is tested, and the protocol that they imply.
+/// Words that name the field of a test, and the protocol that they imply.
 fn kind_of(word: &str) -> Option<(Kind, Option<u16>)> {
     let plain = |bit, bits| Some((Kind::Field(Field { proto: None, bit, bits }), None));
     match word {

@@ -36,8 +36,8 @@ impl Path {
         self.verdict
     }
 
-    /// Which of the frames take it, as bits, the first frame's lowest. A frame that ends within
-    /// the four bytes of a test is none of them, whatever path it takes.
+    /// The frames that take it, as bits, the first frame's lowest. A frame that ends within the
+    /// four bytes of a test is none of them, on any path.
     ///
     /// PERF: a test is done for all frames, and neighbouring tests of the same bytes read them
     /// once. The compiler makes vector instructions of the inner loops.
@@ -94,8 +94,8 @@ mod tests {
     }
 
     proptest! {
-        /// Who takes a path gets its verdict; who has all bytes and its verdict by the same tests
-        /// takes it.
+        /// A packet that takes a path gets the path's verdict; a packet with all bytes that gets
+        /// its verdict by the same tests takes the path.
         #[test]
         fn takers_have_the_verdict(first in frame(), others in prop::array::uniform8(frame())) {
             let program =

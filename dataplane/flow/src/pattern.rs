@@ -109,7 +109,7 @@ fn word_tests(offset: u16, values: &[Option<u8>], masks: &[Option<u8>]) -> Vec<E
 }
 
 /// Compiled patterns of a Classifier: the first that matches decides. One walk over a decision
-/// graph, in which no path asks what it already knows.
+/// graph in which no path repeats a decided test.
 #[derive(Clone, Debug)]
 pub struct PatternProgram {
     program: Program,
@@ -182,7 +182,7 @@ impl PatternProgram {
         self.program.is_common(self.entry, view, common)
     }
 
-    /// The verdict for a packet that is looked at from several places.
+    /// The verdict for a packet that is read from several bases.
     #[inline]
     pub fn classify_view(&self, view: &PacketView<'_>) -> u32 {
         self.program.run(self.entry, view)

@@ -1,5 +1,5 @@
-//! What consolidation finds out about a configuration: which packets take which way, what their
-//! sessions' keys are, and where each function finds its state.
+//! The result of consolidation: the paths of packets, the keys of their sessions, and the place of
+//! each function's state.
 
 use std::fmt;
 
@@ -29,7 +29,7 @@ pub enum Hop {
     Output(u16),
     /// Nowhere: no rule matches.
     Drop,
-    /// It has to look at the packet: an element before it changes what its rules test.
+    /// It must read the packet: an element before it changes the bytes of its tests.
     InPlace,
     /// Packets of this leaf do not come here.
     Never,
@@ -63,7 +63,7 @@ pub enum Orientation {
     Unidirectional,
     /// By comparing the two ends: the smaller one comes first in the key.
     Compared,
-    /// The key is taken as it stands: the class fixes a field that tells the direction.
+    /// The key is taken as it stands: the class fixes a field that implies the direction.
     AsIs,
     /// The key is taken with source and destination exchanged.
     Exchanged,
@@ -75,33 +75,34 @@ pub struct KeyPlan {
     /// Level of the session that packets find (the finest).
     pub level: LevelId,
     /// The fields that are read from the packet: those of the definition that the leaf's decisions
-    /// do not fix already. Each stands at the place of its field in [`SessionTable::fields`]; where
-    /// the orientation is [`Orientation::Exchanged`], it is that field's mirror image, so that its
-    /// value is the key's as it stands.
+    /// do not fix already. Each is at the place of its field in [`SessionTable::fields`]; with the
+    /// orientation [`Orientation::Exchanged`], it is that field's mirror image, so that its value
+    /// is the key's as it stands.
     pub fields: Vec<KeyField>,
-    /// Which way round.
+    /// Order of source and destination.
     pub orientation: Orientation,
     /// How the records that [`SessionTable::links`] names are found, in the same order: a packet
     /// that opens a session looks them up, or opens them.
     pub links: Vec<KeyPlan>,
 }
 
-/// One result of classification: every decision on the way is made.
+/// One result of classification: every decision on the path is made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leaf {
-    /// What is known of its packets, for people: `ethertype 0800, proto tcp, dst port 80`.
+    /// The facts about its packets in human-readable form: `ethertype 0800, proto tcp, dst port
+    /// 80`.
     pub class: String,
     /// The same by field: its name and its value or values.
     pub known: Vec<(String, String)>,
-    /// By [`Family`]: how sessions are found, where any function on the way wants some.
+    /// By [`Family`]: how sessions are found, if any function on the path needs some.
     pub keys: [Option<KeyPlan>; 3],
-    /// Nodes with a demand that its packets can come to, in the order of the way.
+    /// Nodes with a demand that its packets can reach, in the order of the path.
     pub functions: Vec<u32>,
-    /// Nobody wants it and nobody counts it: dropped by the classifier.
+    /// No element needs or counts it: the classifier drops it.
     pub early_drop: bool,
-    /// Longest timeout that a function on the way asks for, in seconds.
+    /// Longest timeout that a function on the path requests, in seconds.
     pub timeout_s: Option<u32>,
-    /// Least time that a function on the way asks for closed sessions, in seconds.
+    /// Longest minimum time for closed sessions that a function on the path requests, in seconds.
     pub closed_s: Option<u32>,
 }
 
@@ -114,7 +115,7 @@ pub struct ScratchSlot {
     pub demand: Demand,
     /// Where its scratch begins, from the beginning of the record's scratch.
     pub offset: u32,
-    /// Its bit among those that say who has opened the session.
+    /// Its bit among those of the functions that have opened the session.
     pub bit: u8,
     /// Where its shared words begin.
     pub shared_at: u16,
@@ -125,16 +126,16 @@ pub struct ScratchSlot {
 pub struct SessionTable {
     /// The definition.
     pub session: SessionDef,
-    /// The fields of its keys: those of the definition but for what all leaves fix.
+    /// The fields of its keys: those of the definition except fields that all leaves fix.
     pub fields: Vec<KeyField>,
     /// Why fields were left out or kept, for people.
     pub remarks: Vec<String>,
-    /// Version of IP that its sessions are of; [`Family::Other`] where the definition has no field
-    /// of IP: then packets of all versions share them.
+    /// IP version of its sessions; [`Family::Other`] if the definition has no field of IP: then
+    /// packets of all versions share them.
     pub family: Family,
-    /// The functions whose state its records hold.
+    /// The functions with state in its records.
     pub scratch_slots: Vec<ScratchSlot>,
-    /// Bytes of scratch, all rooms; parallel ways share space.
+    /// Bytes of scratch, all slots; parallel paths share space.
     pub scratch_len: usize,
     /// Alignment of the scratch.
     pub scratch_align: usize,
@@ -149,8 +150,8 @@ pub struct SessionTable {
 /// Which threads serve the sessions of a level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Serving {
-    /// Each those of the packets that it receives: such a session has flows that come by several
-    /// queues, and each thread has its own.
+    /// Each thread serves the packets that it receives: such a session has flows in several queues,
+    /// and each thread has its own.
     Any,
     /// One for each direction: the first that received a packet of it.
     EachDirection,
@@ -159,8 +160,8 @@ pub enum Serving {
 }
 
 impl SessionTable {
-    /// Which threads serve its sessions: where they are single flows (addresses and ports), one
-    /// does, whichever queue a packet comes by.
+    /// The threads that serve its sessions: for single flows (addresses and ports) one does,
+    /// whichever queue a packet comes from.
     pub fn serving(&self) -> Serving {
         const FLOW: [KeyField; 4] =
             [KeyField::Src, KeyField::Dst, KeyField::SrcPort, KeyField::DstPort];
@@ -202,12 +203,12 @@ pub struct Access {
     pub shared_at: u16,
 }
 
-/// What the plan means for one node.
+/// The plan for one node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodePlan {
     /// Of a dispatcher: by leaf, where its packets go. Empty for others.
     pub hops: Vec<Hop>,
-    /// Of a function with a demand: by the level that a packet's record is of.
+    /// For a function with a demand: by the level that a packet's record is of.
     pub access: [Option<Access>; LEVELS_MAX],
     /// Of an entry: its place in [`Plan::entries`].
     pub entry: Option<u32>,
@@ -226,7 +227,7 @@ pub struct Plan {
     pub nodes: Vec<NodePlan>,
     /// The decision structure.
     pub decision: Decision,
-    /// What may surprise: dispatchers that could not be decided in front, and the like.
+    /// Remarks on surprising results: dispatchers that could not be decided in front, and the like.
     pub remarks: Vec<String>,
 }
 
@@ -266,6 +267,6 @@ pub struct PlanError {
     pub node: usize,
     /// Its argument, where one is to blame.
     pub arg: Option<usize>,
-    /// What is wrong and what to change.
+    /// The error, and its remedy.
     pub message: String,
 }

@@ -80,7 +80,7 @@ impl IpProgram {
         self.classify_key(&Key::from_view(view), view)
     }
 
-    /// The verdict for a packet whose key has been read; `key` must be the view's own.
+    /// The verdict for a packet; `key` must be the view's own key.
     #[inline]
     pub fn classify_key(&self, key: &Key, view: &PacketView<'_>) -> u32 {
         if !key.whole {
@@ -111,8 +111,8 @@ impl IpProgram {
         is_common
     }
 
-    /// Verdicts for a batch: `view` gives the i-th packet, and is called only for packets whose
-    /// rule looks at more than the key. Handles as many packets as the shorter of `keys` and
+    /// Verdicts for a batch: `view` returns the i-th packet, and is called only for packets with a
+    /// rule that looks at more than the key. Handles as many packets as the shorter of `keys` and
     /// `verdicts` has.
     pub fn classify_batch<'a>(
         &self,
@@ -130,7 +130,7 @@ impl IpProgram {
         }
     }
 
-    /// The boxes, and what finds them.
+    /// The boxes, and their search structure.
     pub(crate) fn finder(&self) -> &Finder {
         &self.finder
     }
@@ -249,7 +249,7 @@ mod tests {
         assert_eq!(steps(&["udp", "-"]), 4.0);
         // Boxes that no packet can be in at once.
         assert_eq!(steps(&["dst net 10.0.0.0/8", "dst net 11.0.0.0/8"]), 4.0);
-        // Of these the second is looked at after the first, which is looked at twice.
+        // Of these the second is tested after the first, which is tested twice.
         assert_eq!(steps(&["tcp", "udp", "-"]), (4.0 + 7.0) / 2.0);
         // The time to live is not in the box.
         assert!(steps(&["udp and ip ttl > 10", "-"]) >= 6.0);

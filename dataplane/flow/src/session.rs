@@ -1,4 +1,4 @@
-//! What makes packets one session: a set of fields that a function declares, and its text.
+//! The definition of a session: a set of fields that a function declares, and its text.
 //!
 //! ```
 //! use thruway_flow::session::{KeyField, SessionDef};
@@ -22,7 +22,7 @@ pub const RAW_OFFSET_MAX: u16 = 256;
 /// Four bytes of a packet, masked; big-endian.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KeyWord {
-    /// What the offset counts from.
+    /// The base of the offset.
     pub base: Base,
     /// Offset of the first of the four bytes.
     pub at: u16,
@@ -30,7 +30,7 @@ pub struct KeyWord {
     pub mask: u32,
 }
 
-/// A field whose value is computed from the packet.
+/// A field with a value computed from the packet.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum KeyProgram {
     /// A hash of the value of this HTTP header (its name in small letters) in the TCP payload, 0
@@ -58,7 +58,7 @@ pub enum KeyField {
 }
 
 impl KeyField {
-    /// The same field of packets in the other direction; `None` where there is none.
+    /// The same field of packets in the other direction; `None` if there is none.
     pub fn mirrored(&self) -> Option<KeyField> {
         match self {
             KeyField::Src => Some(KeyField::Dst),

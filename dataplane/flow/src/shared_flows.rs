@@ -1,4 +1,4 @@
-//! Where the threads that serve the two directions of one connection find what they share.
+//! Shared state of the threads that serve the two directions of one connection.
 //!
 //! Each thread has a session table of its own, which no other thread looks at. The thread that
 //! sees a connection first *publishes* a record of it here, under its key; when the table of
@@ -12,21 +12,21 @@
 //!
 //! Both directions must come to the same key. Where no address is translated, the key has the two
 //! ends in an order that does not depend on the direction; so if the first packets of both
-//! directions come at the same instant, both threads publish one key, and exactly one of them
-//! wins. Where addresses are translated, the translating thread publishes the record, gives it
-//! the reply's key with [`SharedFlows::also`], and only then lets the packet go; if somebody has
-//! that key it takes another port. A key must also contain what keeps connections apart that share
-//! a five-tuple (a VLAN, a level of sessions).
+//! directions come at the same instant, both threads publish one key, and exactly one of them wins.
+//! Where addresses are translated, the translating thread publishes the record, gives it the
+//! reply's key with [`SharedFlows::also`], and only then lets the packet go; if another record has
+//! that key it takes another port. A key must also contain whatever distinguishes connections that
+//! share a five-tuple (a VLAN, a level of sessions).
 //!
 //! # Bounds
 //!
 //! All memory is reserved at the start and never grows; a page of it costs nothing before it is
 //! touched. Per record: 64 bytes, 8 for what packets touch, 17 of the index, 8 per word, and 48
-//! once it has a second key. No operation waits for another thread: if a thread stops anywhere,
-//! the others go on, short of the one slot and record that it has in hand. An operation starts
-//! again only because another one has succeeded in the same bucket, and looks at no more than the
-//! 30 slots of one bucket. When there is no record or no slot left, that is said
-//! ([`Published::Full`]), and the connection has to do without.
+//! once it has a second key. No operation waits for another thread: if a thread stops anywhere, the
+//! others go on, short of the one slot and record that it has in hand. An operation starts again
+//! only because another one has succeeded in the same bucket, and looks at no more than the 30
+//! slots of one bucket. When there is no record or no slot left, the result is [`Published::Full`],
+//! and the connection has no shared record.
 //!
 //! # How it works
 //!
@@ -34,7 +34,7 @@
 //! and a bit per visible slot. To publish, a thread
 //!
 //! 1. pops a free record and writes key, words and control word (one holder; the next generation);
-//! 2. claims a free slot of the bucket and writes the entry into it. Nobody sees it yet;
+//! 2. claims a free slot of the bucket and writes the entry into it. No other thread sees it yet;
 //! 3. loads the header, and compares the keys of all visible slots with its own;
 //! 4. if none is equal, sets the slot's bit and increments the version, by one compare-exchange
 //!    against the header of step 3. If that fails the bucket has changed: again from 3.
@@ -51,24 +51,24 @@
 //! one to the number of holders by a compare-exchange against that control word. The word has the
 //! generation in it, so this fails if the record was used anew since. So a thread either holds a
 //! live record with its key, or nothing; it never holds another one even for a moment, and so
-//! exactly one call of [`SharedFlows::leave`] is told that it was the last.
+//! exactly one call of [`SharedFlows::leave`] returns that it was the last.
 //!
-//! To leave, a thread subtracts one from the number of holders. Whoever makes it 0 has ended the
-//! life of the record: nobody can hold it any more, and others pass over its entries (the same key
-//! can be published anew at once, in another record). Then it clears the bits of its entries,
-//! gives the slots back, and then the record, in this order; so a thread that meets a later owner
-//! of a slot or record finds the header changed.
+//! To leave, a thread subtracts one from the number of holders. The thread that makes it 0 has
+//! ended the life of the record: no thread can hold it any more, and others skip its entries (the
+//! same key can be published anew at once, in another record). Then it clears the bits of its
+//! entries, gives the slots back, and then the record, in this order; so a thread that meets a
+//! later owner of a slot or record finds the header changed.
 //!
-//! # What is not absolute
+//! # Limits
 //!
 //! Counters repeat: a generation after 2^46 lives of one record, a bucket's version after 2^34
 //! changes, the free list's count after 2^32. Only a thread that stops between two certain
 //! instructions for exactly a multiple of that many changes, a minute at the very least, takes an
-//! old value for a new one. And a [`RecordId`] is plain: who uses one after leaving sees the
-//! atomics of another connection (never memory that is not its own).
+//! old value for a new one. And a [`RecordId`] is plain: a thread that uses one after leaving sees
+//! the atomics of another connection (never memory that is not its own).
 //!
-//! Why each memory ordering suffices is said where it stands; `tests/loom.rs` has loom try all
-//! interleavings and all values that weak memory allows.
+//! Each memory ordering is justified at its place; `tests/loom.rs` has loom try all interleavings
+//! and all values that weak memory allows.
 
 mod index;
 mod key;
@@ -90,13 +90,13 @@ pub use key::{KEY_WORDS, Key, RecordId};
 use record::{Control, Hold, Records};
 use sides::Sides;
 
-/// What came of publishing. The caller holds the record, whosever it is.
+/// The outcome of publishing. The caller holds the record, its own or another one's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
 pub enum Published {
     /// The record is the caller's.
     Mine(RecordId),
-    /// Somebody had published the key.
+    /// Another thread had published the key.
     Theirs(RecordId),
     /// There is no record, or no slot in the key's bucket, left.
     Full,
@@ -137,7 +137,7 @@ pub enum SharedFlowsError {
     },
 }
 
-/// What is under a key in its bucket.
+/// The content under a key in its bucket.
 enum Lookup {
     /// A record with this key, alive a moment ago.
     Equal(u32, Control),
@@ -145,7 +145,7 @@ enum Lookup {
     Absent(Header),
 }
 
-/// What came of entering a key.
+/// The outcome of entering a key.
 enum Entered {
     Yes,
     /// This record has the key.
@@ -191,8 +191,8 @@ impl SharedFlows {
     }
 
     /// Publishes a connection under a key, with the words that are known so far and the time (in
-    /// ticks of the caller's) when it was active, in state 0. If somebody has published the key,
-    /// all of this is given up for that record. The caller holds the record that it gets.
+    /// ticks of the caller's) when it was active, in state 0. If another thread has published the
+    /// key, that record is returned instead. The caller holds the record that it gets.
     ///
     /// Panics unless `words` are as many as were said to [`SharedFlows::new`].
     pub fn publish(&self, key: &Key, words: &[u64], now: u32) -> Published {
@@ -221,8 +221,8 @@ impl SharedFlows {
         self.find(key).map_or(Published::Full, Published::Theirs)
     }
 
-    /// Gives a record that the caller holds a second key, that of a reply whose addresses are
-    /// translated. That a record's own first key is free to it is no error.
+    /// Gives a record that the caller holds a second key, that of a reply with translated
+    /// addresses. A second key equal to the record's own first key is no error.
     pub fn also(&self, record: RecordId, key: &Key) -> Result<(), AlsoError> {
         let RecordId(record) = record;
         if !self.records.write_second(record, key) {
@@ -256,11 +256,11 @@ impl SharedFlows {
         }
     }
 
-    /// The words of the record: those that it was published with, or what was written since.
+    /// The words of the record: as published, or as written since.
     #[inline]
     pub fn words(&self, record: RecordId) -> impl ExactSizeIterator<Item = u64> + '_ {
-        // Relaxed: as published, they were acquired when the caller found the record. To see
-        // later ones in their order there is `word`.
+        // Relaxed: as published, they were acquired when the caller found the record. `word` reads
+        // later ones in their order.
         self.records.words_of(record.0).iter().map(|word| word.load(Ordering::Relaxed))
     }
 
@@ -284,17 +284,17 @@ impl SharedFlows {
     /// The state of the connection's protocol, 0 at first.
     #[inline]
     pub fn state(&self, record: RecordId) -> u32 {
-        // Acquire: what the other thread did before it changed the state is seen.
+        // Acquire: sees the other thread's writes before its change of the state.
         self.records.live(record.0)[1].load(Ordering::Acquire)
     }
 
-    /// Changes the state to what the function makes of it, and returns what it was. If another
-    /// thread changes it meanwhile the function is called again; if nothing is to change, nothing
-    /// is written.
+    /// Changes the state to the function's result, and returns the previous one. If another thread
+    /// changes it meanwhile the function is called again; if nothing is to change, nothing is
+    /// written.
     #[inline]
     pub fn update_state(&self, record: RecordId, mut next: impl FnMut(u32) -> u32) -> u32 {
         let [_, state] = self.records.live(record.0);
-        // Release: to the Acquire of who sees the new state.
+        // Release: to the Acquire of a reader of the new state.
         let change = |now| Some(next(now)).filter(|new| *new != now);
         let result = state.fetch_update(Ordering::AcqRel, Ordering::Acquire, change);
         result.unwrap_or_else(|unchanged| unchanged)
@@ -348,13 +348,13 @@ impl SharedFlows {
         }
     }
 
-    /// What is known of a side of a record that the caller holds.
+    /// The numbers of a side of a record that the caller holds.
     #[inline]
     pub fn side(&self, record: RecordId, direction: Direction) -> Side {
         self.sides.as_ref().map_or_else(Side::default, |sides| sides.get(record, direction))
     }
 
-    /// Notes what is known of a side.
+    /// Records the numbers of a side.
     pub fn set_side(&self, record: RecordId, direction: Direction, side: &Side) {
         if let Some(sides) = &self.sides {
             sides.set(record, direction, side);

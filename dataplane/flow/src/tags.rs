@@ -1,10 +1,10 @@
-//! Tags by which a switch in front tells the class of a packet.
+//! Tags by which a switch in front marks the class of a packet.
 //!
 //! A switch that has the rules of a [`Plan`] puts an 802.1ad tag before the frame's own type (IEEE
-//! 802.1Q, section 9.5): its VLAN number stands for the class. A classifier that trusts tags takes
-//! it off.
+//! 802.1Q, section 9.5): its VLAN number denotes the class. A classifier that trusts tags removes
+//! it.
 //!
-//! Rules change while packets are under way. So there are two generations of numbers: the rules of
+//! Rules change while packets are in flight. So there are two generations of numbers: the rules of
 //! a new configuration use the other one, and a packet with a tag of the former is classified anew.
 
 use std::fmt::{self, Write};
@@ -17,8 +17,8 @@ use crate::plan::Plan;
 
 /// EtherType of the tags.
 pub const ETHERTYPE: u16 = 0x88a8;
-/// The number that says no class: a switch puts it before frames that have tags of their own, lest
-/// those are taken for a class.
+/// The number that denotes no class: a switch puts it before frames that have tags of their own,
+/// lest those are taken for a class.
 pub const UNCLASSIFIED: u16 = 1;
 /// How many classes have a tag.
 pub const CLASSES: u16 = 2046;
@@ -57,7 +57,7 @@ impl Generation {
         (class < CLASSES).then(|| self.first() + class)
     }
 
-    /// The class that a number stands for; `None` if it is none of this generation.
+    /// The class that a number denotes; `None` if it is none of this generation.
     #[inline]
     pub fn class(self, tag: u16) -> Option<LeafId> {
         tag.checked_sub(self.first()).filter(|class| *class < CLASSES)
@@ -77,11 +77,11 @@ impl Generation {
     }
 }
 
-/// Takes the tag of a switch off a packet that begins with an Ethernet header: its number; `None`
-/// if there is none.
+/// Removes a switch's tag from a packet that begins with an Ethernet header: returns its number;
+/// `None` if there is none.
 #[inline]
 pub(crate) fn take(packet: &mut Packet) -> Option<u16> {
-    // With the type behind it: a switch takes what is shorter for no tag, and adds none.
+    // With the type behind it: to a switch, a shorter frame has no tag, and it adds none.
     let head = packet.data_mut().first_chunk_mut::<{ TYPE_AT + TAG_LEN + 2 }>()?;
     let addresses: [u8; TYPE_AT] = *head.first_chunk()?;
     if u16::from_be_bytes([head[12], head[13]]) != ETHERTYPE {
@@ -93,8 +93,8 @@ pub(crate) fn take(packet: &mut Packet) -> Option<u16> {
 }
 
 impl Plan {
-    /// A number that other plans do not have: the classes of two plans with the same are the same.
-    /// It says whether a switch has the rules of this one.
+    /// A number that is unique to a plan: two plans with the same number have the same classes. It
+    /// identifies the rules in a switch.
     pub fn fingerprint(&self) -> u64 {
         let mut written = Hashed { hasher: Hasher::new([0; 2]), hash: 0, text: String::new() };
         // Writing to a hash cannot fail.

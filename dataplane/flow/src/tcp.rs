@@ -1,24 +1,23 @@
-//! What TCP's sequence numbers say about a segment that passes: whether its receiver would take it,
-//! and so whether what it tells (an acknowledgement, FIN, RST) may change what is known of a
-//! connection.
+//! TCP's sequence numbers in a passing segment: whether its receiver would take it, and so whether
+//! its acknowledgement, FIN or RST may change the state of a connection.
 //!
-//! Of each side the end of what it has sent, its latest acknowledgement and its largest window are
-//! known: these bound what the other side takes. A segment that does not fit changes nothing, so
-//! that a forger who sees neither direction has to guess a number of 32 bits to end a connection
-//! (RFC 5961), as at its ends.
+//! For each side, the state holds the end of the data that it has sent, its latest acknowledgement
+//! and its largest window: these bound the segments that the other side takes. A segment that does
+//! not fit changes nothing, so that a forger that sees neither direction has to guess a number of
+//! 32 bits to end a connection (RFC 5961), as at its ends.
 //!
-//! - **RST** counts with the very next number that its receiver expects: what that one has
-//!   acknowledged, or the end of what was sent (both RFC 5961 section 3.2). What is only inside the
-//!   window is left to the ends: the receiver asks, and an honest sender's answer has the right
-//!   number.
+//! - **RST** counts with the very next number that its receiver expects: the one that it has
+//!   acknowledged, or the end of the data sent to it (both RFC 5961 section 3.2). A RST that is
+//!   only inside the window is left to the ends: the receiver sends a challenge ACK, and an honest
+//!   sender's answer has the right number.
 //! - **SYN** inside a connection changes nothing (section 4.2).
 //! - **FIN and data** count inside the window and with an acknowledgement in the range of section
 //!   5.2.
-//! - A side is *steady* once a segment of it agreed with what the other side had said. Until then
-//!   (the connection was not seen to open, or its other direction goes another way) its numbers are
+//! - A side is *steady* once a segment of it agreed with the other side's numbers. Until then (the
+//!   connection was not seen to open, or its other direction takes another path) its numbers are
 //!   taken as they come.
 //!
-//! Each thread writes only the side whose packets it has, so two threads need no lock.
+//! Each thread writes only the side that sends the packets it gets, so two threads need no lock.
 
 use thruway_wire::checksum::Sum;
 use thruway_wire::tcp_option::{MAX_WINDOW_SCALE, TcpOption, TcpOptions};
@@ -35,10 +34,10 @@ const NO_SCALE: u8 = u8::MAX;
 const SCALE_UNKNOWN: u32 = 7;
 /// Least window that is assumed, as the largest may not have been seen.
 const WINDOW_MIN: u32 = 0xffff;
-/// How far numbers may jump where the other side says nothing of its window.
+/// How far numbers may jump if the other side's window is unknown.
 const JUMP_MAX: u32 = 1 << 20;
 
-/// What is read of a segment.
+/// The parsed fields of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
     /// Its sequence number.
@@ -84,8 +83,8 @@ impl Segment {
         Some(read)
     }
 
-    /// By a header and the length of the payload: all but what [`Segment::read`] looks for in a
-    /// segment that tells more than an acknowledgement.
+    /// From a header and the length of the payload, without the fields that [`Segment::read`] adds
+    /// for a segment with more than an acknowledgement.
     #[inline(always)]
     fn of_head(head: &[u8; 20], payload: u16) -> Segment {
         let [_, _, _, _, a, b, c, d, e, f, g, h, _, flags, i, j, ..] = *head;
@@ -99,8 +98,7 @@ impl Segment {
         }
     }
 
-    /// A whole segment whose header has been found to be right; of the usual one nothing more is
-    /// read.
+    /// A whole segment with a valid header; reads nothing more of the usual one.
     #[inline(always)]
     pub(crate) fn whole(
         head: &[u8; 20],
@@ -157,7 +155,7 @@ impl Segment {
     }
 }
 
-/// What is known of one side of a connection. All zeros: nothing.
+/// The state of one side of a connection. All zeros: nothing.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable,
 )]
@@ -167,11 +165,11 @@ pub struct Side {
     pub end: u32,
     /// Its latest acknowledgement.
     pub ack: u32,
-    /// Largest window, unscaled, in the lowest 16 bits; scale and what is known above.
+    /// Largest window, unscaled, in the lowest 16 bits; scale and flags above.
     pub meta: u32,
 }
 
-/// What a table outside of the software knows of a side, see [`crate::manager::ShortCuts`].
+/// A side's numbers in a table outside of the software, see [`crate::manager::ShortCuts`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Numbers {
     /// The number behind the last one that it has sent.
@@ -217,7 +215,7 @@ impl Side {
         self.meta & bits == bits
     }
 
-    /// A segment that goes on where the last one of a steady side ended, and tells nothing else:
+    /// A segment that continues at the end of the last one of a steady side, with no other effect:
     /// the usual one. False if it is another, which [`Side::follow`] is for.
     ///
     /// PERF: it needs nothing of the other side, which another thread may write.
@@ -243,7 +241,7 @@ impl Side {
         if segment.flags == 0 || segment.has(UNSOUND) {
             return 0;
         }
-        // Of a connection none of whose segments has numbers: there is nothing to guess.
+        // For a connection without any numbered segment: there is nothing to guess.
         if segment.is_numberless() && !self.is(KNOWN) && !other.is(KNOWN) {
             return segment.flags;
         }
@@ -265,7 +263,7 @@ impl Side {
         let is_acked = other.is(ACKED) && segment.seq == other.ack;
         let trusted = self.is(STEADY) || !other.is(KNOWN);
         let is_next = self.is(KNOWN) && trusted && segment.seq == self.end;
-        // Who refuses a SYN has no number of its own (RFC 9293 section 3.10.7.1).
+        // An end that refuses a SYN has no number of its own (RFC 9293 section 3.10.7.1).
         let refuses = !self.is(STEADY) && other.is(KNOWN) && !other.is(ACKED);
         let is_refusal = refuses && segment.has(TCP_ACK) && segment.ack == other.end;
         is_acked || is_next || is_refusal
@@ -281,7 +279,7 @@ impl Side {
             self.learn(segment, STEADY);
             return true;
         }
-        // A later SYN of who has spoken since is not of this connection.
+        // A later SYN of a side that has sent since is not of this connection.
         if other.is(STEADY) || self.is(ACKED) && !other.is(KNOWN) {
             return false;
         }
@@ -318,7 +316,7 @@ impl Side {
         if self.is(KNOWN | ACKED) && near {
             self.advance(segment);
         } else if fits || !self.is(ACKED) {
-            // What follows a SYN that was forged, too.
+            // Segments after a forged SYN, too.
             self.learn(segment, 0);
         }
         fits
@@ -344,7 +342,8 @@ impl Side {
         let window = other.window(self);
         let right = other.ack.wrapping_add(window);
         let (first, last) = if after(self.end, right) {
-            // The other side has taken more than it was seen to acknowledge: it goes another way.
+            // The other side has taken more than it was seen to acknowledge: its packets take
+            // another path.
             let jump = window.max(JUMP_MAX);
             (self.end.wrapping_sub(jump), self.end.wrapping_add(jump))
         } else {
@@ -360,13 +359,13 @@ impl Side {
         self.is(KNOWN | ACKED | STEADY)
     }
 
-    /// What a table learns of it.
+    /// Its numbers for a table.
     pub(crate) fn numbers(&self, other: &Side) -> Numbers {
         let (room, shift) = (self.window(other), self.scale(other));
         Numbers { end: self.end, ack: self.ack, room, shift, window: self.meta as u16 }
     }
 
-    /// Takes what a table has seen of it, where that is later.
+    /// Takes the numbers that a table has seen, if they are later.
     pub(crate) fn take_in(&mut self, seen: &Numbers) {
         if after(seen.end, self.end) {
             self.end = seen.end;
@@ -396,7 +395,7 @@ impl Side {
         ((self.meta & 0xffff) << self.scale(other)).max(WINDOW_MIN)
     }
 
-    /// Takes a segment's numbers for this side's, whatever they were.
+    /// Takes a segment's numbers as this side's, whatever they were.
     fn learn(&mut self, segment: &Segment, bits: u32) {
         let has_ack = segment.has(TCP_ACK);
         let mut meta = bits | KNOWN | if has_ack { ACKED } else { 0 };
@@ -415,7 +414,7 @@ impl Side {
         *self = Side { end: segment.end(), ack, meta };
     }
 
-    /// Takes what is new in a segment that fits.
+    /// Takes the new numbers of a segment that fits.
     fn advance(&mut self, segment: &Segment) {
         if after(segment.end(), self.end) {
             self.end = segment.end();

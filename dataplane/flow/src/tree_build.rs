@@ -21,7 +21,7 @@ pub(crate) struct Placed {
     pub order: u32,
 }
 
-/// A slice of a field and what it would do to a set of boxes.
+/// A slice of a field and its effect on a set of boxes.
 #[derive(Clone, Copy, Debug)]
 struct Split {
     field: usize,
@@ -128,7 +128,7 @@ impl Builder {
         (self.tree.nodes.len() - 1) as u32
     }
 
-    /// Distributes the boxes, if the copies fit what memory is allowed.
+    /// Distributes the boxes, if the copies fit the memory bound.
     fn affordable(
         &mut self,
         entries: &[Entry],

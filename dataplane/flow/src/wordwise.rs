@@ -8,7 +8,7 @@ use crate::NO_MATCH;
 use crate::ast::{Base, Word};
 use crate::general::{Program, Target, describe_target, verdict};
 
-/// Rules whose code is in one program, earliest first.
+/// Rules compiled into one program, earliest first.
 pub(crate) struct Rules<'a> {
     pub program: &'a Program,
     /// Where each rule's code begins; it ends with 1 (matches) or 0.

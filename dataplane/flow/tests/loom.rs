@@ -137,7 +137,7 @@ fn what_is_found_while_its_record_is_used_anew_is_of_one_life() {
 
 /// The finder may compare some of a key before, and some after it was written anew.
 #[test]
-fn a_key_that_is_half_of_one_life_and_half_of_the_next_is_nobodys() {
+fn a_key_that_is_half_of_one_life_and_half_of_the_next_is_free() {
     model(Some(3), || {
         let shared = shared_flows(1).expect("memory");
         let first = mine(publish(&shared, 7));
@@ -189,7 +189,7 @@ fn the_last_one_out_frees_the_record_once() {
         assert_eq!(shared.find(&key(7)), Some(record));
         let other = shared.clone();
         let thread = thread::spawn(move || {
-            // Whoever is last must see this key to remove it.
+            // The last thread must see this key to remove it.
             other.also(record, &key(9)).expect("room");
             other.leave(record)
         });
@@ -241,8 +241,8 @@ fn words_written_later_are_whole_when_their_bit_is_seen() {
     });
 }
 
-/// Both receive a packet of a direction that nobody serves. Who comes second knows who serves it,
-/// and sees what that one had written before.
+/// Both receive a packet of a direction without an owner. The second one learns the owner, and sees
+/// everything that the owner had written before.
 #[test]
 fn one_of_two_becomes_owner() {
     const FIELD: u64 = 0xff;
@@ -270,7 +270,8 @@ fn one_of_two_becomes_owner() {
 }
 
 /// The thread that serves a flow gets a packet with which its session ends and another one begins.
-/// Who handed the packet over finds that one as soon as it knows that the packet is served.
+/// The thread that handed the packet off finds that one as soon as it knows that the packet is
+/// served.
 #[test]
 fn what_became_of_a_session_is_known_once_a_packet_is_served() {
     const OVER: u32 = 1 << 8;
@@ -360,8 +361,8 @@ fn a_second_key_and_a_first_one_cannot_both_win() {
     });
 }
 
-/// The free list, by threads whose keys have nothing to do with each other. Records come back in
-/// another order than they went, and one while the other is still out.
+/// The free list, by threads with unrelated keys. Records come back in another order than they
+/// went, and one while the other is still out.
 #[test]
 fn records_that_come_and_go_are_never_two_connections_at_once() {
     model(Some(2), || {

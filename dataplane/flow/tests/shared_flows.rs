@@ -217,7 +217,7 @@ fn ends(connection: u32) -> [Key; 2] {
     [2 * connection, 2 * connection + 1].map(key)
 }
 
-/// Who holds each connection now, and which record: all who do at one time hold the same.
+/// The holders of each connection now, and their record: all who hold one at a time hold the same.
 struct Ledger(Vec<Mutex<(usize, Option<RecordId>)>>);
 
 impl Ledger {

@@ -177,7 +177,7 @@ impl Compared {
         assert!(self.pool.memory_bytes() <= self.pool.memory_max_bytes());
     }
 
-    /// Everything, both ways.
+    /// Everything, in both directions.
     fn compare(&self) {
         for session in &self.sessions {
             let index = session.index;
@@ -336,7 +336,7 @@ fn lookups_do_not_allocate_and_insertions_rarely_do() {
 }
 
 #[test]
-fn numbers_of_nobody_are_not_live() {
+fn numbers_without_a_record_are_not_live() {
     let mut pool = pool(shape(false, 10));
     let index = pool.insert(&key(1)).unwrap();
     for other in [1, 9, 10, 1 << 30, u32::MAX] {
@@ -372,7 +372,8 @@ fn keys_of_equal_hashes_are_distinguished() {
     }
 }
 
-/// Whoever knows the seed can fill a bucket: he is refused, and the others' sessions stay.
+/// An attacker that knows the seed can fill a bucket: its keys are refused, and the others'
+/// sessions stay.
 #[test]
 fn a_full_bucket_refuses() {
     let hasher = Hasher::new([1, 2]);
@@ -386,7 +387,7 @@ fn a_full_bucket_refuses() {
     let found = |pool: &Pool, key: &[u32; 4]| pool.find(key).index();
     assert!(kept.iter().zip(&indices).all(|(key, index)| found(&pool, key) == Some(*index)));
     assert!(refused.iter().all(|key| found(&pool, key).is_none()));
-    // Elsewhere there is room, and here when somebody has gone.
+    // There is room elsewhere, and here after a removal.
     let other = (0..).map(key).find(|key| hasher.hash(key) & 0xff == 8).unwrap();
     pool.insert(&other).unwrap();
     pool.free(indices[0]);

@@ -69,7 +69,7 @@ struct Check<'a> {
     graph: &'a Graph,
     diagnostics: Diagnostics,
     elements: Vec<ElementPorts>,
-    /// Indices of edges whose ports exist.
+    /// Indices of edges with existing ports.
     edges: Vec<usize>,
 }
 

@@ -9,11 +9,11 @@ pub use crate::codes::Processing;
 pub struct Checked {
     /// Per element.
     pub elements: Vec<ElementPorts>,
-    /// All elements such that, but for loops, a packet's way leads from earlier to later ones.
+    /// All elements in topological order: but for loops, a packet moves from earlier to later ones.
     pub order: Vec<usize>,
     /// Elements with inputs that no packet can reach.
     pub unreachable: Vec<usize>,
-    /// Elements with a task, and whose code runs in that task's thread.
+    /// Elements with a task, and the elements that run in that task's thread.
     pub tasks: Vec<TaskReach>,
 }
 
@@ -44,7 +44,7 @@ pub struct Port {
 pub struct TaskReach {
     /// The element with the task.
     pub element: usize,
-    /// Elements whose code runs in the task's thread, itself included; sorted.
+    /// Elements that run in the task's thread, itself included; sorted.
     pub reach: Vec<usize>,
 }
 
@@ -59,12 +59,12 @@ impl Checked {
         self.elements[element].outputs.len()
     }
 
-    /// The elements whose code runs in the thread of the task of `element` (empty if it has none).
+    /// The elements that run in the thread of the task of `element` (empty if it has none).
     pub fn reach(&self, element: usize) -> &[usize] {
         self.tasks.iter().find(|task| task.element == element).map_or(&[], |task| &task.reach)
     }
 
-    /// The task elements in whose threads the code of `element` runs.
+    /// The task elements with threads that run the code of `element`.
     pub fn tasks_of(&self, element: usize) -> Vec<usize> {
         let runs = |task: &&TaskReach| task.reach.binary_search(&element).is_ok();
         self.tasks.iter().filter(runs).map(|task| task.element).collect()

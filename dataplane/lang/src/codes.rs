@@ -3,7 +3,7 @@
 
 use std::ops::RangeInclusive;
 
-/// Who moves a packet over a connection.
+/// The end of a connection that moves a packet: the upstream (push) or the downstream (pull).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Processing {
     /// The upstream element.

@@ -10,7 +10,7 @@ pub use crate::source::{Source, SourceMap, Span};
 /// After so many, further ones are only counted.
 pub const MAX_DIAGNOSTICS: usize = 100;
 
-/// How bad it is.
+/// Severity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// Worth knowing; Click's driver says no such thing.

@@ -55,7 +55,7 @@ struct Context {
     outer: Option<Rc<Context>>,
 }
 
-/// A compound element or group whose outer ports must all be used.
+/// A compound element or group. All its outer ports must be used.
 struct Border {
     node: usize,
     inputs: u32,
@@ -67,7 +67,7 @@ struct Border {
 struct Joined {
     from: Point,
     to: Point,
-    /// The connection as written that is the first context link on the way, if any is one.
+    /// The connection as written that is the first context link on the path, if any is one.
     link: Option<usize>,
     /// Of that link, or of the connection that leaves `from`.
     span: Span,

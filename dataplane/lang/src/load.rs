@@ -1,4 +1,4 @@
-//! The way from a text to a graph.
+//! From a text to a graph: the stages in their order.
 
 use std::sync::Arc;
 

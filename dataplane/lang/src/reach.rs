@@ -1,5 +1,5 @@
-//! What can be reached from where: an order for dispatch, elements without packets, and the
-//! elements whose code runs in a task's thread.
+//! Reachability: an order for dispatch, elements without packets, and the elements that run in each
+//! task's thread.
 
 use crate::checked::{ElementPorts, Port, Processing, TaskReach};
 use crate::graph::Graph;
@@ -74,7 +74,7 @@ pub(crate) fn unreachable(graph: &Graph, elements: &[ElementPorts]) -> Vec<usize
     (0..elements.len()).filter(dead).collect()
 }
 
-/// Per element with a task, the elements whose code runs in its thread.
+/// Per element with a task, the elements that run in its thread.
 pub(crate) fn tasks(graph: &Graph, elements: &[ElementPorts]) -> Vec<TaskReach> {
     let tasks =
         (0..elements.len()).filter(|index| graph.elements[*index].spec.threading.has_task());

@@ -105,7 +105,7 @@ impl Scope {
         index
     }
 
-    /// Adds a declaration whose name, `CLASS@N`, is settled by [`Scope::make_names_unique`].
+    /// Adds a declaration; [`Scope::make_names_unique`] settles its name, `CLASS@N`.
     pub fn declare_anonymous(
         &mut self,
         class: &str,

@@ -288,7 +288,7 @@ impl Reference<'_> {
     }
 }
 
-/// Cuts a text into what is not a variable and what is.
+/// Splits a text into literals and references.
 fn pieces(text: &str) -> Vec<(Range<usize>, Option<Reference<'_>>)> {
     let bytes = text.as_bytes();
     let mut out = Vec::new();
@@ -319,7 +319,7 @@ fn pieces(text: &str) -> Vec<(Range<usize>, Option<Reference<'_>>)> {
     out
 }
 
-/// The variable whose `$` is at `at`, and the byte after it.
+/// The variable with its `$` at `at`, and the byte after it.
 fn reference(text: &str, at: usize, quoted: bool) -> Option<(Reference<'_>, usize)> {
     let rest = &text[at + 1..];
     let name_of = |text: &str| text.bytes().take_while(|byte| is_variable(*byte)).count();

@@ -2,8 +2,8 @@
 
 /// Where an annotation lives in the packet's 28 annotation bytes.
 ///
-/// The offsets are Click's where they name what Click has there (all below 24 but `VLAN_TCI`'s, and
-/// that of `EXTRA_PACKETS`), so that configurations which name them by number keep working.
+/// The offsets of Click's annotations are Click's (all below 24 except that of `VLAN_TCI`, and that
+/// of `EXTRA_PACKETS`), so that configurations which name them by number keep working.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Anno {
     /// First byte.
@@ -33,8 +33,8 @@ impl Anno {
     pub const ICMP_PARAM: Anno = Anno { offset: 17, size: 1 };
     /// Not zero: the source address is still to be set by FixIPSrc.
     pub const FIX_IP_SRC: Anno = Anno { offset: 19, size: 1 };
-    /// Packets that this TCP packet stands for, because a sender left it to hardware to cut it; 0
-    /// or 1: it is one. Those are about equally long.
+    /// Number of segments that this TCP packet represents, because a sender left segmentation to
+    /// hardware; 0 or 1: a single one. They are about equally long.
     pub const SEGMENTS: Anno = Anno { offset: 18, size: 1 };
     /// VLAN tag control information.
     pub const VLAN_TCI: Anno = Anno { offset: 26, size: 2 };
@@ -42,8 +42,8 @@ impl Anno {
     pub const AGGREGATE: Anno = Anno { offset: 20, size: 4 };
     /// Packet number; overlaps `AGGREGATE`.
     pub const NUMBER: Anno = Anno { offset: 20, size: 4 };
-    /// Packets that this one stands for besides itself (summaries, samples); overlaps `VLAN_TCI`,
-    /// which such packets do not have.
+    /// Further packets that this one represents (summaries, samples); overlaps `VLAN_TCI`, which
+    /// such packets do not have.
     pub const EXTRA_PACKETS: Anno = Anno { offset: 26, size: 2 };
     /// Bytes that the packet had on the wire and the capture left out; 65,535 for more.
     pub const EXTRA_LENGTH: Anno = Anno { offset: 24, size: 2 };
@@ -64,7 +64,7 @@ impl Anno {
         ("VLAN_TCI", Anno::VLAN_TCI),
     ];
 
-    /// The annotation of `size` bytes at `offset`, if it lies within the space.
+    /// The annotation of `size` bytes at `offset`, if the annotation space contains it.
     pub fn at(offset: usize, size: usize) -> Option<Anno> {
         let fits = matches!(size, 1 | 2 | 4 | 16) && offset.checked_add(size)? <= Anno::SPACE;
         fits.then_some(Anno { offset: offset as u8, size: size as u8 })

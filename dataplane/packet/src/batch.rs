@@ -11,7 +11,8 @@ pub const MAX_BATCH: usize = 256;
 /// How many packets ahead [`Batch::prefetch`] works.
 const AHEAD: usize = 8;
 
-/// A vector of packets in order of arrival. Dropping or clearing it frees what is left, at once.
+/// A vector of packets in order of arrival. Dropping or clearing it frees the packets in it, at
+/// once.
 #[derive(Default, Debug)]
 pub struct Batch {
     packets: Vec<Packet>,
@@ -46,8 +47,8 @@ impl Batch {
         self.packets.push(packet);
     }
 
-    /// Adds a packet for each image, and says how many: fewer when packet memory is used up, and
-    /// without those that exceed the largest frame.
+    /// Adds a packet for each image; returns the number added: fewer when packet memory is used up,
+    /// and without images that exceed the largest frame.
     #[inline]
     pub fn fill<'a>(&mut self, images: impl ExactSizeIterator<Item = Image<'a>>) -> usize {
         let first = self.packets.len();
@@ -116,8 +117,8 @@ impl Batch {
         many::release_all(&mut self.packets);
     }
 
-    /// Keeps the packets for which `judge` gives `None`, in order, and hands the others to `take`
-    /// with what `judge` said. One pass; nothing moves while every packet is kept.
+    /// Keeps the packets for which `judge` returns `None`, in order, and passes the others to
+    /// `take` with the result of `judge`. One pass; nothing moves while every packet is kept.
     #[inline]
     pub fn extract<T>(
         &mut self,
@@ -126,7 +127,7 @@ impl Batch {
     ) {
         let len = self.packets.len();
         let base = self.packets.as_mut_ptr();
-        // PERF: how many have left, not how many stay: mostly there is nothing to count.
+        // PERF: counts removed packets, not kept ones: mostly there are none.
         let mut left = 0;
         // JUSTIFICATION: safe alternatives move every packet or test for a hole at each step; this
         // loop is on every packet's path.
@@ -149,12 +150,12 @@ impl Batch {
                 }
             }
         }
-        // SAFETY: slots 0..len - left are initialised and owned by nobody else.
+        // SAFETY: slots 0..len - left are initialised and have no other owner.
         unsafe { self.packets.set_len(len - left) };
     }
 
-    /// Moves each packet to the end of the lane whose number stands in its place in `numbers`, in
-    /// order; numbers beyond the last lane stand for that one. Packets without a number stay.
+    /// Moves each packet to the end of the lane given by its entry in `numbers`, in order; a number
+    /// beyond the last lane means the last lane. Packets without a number stay.
     #[inline]
     pub fn deal(&mut self, numbers: &[u32], lanes: &mut [Batch]) {
         let count = self.packets.len().min(numbers.len());

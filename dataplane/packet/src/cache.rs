@@ -1,5 +1,4 @@
-//! Each thread's free frames, in front of the pools: what is taken and freed without an atomic
-//! operation.
+//! Each thread's free frames, in front of the pools: taken and freed without an atomic operation.
 
 use core::cell::UnsafeCell;
 use core::ptr::NonNull;
@@ -31,7 +30,8 @@ thread_local! {
 pub(crate) fn with_caches<T>(f: impl FnOnce(&mut [Cache; 2]) -> T) -> Option<T> {
     CACHES
         .try_with(|caches| {
-            // JUSTIFICATION: a RefCell's check on every packet, for what cannot happen.
+            // JUSTIFICATION: avoids a RefCell's check on every packet, for a conflict that cannot
+            // happen.
             // SAFETY: only this thread reaches its cell, and no `f` here calls back into this
             // function (they move pointers and trade bundles), so the borrow is unique.
             let caches = unsafe { &mut *caches.get() };
@@ -50,7 +50,7 @@ pub(crate) fn with_cache<T>(pool: u8, f: impl FnOnce(&mut Cache) -> T) -> Option
 #[inline]
 pub(crate) fn release_one(meta: NonNull<Meta>) {
     // JUSTIFICATION: the line is reached by pointer.
-    // SAFETY: the caller owned the frame, so its line is initialised and nobody writes it.
+    // SAFETY: the caller owned the frame, so its line is initialised and no other thread writes it.
     let pool = unsafe { meta.as_ref() }.pool;
     if pool == SMALL { release_to(SMALL, meta) } else { release_cold(meta) }
 }

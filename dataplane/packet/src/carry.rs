@@ -1,14 +1,14 @@
-//! What is known of a packet besides its bytes, as one process passes it to another.
+//! A packet's metadata, as one process passes it to another.
 
 use crate::meta::{NO_HEADER, PacketKind};
 use crate::packet::Packet;
 
-/// Words of what is carried, little-endian: three header positions relative to the packet's first
-/// byte (16 bits each; the least number for none) and the kind; annotations (28 bytes) and nothing
-/// (four bytes); the time.
+/// Words of the metadata, little-endian: three header positions relative to the packet's first byte
+/// (16 bits each; the least number for none) and the kind; annotations (28 bytes) and four unused
+/// bytes; the time.
 pub const CARRIED_WORDS: usize = 6;
 
-/// Bytes of what is carried.
+/// Bytes of the metadata.
 pub const CARRIED_LEN: usize = 8 * CARRIED_WORDS;
 
 /// Stands for a header that is not known.
@@ -40,8 +40,8 @@ impl Packet {
         ]
     }
 
-    /// Takes on what another process said of these bytes. Nothing of it is believed: a header
-    /// outside of frame and packet is not known, a kind that does not exist is the usual one.
+    /// Takes the metadata that another process sent with these bytes. Nothing of it is trusted: a
+    /// header outside of frame and packet is ignored, an unknown kind becomes the usual one.
     #[inline]
     pub fn set_carried(&mut self, words: &[u64; CARRIED_WORDS]) {
         let end = (self.headroom() + self.len()) as i64;
@@ -63,7 +63,7 @@ impl Packet {
     }
 }
 
-/// What is carried, as bytes.
+/// The metadata, as bytes.
 #[inline]
 pub fn carried_bytes(words: &[u64; CARRIED_WORDS]) -> [u8; CARRIED_LEN] {
     let mut bytes = [0; CARRIED_LEN];

@@ -1,14 +1,14 @@
-//! Frames by their numbers, for a library of this process that keeps count of them itself, as a
-//! driver with pools of its own does. Unlike a [`Lending`](crate::Lending) nothing here remembers
-//! who has what, so that several threads may give and take at once, and a frame may come back in
-//! another thread than the one that it left by.
+//! Frames by number, for a library of this process that accounts for them itself, as a driver with
+//! its own pools does. Unlike a [`Lending`](crate::Lending), this module does not record the holder
+//! of a frame, so several threads may give and take at once, and one thread may return a frame that
+//! another one took.
 
 use crate::cache;
 use crate::meta::PacketKind;
 use crate::packet::Packet;
 use crate::pool::{self, Memory, Pool, SMALL, SMALL_FRAME};
 
-/// Where a packet lies whose frame was given away.
+/// Position of a packet in a frame that was given away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extent {
     /// Number of its frame.
@@ -29,12 +29,12 @@ impl Frames {
     /// Bytes of a frame.
     pub const LEN: usize = SMALL_FRAME;
 
-    /// Those of the process's packet memory.
+    /// The frames of the process's packet memory.
     pub fn small() -> Frames {
         Frames { pool: Memory::get().small() }
     }
 
-    /// The pool that they are of.
+    /// The pool of these frames.
     pub fn pool(&self) -> &'static Pool {
         self.pool
     }
@@ -67,7 +67,7 @@ impl Frames {
     /// Frees frames.
     ///
     /// # Safety
-    /// Each number came from [`take`](Self::take) or [`give`](Self::give), and nobody uses that
+    /// Each number came from [`take`](Self::take) or [`give`](Self::give), and no one uses that
     /// frame any more.
     #[inline]
     pub unsafe fn free(&self, numbers: impl Iterator<Item = usize>) {
@@ -83,7 +83,7 @@ impl Frames {
         }
     }
 
-    /// Gives a packet's frame away, and says where the packet lies in it.
+    /// Gives a packet's frame away, and returns the packet's position in it.
     ///
     /// # Errors
     /// The packet, when its frame is a large one.
@@ -100,9 +100,8 @@ impl Frames {
 
     /// The packet in a frame, which begins with its link-layer header.
     ///
-    /// # Safety
-    /// The number came from [`take`](Self::take) or [`give`](Self::give), and nobody else uses that
-    /// frame any more; the extent lies in the frame.
+    /// # Safety The number came from [`take`](Self::take) or [`give`](Self::give), no one else uses
+    /// that frame any more, and the extent is within the frame.
     #[inline]
     pub unsafe fn packet(&self, extent: Extent, kind: PacketKind, timestamp: i64) -> Packet {
         let mut line = self.pool.line_of(extent.number);
@@ -114,9 +113,9 @@ impl Frames {
         meta.l2 = extent.start;
         meta.kind_and_tag = kind as u8;
         meta.timestamp = timestamp;
-        // JUSTIFICATION: the handle was given up when the frame was.
-        // SAFETY: as above; the caller has the frame no more, so this is its only handle. The
-        // extent lies in the frame, as the caller says.
+        // JUSTIFICATION: the handle was given up when the frame was. SAFETY: as above; the caller
+        // has given up the frame, so this is its only handle. The extent is within the frame, as
+        // the caller promises.
         unsafe { Packet::from_meta(line) }
     }
 
@@ -143,14 +142,14 @@ mod tests {
         let frames = Frames::small();
         let number = taken(1)[0];
         let extent = Extent { number, start: 200, len: 60 };
-        // JUSTIFICATION: what is tested.
+        // JUSTIFICATION: the operation under test.
         // SAFETY: it was taken, and the extent lies in the frame.
         let mut packet = unsafe { frames.packet(extent, PacketKind::Multicast, 7) };
         assert_eq!((packet.headroom(), packet.len(), packet.mac_offset()), (200, 60, Some(0)));
         assert_eq!((packet.kind(), packet.timestamp()), (PacketKind::Multicast, 7));
         packet.data_mut().fill(9);
         assert_eq!(frames.give(packet).expect("a small one"), extent);
-        // SAFETY: it was given, and nobody uses it.
+        // SAFETY: it was given, and has no other user.
         unsafe { frames.free([number].into_iter()) };
     }
 
@@ -159,14 +158,14 @@ mod tests {
         let mut packet = Packet::new(b"x").expect("memory");
         assert!(packet.follow(1).is_some());
         let extent = Frames::small().give(packet).expect("a small one");
-        // JUSTIFICATION: what is tested.
-        // SAFETY: it was given, and nobody uses it.
+        // JUSTIFICATION: the operation under test.
+        // SAFETY: it was given, and has no other user.
         let packet = unsafe { Frames::small().packet(extent, PacketKind::Host, 0) };
         assert!(packet.mark().is_none());
     }
 
     #[test]
-    fn nobody_else_gets_what_was_taken() {
+    fn taken_frames_are_given_to_no_other() {
         let frames = Frames::small();
         let mut numbers = taken(700);
         let batch: Batch = (0..300).map(|_| Packet::new(b"x").expect("memory")).collect();
@@ -176,8 +175,8 @@ mod tests {
         assert_eq!(numbers.len(), 1000);
         let given = batch.iter().map(|packet| frames.pool.index_of(packet.line()));
         let given: Vec<usize> = given.collect();
-        // JUSTIFICATION: what is tested.
-        // SAFETY: they were taken, and nobody uses them; those of the batch are left out.
+        // JUSTIFICATION: the operation under test.
+        // SAFETY: they were taken, and have no other user; the filter excludes those of the batch.
         unsafe { frames.free(numbers.into_iter().filter(|number| !given.contains(number))) };
     }
 
@@ -194,8 +193,8 @@ mod tests {
         let wanted = if cfg!(miri) { 300 } else { frames.count() / 4 };
         for _ in 0..6 {
             let numbers = taken(wanted);
-            // JUSTIFICATION: what is tested; and in another thread.
-            // SAFETY: they were taken, and nobody uses them.
+            // JUSTIFICATION: the operation under test; and in another thread.
+            // SAFETY: they were taken, and have no other user.
             let free = move || unsafe { frames.free(numbers.into_iter()) };
             std::thread::spawn(free).join().unwrap();
         }

@@ -18,8 +18,8 @@ impl Packet {
         u16::try_from(self.headroom() + offset).unwrap_or(NO_HEADER)
     }
 
-    /// Where in the frame a marked header of at least `n` bytes begins, if it lies within the
-    /// packet, and how many bytes there are from there to the packet's end.
+    /// Start of a marked header of at least `n` bytes in the frame, if the packet contains it, and
+    /// the number of bytes from there to the packet's end.
     #[inline]
     fn header_span(&self, mark: u16, n: u32) -> Option<(usize, usize)> {
         let meta = self.meta();
@@ -34,8 +34,8 @@ impl Packet {
     #[inline]
     fn bytes_from(&self, mark: u16) -> &[u8] {
         let Some((at, len)) = self.header_span(mark, 0) else { return &[] };
-        // JUSTIFICATION: one test of the mark instead of one per slice of a slice.
-        // SAFETY: `header_span` found at..at + len within the packet, whose bytes are ours.
+        // JUSTIFICATION: tests the mark once instead of once per nested slice.
+        // SAFETY: `header_span` found at..at + len within the packet, and we own its bytes.
         unsafe { core::slice::from_raw_parts(self.meta().frame().add(at), len) }
     }
 
@@ -155,7 +155,7 @@ impl Packet {
         self.signed_offset_of(self.meta().l4)
     }
 
-    /// Tells that the headers were moved by `by` bytes within the frame: their marks follow.
+    /// Adjusts the header marks after the headers moved by `by` bytes within the frame.
     pub fn move_marks(&mut self, by: isize) {
         let moved = |mark: u16| match mark {
             NO_HEADER => NO_HEADER,

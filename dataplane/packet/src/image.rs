@@ -1,4 +1,4 @@
-//! Packets made in bulk from bytes that lie side by side in memory: what a replay needs.
+//! Packets made in bulk from contiguous bytes in memory, for replay.
 
 use core::ptr::NonNull;
 
@@ -13,8 +13,8 @@ const LINE: usize = 64;
 const SMALL_MAX: usize = SMALL_FRAME - HEADROOM;
 const _: () = assert!(SMALL_MAX.is_multiple_of(LINE));
 
-/// What is known of a packet besides its bytes and its time, so that many packets can share it: the
-/// part of a metadata line behind the length, with the time left out.
+/// A packet's metadata without its time, so that many packets can share it: the part of a metadata
+/// line behind the length.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[repr(align(16))]
 pub struct Marks([u8; MARKS]);
@@ -27,19 +27,19 @@ const _: () = assert!(MARKS_AT == 16 && core::mem::offset_of!(Meta, len) == 12);
 /// A packet to be made: bytes, time and marks.
 #[derive(Debug, Clone, Copy)]
 pub struct Image<'a> {
-    /// The packet's bytes, and whatever follows them in memory: with up to 63 bytes more, they are
-    /// copied by whole lines.
+    /// The packet's bytes, and the bytes that follow them in memory: with up to 63 bytes more, they
+    /// are copied by whole lines.
     pub bytes: &'a [u8],
     /// How many of `bytes` are the packet's.
     pub len: usize,
     /// Nanoseconds since the Unix epoch, 0 when unset.
     pub timestamp: i64,
-    /// What else is known of it.
+    /// The other metadata.
     pub marks: &'a Marks,
 }
 
 impl Packet {
-    /// What is known of this packet. Headers that were pulled off are forgotten.
+    /// The metadata of this packet. Headers that were pulled off are forgotten.
     pub fn marks(&self) -> Marks {
         let meta = self.meta();
         let usual = |mark| shifted(mark, i64::from(meta.start), HEADROOM as i64);
@@ -82,7 +82,7 @@ impl Packet {
         unsafe {
             let (from, to) = (image.bytes.as_ptr(), self.meta().frame().add(HEADROOM));
             if lines == LINE {
-                // PERF: what benches and acknowledgements are made of, without a call.
+                // PERF: benches and acknowledgements consist of these: no call.
                 core::ptr::copy_nonoverlapping(from, to, LINE);
             } else {
                 core::ptr::copy_nonoverlapping(from, to, lines);

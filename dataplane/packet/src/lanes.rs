@@ -51,7 +51,7 @@ impl HeaderLanes {
     }
 }
 
-/// Words that lie one after the other, side by side.
+/// Consecutive words, side by side.
 ///
 /// # Safety
 /// There are 20 bytes at each place.

@@ -1,8 +1,8 @@
 //! Frames that are lent to someone outside: to the kernel, by the rings of an AF_XDP socket.
 //!
-//! A lent frame has no [`Packet`]: its borrower reads or writes it. Which frames are lent stands in
-//! a set of bits, so that an address that comes back is a frame that was lent and is taken back
-//! once, whatever the borrower says.
+//! A lent frame has no [`Packet`]: its borrower reads or writes it. A set of bits records the lent
+//! frames, so that a returned address must be that of a lent frame and is accepted once, even from
+//! a faulty borrower.
 
 use crate::batch::Batch;
 use crate::many;
@@ -18,7 +18,7 @@ pub struct Lending {
     /// A bit for each frame of the pool.
     lent: Box<[u64]>,
     count: usize,
-    /// Frames on their way out of the pool; empty between calls.
+    /// Frames taken from the pool but not lent yet; empty between calls.
     fresh: Vec<Packet>,
 }
 
@@ -40,7 +40,7 @@ impl Lending {
         self.count == 0
     }
 
-    /// Lends a packet's frame and says where the packet's bytes begin.
+    /// Lends a packet's frame; returns the offset of the packet's bytes.
     ///
     /// # Errors
     /// The packet, when its frame is a large one.
@@ -74,7 +74,7 @@ impl Lending {
     }
 
     /// Takes the frame around `offset` back, as a packet of the `len` bytes there. `None`, and
-    /// nothing changed, when that frame is not lent or so many bytes do not lie in it.
+    /// nothing changed, when that frame is not lent or does not contain so many bytes.
     #[inline]
     pub fn take_back(&mut self, offset: u64, len: u32) -> Option<Packet> {
         let (index, start) = self.pool.frame_around(offset)?;
@@ -93,7 +93,7 @@ impl Lending {
         // user; the line is initialised, for the frame was a packet's before.
         unsafe { meta.as_mut() }.reset(start as u32, len);
         // JUSTIFICATION: the handle was given up when the frame was lent.
-        // SAFETY: as above, and the bit is clear now: nobody gets a second handle. The extent lies
+        // SAFETY: as above, and the bit is clear now: no second handle can exist. The extent lies
         // in the frame.
         Some(unsafe { Packet::from_meta(meta) })
     }

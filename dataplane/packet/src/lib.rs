@@ -1,12 +1,12 @@
-//! Who owns a frame: pools, batches, metadata.
+//! Ownership of frames: pools, batches, metadata.
 //!
 //! A frame lives in a [`Pool`]'s region; beside the region, in private memory that no isolated
 //! function can reach, stands one 64-byte metadata line per frame. A [`Packet`] is the owning
 //! handle of one frame: there is exactly one, it cannot be copied, and dropping it gives the frame
 //! back. Functions pass packets in [`Batch`]es.
 //!
-//! *Absent here:* reference counts. A frame has one owner; who needs two packets copies
-//! ([`Packet::duplicate`]), so that rewriting in place never needs to ask.
+//! *Absent here:* reference counts. A frame has one owner; an element that needs two packets copies
+//! ([`Packet::duplicate`]), so rewriting in place never needs to ask.
 
 mod anno;
 mod batch;
@@ -38,7 +38,7 @@ pub use pool::{DEFAULT_SMALL, LARGE_FRAME, Memory, Pool, PoolStats, SMALL_FRAME}
 pub use ring::{PacketConsumer, PacketProducer, packet_ring};
 pub use thruway_region::fallible;
 
-/// The processor's cycle counter (time stamp counter), for statistics; 0 where there is none.
+/// The processor's cycle counter (time stamp counter), for statistics; 0 if the processor has none.
 #[inline]
 pub fn cycles() -> u64 {
     #[cfg(all(target_arch = "x86_64", not(miri)))]

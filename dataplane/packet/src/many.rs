@@ -5,8 +5,8 @@ use crate::mark;
 use crate::packet::Packet;
 use crate::pool::{Cache, Memory, SMALL};
 
-/// Adds up to `count` packets of small frames, of old content, and says how many: fewer only when
-/// there are no more. One look at the thread's cache for all of them.
+/// Adds up to `count` packets of small frames, with old content; returns the number added: fewer
+/// only when there are no more. One look at the thread's cache for all of them.
 #[inline]
 pub(crate) fn take_many(packets: &mut Vec<Packet>, count: usize) -> usize {
     let pool = Memory::get().small();
@@ -14,9 +14,9 @@ pub(crate) fn take_many(packets: &mut Vec<Packet>, count: usize) -> usize {
     with_cache(SMALL, |cache| {
         if let Some(rest) = cache.len.checked_sub(count) {
             let top = cache.frames[rest..cache.len].iter();
-            // JUSTIFICATION: a packet is a pointer to its line.
-            // SAFETY: the frames are taken off the free ones by the next line, so no other Packet
-            // has them; their lines are initialised, with extents inside their frames.
+            // JUSTIFICATION: a packet is a pointer to its line. SAFETY: the next line removes the
+            // frames from the free ones, so no other Packet has them; their lines are initialised,
+            // with extents inside their frames.
             packets.extend(top.map(|meta| unsafe { Packet::from_meta(*meta) }));
             cache.len = rest;
             return count;

@@ -1,11 +1,11 @@
-//! Marks: packets that someone follows on their way.
+//! Marks: packets that watchers follow.
 //!
-//! A marked packet carries the number of its mark in the byte of its metadata line that says which
-//! pool it is of, where no element reaches it. Whatever looks at that byte already (freeing,
-//! lending frames) takes its slow way for a marked packet; an unmarked one pays nothing.
+//! A marked packet carries the number of its mark in the byte of its metadata line that selects its
+//! pool; elements cannot access that byte. Code that reads it anyway (freeing, lending frames)
+//! takes the slow path for a marked packet; an unmarked one costs nothing more.
 //!
-//! What is known of a marked packet stands in a table of the process, by the mark's number, until
-//! the packet is freed. A copy of a marked packet is marked too, with a mark of its own.
+//! A table of the process holds what is known of a marked packet, by the mark's number, until the
+//! packet is freed. A copy of a marked packet is marked too, with its own mark.
 
 use core::cell::RefCell;
 use core::num::NonZeroU8;
@@ -15,7 +15,7 @@ use thruway_sync::atomic::{AtomicU64, Ordering};
 
 use crate::meta::Meta;
 
-/// Packets that can be marked at once: what seven bits number, but for "none".
+/// Maximum number of marked packets: the values of seven bits, except the one for "none".
 pub const MARKS_MAX: usize = 127;
 /// Bits of the byte that say the pool; the mark's number stands above them.
 pub(crate) const POOL_BITS: u32 = 1;
@@ -28,7 +28,7 @@ struct Entry {
     packet: AtomicU64,
     /// The packet that it is a copy of, 0 for none.
     parent: AtomicU64,
-    /// Who follows it, a bit each.
+    /// The watchers that follow it, one bit each.
     watchers: AtomicU64,
 }
 
@@ -41,7 +41,7 @@ struct Table {
     unmarked_copies: AtomicU64,
 }
 
-/// Made at the first mark (and so never under loom, whose atomics are no constants).
+/// Created at the first mark, so never under loom: loom's atomics cannot be constants.
 static TABLE: LazyLock<Table> = LazyLock::new(|| Table {
     entries: core::array::from_fn(|_| Entry {
         packet: AtomicU64::new(0),
@@ -59,7 +59,7 @@ pub struct End {
     pub packet: u64,
     /// The packet that it was a copy of, 0 for none.
     pub parent: u64,
-    /// Who followed it, a bit each.
+    /// The watchers that followed it, one bit each.
     pub watchers: u64,
 }
 
@@ -67,12 +67,12 @@ thread_local! {
     static ENDS: RefCell<Vec<End>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The mark of a packet, as long as the packet is there.
+/// The mark of a packet, as long as the packet exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mark(NonZeroU8);
 
 impl Mark {
-    /// The mark whose number stands in the byte.
+    /// The mark with the number in the byte.
     #[inline]
     pub(crate) fn of(pool: u8) -> Option<Mark> {
         NonZeroU8::new(pool >> POOL_BITS).map(Mark)
@@ -86,7 +86,7 @@ impl Mark {
     pub(crate) fn claim(parent: u64, watchers: u64) -> Option<Mark> {
         let number = TABLE.numbers.fetch_add(1, Ordering::Relaxed) + 1;
         let claimed = |entry: &Entry| {
-            // Acquire: what the former packet's owner wrote comes before what is written here.
+            // Acquire: the former packet's owner wrote before the writes here.
             let taken =
                 entry.packet.compare_exchange(0, number, Ordering::Acquire, Ordering::Relaxed);
             taken.is_ok()
@@ -114,7 +114,7 @@ impl Mark {
         self.entry().parent.load(Ordering::Relaxed)
     }
 
-    /// Who follows it, a bit each.
+    /// The watchers that follow it, one bit each.
     pub fn watchers(self) -> u64 {
         self.entry().watchers.load(Ordering::Relaxed)
     }
@@ -124,8 +124,7 @@ impl Mark {
         self.entry().watchers.fetch_or(watchers, Ordering::Relaxed);
     }
 
-    /// Lets the packet go on under the number (and the parent) of one that it stands for from now
-    /// on.
+    /// Makes the packet continue under the number (and the parent) of one that it now represents.
     pub fn stand_for(self, packet: u64, parent: u64) {
         self.entry().parent.store(parent, Ordering::Relaxed);
         self.entry().packet.store(packet, Ordering::Relaxed);
@@ -147,7 +146,7 @@ impl Mark {
     }
 }
 
-/// Nobody of these follows any packet any more.
+/// Removes these watchers from all marks.
 pub fn forget_watchers(watchers: u64) {
     for entry in &TABLE.entries {
         entry.watchers.fetch_and(!watchers, Ordering::Relaxed);
@@ -169,7 +168,7 @@ pub(crate) fn count_unmarked_copy() {
     TABLE.unmarked_copies.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Takes the mark off a line whose frame is freed or lent.
+/// Removes the mark of a line when its frame is freed or lent.
 #[cold]
 pub(crate) fn unmark(meta: &mut Meta) {
     if let Some(mark) = Mark::of(meta.pool) {

@@ -32,8 +32,8 @@ impl Packet {
         Mark::of(self.meta().pool)
     }
 
-    /// Lets these follow it from now on; `None` when so many packets are marked that there is no
-    /// mark left.
+    /// Lets these follow it from now on; `None` when so many packets are marked that no mark is
+    /// left.
     pub fn follow(&mut self, watchers: u64) -> Option<Mark> {
         if let Some(mark) = self.mark() {
             mark.add_watchers(watchers);
@@ -56,7 +56,7 @@ impl Packet {
         }
     }
 
-    /// Takes over the mark of a packet whose bytes moved here.
+    /// Takes over the mark of a packet after its bytes moved here.
     pub(crate) fn take_mark(&mut self, from: &mut Packet) {
         let pool = &mut from.meta_mut().pool;
         let mark = *pool & !((1 << POOL_BITS) - 1);

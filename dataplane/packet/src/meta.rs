@@ -23,7 +23,7 @@ pub enum PacketKind {
 }
 
 impl PacketKind {
-    /// The kind of this number; a number that is none stands for the usual kind.
+    /// The kind with this number; an unknown number means the usual kind.
     #[inline]
     pub(crate) fn of(number: u8) -> PacketKind {
         match number {
@@ -39,7 +39,7 @@ impl PacketKind {
 /// Lowest bit of a packet's tag in [`Meta::kind_and_tag`].
 pub(crate) const TAG_SHIFT: u32 = 3;
 
-/// What the host knows of one frame: exactly one cache line, so that touching any of it costs one
+/// The host's metadata of one frame: exactly one cache line, so that touching any of it costs one
 /// miss, and the pool can be indexed by shifting.
 #[repr(C, align(64))]
 pub(crate) struct Meta {

@@ -10,7 +10,7 @@ use crate::pool::{self, LARGE_FRAME, Memory, Pool, SMALL_FRAME};
 
 /// A packet: the one owner of a frame and its metadata line. Eight bytes, moved freely.
 ///
-/// Its bytes are `data()`; around them lies head room and tail room, so that headers can be pushed
+/// Its bytes are `data()`; around them are head room and tail room, so that headers can be pushed
 /// and pulled without moving the payload. Header offsets are kept from the frame's start and so
 /// survive `push` and `pull`.
 #[repr(transparent)]
@@ -19,7 +19,7 @@ pub struct Packet(NonNull<Meta>);
 // SAFETY: a Packet is the only handle of its frame and metadata line (Pool hands each out once and
 // takes it back by value), so moving it moves all access; pools are never freed.
 unsafe impl Send for Packet {}
-// SAFETY: `&Packet` gives only reads of memory that nobody else may write meanwhile.
+// SAFETY: `&Packet` gives only reads of memory that no other thread may write meanwhile.
 unsafe impl Sync for Packet {}
 
 impl Packet {
@@ -92,8 +92,8 @@ impl Packet {
         Some(copy)
     }
 
-    /// Copies annotations, timestamp, kind and header positions from `other`, whose bytes this
-    /// packet holds.
+    /// Copies annotations, timestamp, kind and header positions from `other`; this packet must hold
+    /// the same bytes.
     fn copy_marks(&mut self, other: &Packet) {
         let shift = self.meta().start as i64 - other.meta().start as i64;
         let moved = |offset: u16| match offset {
@@ -108,8 +108,8 @@ impl Packet {
         to.anno = from.anno;
     }
 
-    /// Copies annotations, timestamp and kind, but no header positions. Whoever follows the other
-    /// packet follows this one, too.
+    /// Copies annotations, timestamp and kind, but no header positions. Watchers of the other
+    /// packet follow this one, too.
     pub fn copy_annotations(&mut self, other: &Packet) {
         self.set_kind(other.kind());
         let (from, to) = (other.meta(), self.meta_mut());
@@ -184,8 +184,8 @@ impl Packet {
         self.meta().pool & 1 != pool::SMALL
     }
 
-    /// Puts `n` bytes of unspecified content in front; finds room elsewhere if there is none here.
-    /// False, and nothing changed, when packet memory is used up or no frame is that large.
+    /// Puts `n` bytes of unspecified content in front; moves to another frame if there is no room
+    /// here. False, and nothing changed, when packet memory is used up or no frame is that large.
     #[inline]
     #[must_use]
     pub fn push(&mut self, n: usize) -> bool {
@@ -312,8 +312,8 @@ impl Packet {
         meta.kind_and_tag = meta.kind_and_tag >> TAG_SHIFT << TAG_SHIFT | kind as u8;
     }
 
-    /// The tag that whoever brought the packet gave it, 0 for none: 1 to [`Self::TAGS`]. It
-    /// goes with the packet wherever that is moved, and with no copy of it.
+    /// The tag that the packet's source set, 0 for none: 1 to [`Self::TAGS`]. It moves with the
+    /// packet, but copies do not inherit it.
     #[inline]
     pub fn tag(&self) -> u8 {
         self.meta().kind_and_tag >> TAG_SHIFT
@@ -372,15 +372,15 @@ impl Packet {
         }
     }
 
-    /// How many TCP segments the packet stands for: more than one where its sender left it to
-    /// hardware to cut it (annotation `SEGMENTS`).
+    /// Number of TCP segments that the packet represents: more than one if its sender left
+    /// segmentation to hardware (annotation `SEGMENTS`).
     #[inline]
     pub fn segments(&self) -> usize {
         usize::from(self.anno(Anno::SEGMENTS)[0]).max(1)
     }
 
-    /// Has the packet stand for so many segments. False, and nothing changed, where that many
-    /// cannot be counted.
+    /// Makes the packet represent so many segments. False, and nothing changed, if that many cannot
+    /// be counted.
     #[inline]
     #[must_use]
     pub fn set_segments(&mut self, count: usize) -> bool {
@@ -449,7 +449,7 @@ pub(crate) fn prefetch_line(at: *const u8) {
 #[inline]
 fn prefetch(at: *const u8) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // JUSTIFICATION: the only way to ask for a line without stalling on it.
+    // JUSTIFICATION: only an intrinsic requests a line without stalling on it.
     // SAFETY: a prefetch never faults, whatever the address.
     unsafe {
         core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(at.cast());

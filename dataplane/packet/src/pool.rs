@@ -132,7 +132,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Sets the number of small frames and the kind of pages, once, before the first packet.
+    /// Sets the number of small frames and the page size, once, before the first packet.
     /// False when the memory is in use already.
     ///
     /// # Errors
@@ -177,11 +177,11 @@ pub struct Pool {
     /// Frames below were used at least once. Alone on its line: every thread's refill writes it.
     fresh: CachePadded<AtomicU32>,
     depot: ArrayQueue<[NonNull<Meta>; BUNDLE]>,
-    /// What is left of the caches of threads that ended; never touched by a packet.
+    /// Frames from the caches of threads that ended; never touched by a packet.
     orphans: Mutex<Vec<NonNull<Meta>>>,
 }
 
-// SAFETY: the raw pointers name frames that are free: whoever pops one from `depot` or `orphans`,
+// SAFETY: the raw pointers refer to free frames. A thread that pops one from `depot` or `orphans`,
 // or draws its number from `fresh`, is its only owner.
 unsafe impl Send for Pool {}
 // SAFETY: as for Send; all shared fields synchronise themselves.
@@ -196,7 +196,7 @@ pub struct PoolStats {
     pub touched: u32,
     /// Bytes per frame.
     pub frame_len: usize,
-    /// Kind of pages under them.
+    /// Page size of the memory under them.
     pub pages: Pages,
 }
 
@@ -231,8 +231,8 @@ impl Pool {
         }
     }
 
-    /// The memory under the frames, to be registered with who reads and writes lent frames: the
-    /// first byte (aligned to a page) and the bytes there are (whole pages).
+    /// The memory under the frames, for registration with a device that reads and writes lent
+    /// frames: the first byte (aligned to a page) and the length in bytes (whole pages).
     pub fn memory(&self) -> (NonNull<u8>, usize) {
         (self.region.as_ptr(), self.region.len())
     }
@@ -271,9 +271,9 @@ impl Pool {
         (index < self.capacity()).then(|| (index, offset - index * frame_size(self.id)))
     }
 
-    /// Whether a frame's bytes lie side by side for a device that sees physical pages: it does not
-    /// cross from one huge page to the next, nor does the line before it, where its chunk begins.
-    /// Normal pages do not matter: no device is given them.
+    /// Whether a frame is contiguous for a device that uses physical pages: neither the frame nor
+    /// the line before it, where its chunk begins, crosses from one huge page to the next. Normal
+    /// pages do not matter: no device gets them.
     fn is_in_one_page(&self, index: u32) -> bool {
         let first = frame_offset(self.id, index as usize) - LEAD;
         let last = first + LEAD + frame_size(self.id) - 1;
@@ -321,8 +321,8 @@ impl Pool {
             (self.metas.add(at), self.region.as_ptr().add(frame_offset(self.id, at)))
         };
         let line = meta.as_ptr();
-        // SAFETY: this thread drew `index`, so nobody else has the line. Its bytes are zero, as any
-        // field may be but the pointer: it is a valid Meta afterwards.
+        // SAFETY: this thread drew `index`, so no other thread has the line. Its bytes are zero, as
+        // any field may be but the pointer: it is a valid Meta afterwards.
         unsafe {
             (&raw mut (*line).buffer).write(buffer);
             (&raw mut (*line).pool).write(self.id);

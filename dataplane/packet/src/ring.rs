@@ -14,7 +14,7 @@ pub struct PacketProducer(Producer<Meta>);
 /// The end that they are taken out at.
 pub struct PacketConsumer(Consumer<Meta>);
 
-/// A ring of up to `capacity` packets. What is in it when both ends are gone is freed.
+/// A ring of up to `capacity` packets. Packets left in it when both ends are gone are freed.
 pub fn packet_ring(capacity: usize) -> (PacketProducer, PacketConsumer) {
     let (producer, consumer) = spsc(capacity, |meta| drop(owned(meta)));
     (PacketProducer(producer), PacketConsumer(consumer))
@@ -23,15 +23,15 @@ pub fn packet_ring(capacity: usize) -> (PacketProducer, PacketConsumer) {
 /// The packet that was put into a ring as this pointer.
 #[inline]
 fn owned(meta: NonNull<Meta>) -> Packet {
-    // JUSTIFICATION: a packet is a pointer to its line, which is what the ring carries.
-    // SAFETY: private to this module, which puts in only what `into_meta` gave up; the ring gives
-    // each pointer out once, to `take` or to its end.
+    // JUSTIFICATION: a packet is a pointer to its line, which the ring carries. SAFETY: private to
+    // this module, which puts in only pointers from `into_meta`; the ring gives each pointer out
+    // once, to `take` or to its end.
     unsafe { Packet::from_meta(meta) }
 }
 
 impl PacketProducer {
-    /// Puts the first packets of a batch in, as many as there is room for, all visible to the other
-    /// thread at once; the others stay in the batch. Says how many.
+    /// Puts the first packets of a batch in, as many as fit, all visible to the other thread at
+    /// once; the others stay in the batch. Returns the number put in.
     #[inline]
     pub fn put(&mut self, batch: &mut Batch) -> usize {
         let room = self.0.room(batch.len());

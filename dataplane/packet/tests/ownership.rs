@@ -1,4 +1,4 @@
-//! Frames: who has them, what moves them, where they go.
+//! Ownership of frames: who holds them, which calls move them, where they end.
 
 use thruway_packet::{Anno, Batch, Image, LARGE_FRAME, Memory, Packet, SMALL_FRAME, packet_ring};
 

@@ -2,7 +2,7 @@
 
 const NONE: u32 = u32::MAX;
 
-/// What has been kept longest.
+/// Entries ordered by age.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Oldest {
     /// Its place in the slab.
@@ -37,7 +37,7 @@ impl Ages {
     /// Bytes of memory for each place.
     pub(crate) const LINK_BYTES: usize = size_of::<Link>();
 
-    /// What is at a place is kept from now on. None is added twice.
+    /// Adds an entry, which must not be in the list yet.
     #[inline]
     pub(crate) fn add(&mut self, at: u32, since: i64) {
         let older = std::mem::replace(&mut self.newest, at);
@@ -52,7 +52,7 @@ impl Ages {
         }
     }
 
-    /// What is at a place is kept no longer.
+    /// Removes an entry.
     #[inline]
     pub(crate) fn remove(&mut self, at: u32) {
         let Some(Link { older, newer, .. }) = self.links.get(at as usize).copied() else { return };
@@ -66,7 +66,7 @@ impl Ages {
         }
     }
 
-    /// What has been kept longest.
+    /// The oldest entry.
     #[inline]
     pub(crate) fn oldest(&self) -> Option<Oldest> {
         let at = self.oldest;

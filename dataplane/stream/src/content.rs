@@ -6,7 +6,7 @@ use thruway_packet::{Anno, Packet};
 pub use thruway_payload::{Content, Layer, flag};
 use zerocopy::{FromBytes, IntoBytes};
 
-/// What a packet holds for functions of streams.
+/// The content of a packet for functions of streams.
 pub trait HasContent {
     /// The annotation.
     fn content_mark(&self) -> Content;

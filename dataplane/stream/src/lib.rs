@@ -1,5 +1,5 @@
-//! Streams in the middle of the network: what must be done so that functions see the payload of
-//! connections in order and may change it, while both ends go on as if nobody stood between them.
+//! Streams in a middlebox: gives functions the payload of connections in order, and lets them
+//! change it, while both ends communicate as if there were no middlebox.
 #![forbid(unsafe_code)]
 
 mod ages;

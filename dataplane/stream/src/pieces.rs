@@ -24,7 +24,7 @@ pub fn headers(packet: &Packet) -> &[u8] {
     packet.data().get(from..packet.content_range().start).unwrap_or(&[])
 }
 
-/// The message head in front of a packet's content, where there is one.
+/// The message head in front of a packet's content, if there is one.
 pub fn head(packet: &Packet) -> Option<&[u8]> {
     let head = packet.content_mark().has(flag::HEAD).then(|| prefix(packet))??;
     packet.data().get(head)

@@ -1,5 +1,5 @@
-//! A TCP segment (a UDP datagram, an IP packet) where it lies: what is where, cutting, splitting,
-//! and making lengths and checksums right.
+//! A TCP segment (a UDP datagram, an IP packet) in place: positions of its parts, cutting,
+//! splitting, and correcting lengths and checksums.
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ use crate::splice::splice;
 /// Why a packet is no segment that can be worked on; the name is that of a drop reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
-    /// No IP header is marked, or it is cut short, or says that there is more than there is.
+    /// No IP header is marked, or it is truncated, or its length exceeds the packet's.
     #[error("bad-ip")]
     Ip,
     /// The transport header is cut short, or its length field is wrong.
@@ -41,7 +41,7 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// Of an IP packet whose network and transport headers are marked; payload is what follows the
+    /// The parts of an IP packet with marked network and transport headers; the payload follows the
     /// IP header and its extensions.
     ///
     /// # Errors
@@ -79,9 +79,8 @@ impl Parts {
         Ok(Parts { payload, ..parts })
     }
 
-    /// Of a UDP datagram. What lies behind the length that its header says is cut off by
-    /// [`trim`](Self::trim) with the padding.
-    ///
+    /// Of a UDP datagram. Bytes beyond its header's length are cut off by [`trim`](Self::trim) with
+    /// the padding.
     /// # Errors
     /// [`Malformed`].
     #[inline]
@@ -97,8 +96,9 @@ impl Parts {
         Ok(Parts { payload, ..parts })
     }
 
-    /// Of an IP packet that was sound before its content was changed: length fields may be wrong by
-    /// now, and padding is cut off. Payload is what follows the IP header and its extensions.
+    /// The parts of an IP packet that was valid before its content was changed: length fields may
+    /// be wrong by now, and padding is cut off. The payload follows the IP header and its
+    /// extensions.
     #[inline]
     pub fn of_changed(packet: &Packet) -> Option<Parts> {
         let (network, transport) = packet.network_offset().zip(packet.transport_offset())?;
@@ -172,14 +172,14 @@ impl Parts {
     }
 }
 
-/// What the IP header says to follow it: the transport protocol, or an extension of IPv6.
+/// The next header of the IP header: the transport protocol, or an extension of IPv6.
 #[inline]
 pub fn protocol(packet: &Packet) -> Option<u8> {
     let header = packet.network();
     header.get(if header.first()? >> 4 == 6 { 6 } else { 9 }).copied()
 }
 
-/// The fixed part of a segment's TCP header; `Parts::of_tcp` has found that it is there.
+/// The fixed part of a segment's TCP header; `Parts::of_tcp` has verified that it exists.
 #[inline]
 pub fn tcp<'a>(packet: &'a Packet, parts: &Parts) -> Option<&'a TcpHeader> {
     TcpHeader::ref_from_prefix(packet.data().get(parts.transport..)?).ok().map(|(head, _)| head)
@@ -212,7 +212,7 @@ pub fn cut_back(packet: &mut Packet, parts: &mut Parts, n: usize) {
     recount(packet, before, parts.payload_len());
 }
 
-/// Has a packet whose payload became shorter stand for fewer segments, each as long as before.
+/// Makes a packet with a shortened payload represent fewer segments, each as long as before.
 #[inline]
 fn recount(packet: &mut Packet, before: usize, after: usize) {
     let count = packet.segments();
@@ -233,7 +233,7 @@ pub fn split(packet: &mut Packet, parts: &mut Parts, keep: usize) -> Option<(Pac
     // The first part is the one that is copied: of a long packet it fits into a small frame.
     packet.truncate(parts.payload + keep);
     let first = compact(packet, packet.len());
-    // What was cut off is still there.
+    // The bytes cut off are still there.
     if !packet.put(whole - packet.len()) {
         return None;
     }
@@ -273,9 +273,8 @@ fn compact(packet: &Packet, len: usize) -> Option<Packet> {
     Some(copy)
 }
 
-/// Makes the length fields and checksums of a packet what they should be: after its payload was
-/// changed. What lies behind `parts.end` must have been cut off. False, when it exceeds what the
-/// length fields can say.
+/// Corrects the length fields and checksums of a packet after a change of its payload. Bytes beyond
+/// `parts.end` must have been cut off. False when it exceeds the range of the length fields.
 #[must_use]
 pub fn finish(packet: &mut Packet, parts: &Parts, protocol: u8) -> bool {
     let parts = Parts { end: packet.len(), ..*parts };

@@ -2,9 +2,9 @@
 
 use thruway_packet::Packet;
 
-/// Puts `with` in the place of `len` bytes at `at` (both in `data()`), moving whichever side is
-/// shorter; the marks of headers before `at` stay right. False, and nothing changed, when the range
-/// is not within the packet, or there is no memory for it.
+/// Replaces `len` bytes at `at` by `with` (both in `data()`), moving the shorter side; the marks of
+/// headers before `at` stay right. False, and nothing changed, when the range is not within the
+/// packet, or there is no memory for it.
 #[must_use]
 pub fn splice(packet: &mut Packet, at: usize, len: usize, with: &[u8]) -> bool {
     let Some(end) = at.checked_add(len).filter(|end| *end <= packet.len()) else { return false };
@@ -23,8 +23,8 @@ pub fn splice(packet: &mut Packet, at: usize, len: usize, with: &[u8]) -> bool {
 /// Makes a gap of `n` bytes at `at`.
 fn grow(packet: &mut Packet, at: usize, n: usize) -> bool {
     let len = packet.len();
-    // PERF: what is left of the gap are headers and little else where bytes are put in front of the
-    // content, which is where bytes that were held back go.
+    // PERF: when held-back bytes are put in front of the content, little else than headers precedes
+    // the gap.
     if at <= len - at && n <= packet.headroom() {
         if !packet.push(n) {
             return false;

@@ -1,11 +1,11 @@
 //! One function's place in a chain: shows it the payload of sessions, and keeps the bytes that it
 //! holds back.
 //!
-//! Bytes held back leave their packet, which goes on without them, and stand in front of the next
-//! packet's content. Where they may wait for a limited time, what holds them is a packet itself, so
-//! that it can go on alone when nothing more comes: then the function is shown them for the last
-//! time, and what follows them is not found together with them. So by default there is no limit of
-//! time, but one of memory: who holds back more, or longest when others need the memory, is closed.
+//! Held-back bytes leave their packet, which goes on without them, and are prepended to the next
+//! packet's content. If they may wait for a limited time only, a packet holds them, so that it can
+//! go on alone when nothing more comes: then the function sees them for the last time, and a match
+//! with the following bytes is missed. So by default there is no time limit, but one of memory: a
+//! session that holds back more, or longest when others need the memory, is closed.
 
 mod store;
 
@@ -20,11 +20,11 @@ use crate::pieces::Run;
 use crate::splice::splice;
 use store::{FEW, Few, Kept, Store};
 
-/// What a stage remembers of a session: the front of the function's scratch.
+/// The state of a session in a stage: the front of the function's scratch.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
 pub struct Memory {
-    /// By direction: slot + 1 of what is held back, 0 for nothing.
+    /// By direction: slot + 1 of the held-back bytes, 0 for none.
     kept: [u32; 2],
     closed: u32,
     reserved: u32,
@@ -40,12 +40,13 @@ impl Memory {
 /// How much may be held back, and how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hold {
-    /// Bytes for each session and direction. A session that holds back more is closed; with a limit
-    /// of time, what is held back goes on instead.
+    /// Bytes for each session and direction. A session that holds back more is closed; with a time
+    /// limit, its held-back bytes are forwarded instead.
     pub max: usize,
     /// Bytes of memory of all sessions: beyond, the one that has held back longest is closed.
     pub total: u64,
-    /// Nanoseconds after which it goes on, unseen together with what follows it; 0: no limit.
+    /// Nanoseconds after which they are forwarded, so that a match with the next bytes is missed;
+    /// 0: no limit.
     pub time: i64,
 }
 
@@ -62,7 +63,7 @@ impl Default for Hold {
     }
 }
 
-/// What happened in a stage.
+/// Counters of a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
     /// Sessions that the function closed.
@@ -76,7 +77,7 @@ pub struct Counts {
     /// Times that more was to be held back than may be: the session was closed, or with a limit of
     /// time, the bytes went on.
     pub overheld: u64,
-    /// Sessions of which what was held back was given up for others: they are closed when more
+    /// Sessions with held-back bytes that were given up for others: they are closed when more
     /// comes.
     pub evicted: u64,
 }
@@ -88,13 +89,13 @@ pub struct Stage {
     /// Time, slot and serial, earliest first: all are kept equally long.
     due: VecDeque<(i64, u32, u32)>,
     hold: Hold,
-    /// A timer is set for [`Stage::due`]: for whoever carries the stage.
+    /// Whether a timer is set for [`Stage::due`]; for the owner of the stage.
     pub is_armed: bool,
-    /// What happened.
+    /// Counters.
     pub counts: Counts,
 }
 
-/// What a function is shown.
+/// The call that shows bytes to a function.
 pub type Show<'a> = dyn FnMut(&mut StreamCursor<'_>) -> Next + 'a;
 
 impl Stage {
@@ -108,7 +109,7 @@ impl Stage {
         self.hold.total /= threads.max(1) as u64;
     }
 
-    /// Goes on with what another one held back, for as long as that one wanted to.
+    /// Takes over the bytes that another one held back, with their time limits.
     pub fn take_over(&mut self, before: Stage) {
         *self = Stage { hold: self.hold, is_armed: false, ..before };
     }
@@ -132,8 +133,8 @@ impl Stage {
             && !second.has(flag::FIRST | flag::HEAD | flag::LATE | flag::CLOSE)
     }
 
-    /// Shows a function the payload of packets of one session and direction that follow each other
-    /// (at least one, each with content, see [`Stage::continues`]), and does what it says.
+    /// Shows a function the payload of consecutive packets of one session and direction (at least
+    /// one, each with content, see [`Stage::continues`]), and executes its decision.
     pub fn run(
         &mut self,
         memory: &mut Memory,
@@ -191,7 +192,7 @@ impl Stage {
         close(packets);
     }
 
-    /// The session is over: what is held back of it is freed.
+    /// Frees the held-back bytes of a session that is over.
     pub fn forget(&mut self, memory: &mut Memory) {
         for kept in &mut memory.kept {
             drop(self.store.take(kept));
@@ -203,8 +204,8 @@ impl Stage {
         self.due.front().map(|(time, ..)| *time)
     }
 
-    /// Bytes whose time is up, as a packet, and the input that it would have come by: to be shown
-    /// to the function by [`Stage::run`] before it goes on.
+    /// Expired bytes, as a packet, and the input that it would have come by: pass it to the
+    /// function by [`Stage::run`] before it goes on.
     pub fn late(&mut self, now: i64) -> Option<(usize, Packet)> {
         while self.due().is_some_and(|time| time <= now) {
             let (_, at, serial) = self.due.pop_front()?;
@@ -219,19 +220,19 @@ impl Stage {
         None
     }
 
-    /// What is held back of a direction.
+    /// The held-back bytes of a direction.
     pub fn kept(&self, memory: &Memory, direction: usize) -> &[u8] {
         self.store.bytes(memory.kept[direction & 1])
     }
 
-    /// As [`Stage::late`], for a function that keeps a copy of what it holds back: a packet without
-    /// content, marked as late, and the input. What is held back stays until that packet comes to
-    /// [`Stage::run`].
+    /// As [`Stage::late`], for a function that keeps a copy of the bytes that it holds back: a
+    /// packet without content, marked as late, and the input. The held-back bytes stay until that
+    /// packet comes to [`Stage::run`].
     pub fn remind(&mut self, now: i64) -> Option<(usize, Packet)> {
         while self.due().is_some_and(|time| time <= now) {
             let (_, at, serial) = self.due.pop_front()?;
             let Some((port, packet)) = self.store.late(at, serial) else { continue };
-            // Without memory for it, what is held back waits for what comes next.
+            // Without memory for it, held-back bytes wait for the next packet.
             let Some(mut packet) = packet.duplicate() else { continue };
             let place = packet.content_range();
             let mut mark = packet.content_mark();
@@ -245,13 +246,13 @@ impl Stage {
         None
     }
 
-    /// Says that what was held back of a direction is not any more: it came out of
-    /// [`Stage::late`].
+    /// Records that the held-back bytes of a direction came out of [`Stage::late`].
     pub fn let_go(memory: &mut Memory, direction: usize) {
         memory.kept[direction & 1] = 0;
     }
 
-    /// Moves what lies behind a place out of the packets; gives the slot + 1, 0 if nothing is kept.
+    /// Moves the bytes behind a place out of the packets; returns the slot + 1, 0 if nothing is
+    /// kept.
     fn keep(
         &mut self,
         packets: &mut [Packet],
@@ -270,7 +271,7 @@ impl Stage {
             return if self.hold.time > 0 { Ok(0) } else { Err(Refused::TooMuch) };
         }
         let kept = match self.hold.time {
-            // It never goes on alone: no packet is needed for it.
+            // They are never forwarded alone: no packet is needed for them.
             0 if len <= FEW => Kept::Few(few(packets, piece, at)),
             _ => Kept::Packet(carrier(packets, piece, at).ok_or(Refused::NoMemory)?),
         };
@@ -284,8 +285,8 @@ impl Stage {
         Ok(self.store(kept, port, now))
     }
 
-    /// Stores what is held back, and gives up what was held back longest where it is too much;
-    /// gives the slot + 1.
+    /// Stores held-back bytes, and gives up the oldest ones if there are too many; returns the slot
+    /// + 1.
     fn store(&mut self, kept: Kept, port: usize, now: i64) -> u32 {
         let (at, serial) = self.store.put(kept, port);
         if self.hold.time > 0 {
@@ -313,7 +314,7 @@ fn close(packets: &mut [Packet]) {
     }
 }
 
-/// A packet with the headers of the last one, and what lies behind a place as its content.
+/// A packet with the headers of the last one, and the bytes behind a place as its content.
 fn carrier(packets: &[Packet], piece: usize, at: usize) -> Option<Packet> {
     let (last, before) = packets.split_last()?;
     let mut kept = last.duplicate()?;

@@ -1,5 +1,5 @@
-//! Packets that no function can be shown although they may carry what it looks for: those without
-//! a session that a receiver takes all the same.
+//! Packets that no function can inspect although they may carry its protocol: packets without a
+//! session that a receiver accepts all the same.
 
 use thruway_packet::Packet;
 use thruway_wire::Header;
@@ -11,10 +11,10 @@ use thruway_wire::ipv6_ext::{self, UpperLayer};
 /// Why such a packet cannot be shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unseen {
-    /// It is a fragment: what it carries begins or ends elsewhere.
+    /// It is a fragment: its payload begins or ends in another packet.
     Fragment,
-    /// It is IP, but its headers do not say what it carries: they are cut short, contradict
-    /// themselves, or are more than are looked at.
+    /// It is IP, but its headers hide the payload's protocol: they are truncated, contradict
+    /// themselves, or are too many.
     Hidden,
     /// It is a whole packet of the protocol, and has no session.
     NoSession,
@@ -23,12 +23,12 @@ pub enum Unseen {
 /// Names and meanings of drop reasons, in the order of [`Unseen`].
 pub const REASONS: [(&str, &str); 3] = [
     ("fragment", "a fragment, which no function can be shown: put an IPReassembler in front"),
-    ("hidden", "IP headers that do not say what they carry, so no function can be shown it"),
+    ("hidden", "IP headers that hide their payload, so no function can inspect it"),
     ("no-session", "there is no session in which functions could be shown it"),
 ];
 
-/// What keeps a packet without a session from functions that look at `protocol` (0: at all
-/// protocols of IP). `None`: it carries nothing of that protocol.
+/// Why a packet without a session cannot be shown to functions of `protocol` (0: all protocols of
+/// IP). `None`: it carries nothing of that protocol.
 pub fn unseen(packet: &Packet, protocol: u8) -> Option<Unseen> {
     let ip = network(packet)?;
     let found = match ip.first().map(|byte| byte >> 4) {
@@ -37,7 +37,7 @@ pub fn unseen(packet: &Packet, protocol: u8) -> Option<Unseen> {
         _ => None,
     };
     let Some((carried, is_fragment)) = found else { return Some(Unseen::Hidden) };
-    // Extension headers of a fragment may go on in another one.
+    // Extension headers of a fragment may continue in another one.
     let is_of_it = protocol == 0 || carried == protocol;
     let may_be = is_of_it || (is_fragment && ipv6_ext::is_extension(carried));
     match (is_fragment, may_be) {
@@ -114,7 +114,7 @@ mod tests {
         packet
     }
 
-    /// Puts bytes behind the IPv6 header, which says that `first` follows.
+    /// Puts bytes behind the IPv6 header, with `first` as its next header.
     fn extended(first: u8, extensions: &[u8]) -> Packet {
         made(segment6(1, 1, 0x18, b"word"), |bytes| {
             bytes[20] = first;

@@ -23,7 +23,7 @@ pub struct Sim {
     /// What the system's clock shows, and by which part of one it is too fast.
     system: i64,
     timed: f64,
-    /// The same, which nobody sets.
+    /// The same, never set.
     monotonic: i64,
     pub drift: f64,
     /// By which part of one the counter's rate changes, at random, at each passing of time.

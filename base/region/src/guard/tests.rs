@@ -12,7 +12,7 @@ fn pages() -> (*mut u8, OwnedFd) {
     let fd = memfd_create("thruway-guard", MemfdFlags::CLOEXEC).expect("a file");
     ftruncate(&fd, 4 * PAGE as u64).expect("its length");
     let protection = ProtFlags::READ | ProtFlags::WRITE;
-    // JUSTIFICATION: a mapping whose file shrinks, which a region's cannot.
+    // JUSTIFICATION: a mapping of a file that shrinks, which a region's file cannot.
     // SAFETY: a fresh mapping at an address of the kernel's choice.
     let at = unsafe { mmap(null_mut(), 4 * PAGE, protection, MapFlags::SHARED, &fd, 0) };
     (at.expect("a mapping").cast(), fd)
@@ -24,7 +24,7 @@ fn a_lost_page_is_replaced_and_its_region_marked() {
     let guard = Guard::new(at.addr(), 4 * PAGE, PAGE);
     let other = Region::new(PAGE, Pages::Normal).expect("a region").guarded();
     // JUSTIFICATION: touching a lost page is the point of this test.
-    // SAFETY: within the mapping, which nobody else uses; the handler keeps it usable.
+    // SAFETY: within the mapping, which has no other user; the handler keeps it usable.
     unsafe { at.add(2 * PAGE).write_volatile(7) };
     assert!(!guard.is_damaged());
     ftruncate(&file, 0).expect("it shrinks");

@@ -1,4 +1,4 @@
-//! What an element sees of the flow manager.
+//! The flow manager as an element sees it.
 
 use thruway_flow::Fcb;
 use thruway_flow::manager::{Input, Manager, Refusal};
@@ -9,7 +9,7 @@ use crate::Cx;
 use crate::reason::Reason;
 
 impl Cx<'_> {
-    /// Takes the flow manager out, to work with it while packets are sent on.
+    /// Takes the flow manager out, to use it while packets are sent.
     #[inline]
     pub(crate) fn take_flows(&mut self) -> Option<Box<Manager>> {
         self.wires.flows.take()
@@ -26,9 +26,9 @@ impl Cx<'_> {
         self.wires.flows.as_deref_mut()
     }
 
-    /// Has the flow manager find class and session of the packets of a batch; who is refused is
-    /// dropped for the reason that `reason` gives. Packets whose session another thread serves go
-    /// there, to its replica of this element.
+    /// Has the flow manager look up class and session of each packet of a batch. Drops refused
+    /// packets for the reason that `reason` returns. Hands packets of a session that another thread
+    /// serves off to that thread's replica of this element.
     #[inline]
     pub fn classify(
         &mut self,

@@ -1,7 +1,7 @@
 //! How an element hands packets to its replicas in other threads.
 //!
-//! The element chooses the thread. Rings, drops, wake-ups, and what becomes of packets that are
-//! under way at a stop or a hot swap are the engine's.
+//! The element chooses the thread. The engine owns the rings, drops, wake-ups, and the packets in
+//! flight at a stop or a hot swap.
 
 use thruway_packet::{Batch, Packet};
 
@@ -22,7 +22,7 @@ impl Cx<'_> {
         handed
     }
 
-    /// The same; those for which there is no room stay in the batch.
+    /// The same; packets that do not fit stay in the batch.
     #[inline]
     pub fn try_handoff(&mut self, thread: usize, batch: &mut Batch) -> usize {
         self.host.handoff(self.node, thread, batch)
@@ -37,14 +37,15 @@ impl Cx<'_> {
         }
     }
 
-    /// Hands over what was put aside, as [`Cx::handoff`] does. Returns how many packets went.
+    /// Hands off the packets that were put aside, as [`Cx::handoff`] does. Returns the number
+    /// handed off.
     #[inline]
     pub fn handoff_staged(&mut self) -> usize {
         self.hand_staged(|_, _| ())
     }
 
-    /// The same; `lost` is called with each thread whose ring was full, and how many packets were
-    /// dropped for that.
+    /// The same; calls `lost` with each thread that had a full ring and the number of packets
+    /// dropped for that reason.
     #[inline]
     pub(crate) fn hand_staged(&mut self, mut lost: impl FnMut(usize, usize)) -> usize {
         match std::mem::take(&mut self.wires.staged.is_any) {

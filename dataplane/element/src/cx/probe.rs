@@ -6,14 +6,13 @@ use crate::Cx;
 use crate::probe::{Egress, Probed};
 
 impl Cx<'_> {
-    /// Whether the packets that come are a probe, or what it gave rise to.
+    /// Whether the current packets are a probe, or result from one.
     #[inline]
     pub fn is_probe(&self) -> bool {
         self.wires.probe.is_some()
     }
 
-    /// Packets and bytes to be counted of a batch: those that a probe stands for, or the batch's
-    /// own.
+    /// Packets and bytes to count for a batch: those that a probe represents, or the batch's own.
     #[inline]
     pub fn weigh(&self, batch: &Batch) -> [u64; 2] {
         match &self.wires.probe {
@@ -22,13 +21,13 @@ impl Cx<'_> {
         }
     }
 
-    /// Packets and bytes that a probe stands for, while one is under way.
+    /// Packets and bytes that the current probe represents.
     #[inline]
     pub fn stands_for(&self) -> Option<[u64; 2]> {
         self.wires.probe.as_ref().map(|probe| probe.stands_for)
     }
 
-    /// What the element does to the probe it may do otherwise to other packets of the session.
+    /// Declares that the element may treat other packets of the session differently from the probe.
     pub fn spoil_probe(&mut self) {
         let node = self.node;
         if let Some(probe) = &mut self.wires.probe {
@@ -36,7 +35,8 @@ impl Cx<'_> {
         }
     }
 
-    /// Longer packets (in bytes from the network header on) go another way than the probe.
+    /// Packets longer than this (in bytes from the network header on) take another path than the
+    /// probe.
     pub fn bound_probe(&mut self, len_max: usize) {
         if let Some(probe) = &mut self.wires.probe {
             probe.len_max = Some(probe.len_max.map_or(len_max, |before| before.min(len_max)));
@@ -53,9 +53,9 @@ impl Cx<'_> {
         batch.clear();
     }
 
-    /// Sends a probe out of output 0 and sees what becomes of it: at once, before anything else.
-    /// Only where nothing that the element sent is under way. Elements count it as so many packets
-    /// and bytes.
+    /// Sends a probe out of output 0 and returns its fate at once, before anything else runs. Call
+    /// it only while no packet that the element sent is in flight. Elements count the probe as
+    /// `stands_for` packets and bytes.
     pub fn probe(&mut self, packet: Packet, stands_for: [u64; 2]) -> Probed {
         self.host.probe(self.wires, self.node, packet, stands_for)
     }

@@ -1,12 +1,12 @@
-//! What an element learns of the elements around it that keep packets.
+//! Neighbouring elements that store packets, as an element sees them.
 
 use super::Cx;
 use crate::session_mover::SessionMover;
 use crate::storage::{Backlog, Storage};
 
 impl Cx<'_> {
-    /// The storing elements (those that called [`Cx::set_full`]) that packets from output `port`
-    /// end in, when all ways end in one: then a source may rest while all are full.
+    /// The packet stores (elements that called [`Cx::set_full`]) that packets from output `port`
+    /// end in, if all paths end in one: then a source may rest while all are full.
     pub fn stores_downstream(&self, port: usize) -> Option<Vec<u32>> {
         self.wires.stores_downstream(self.node, port)
     }
@@ -35,14 +35,14 @@ impl Cx<'_> {
         self.wires.nearest((self.node, 0), false, &|node| self.host.storage(node).is_some())
     }
 
-    /// What waits at another element, if it keeps packets for later.
+    /// The backlog of another element, if it stores packets.
     #[inline]
     pub fn backlog(&self, node: u32) -> Option<Backlog> {
         self.host.backlog(node)
     }
 
-    /// Asks or changes another element of this thread whose sessions can go to another one; `None`
-    /// if it is no such element.
+    /// Calls `f` with another element of this thread that can move its sessions; `None` if the
+    /// element cannot.
     pub fn session_mover<R>(
         &mut self,
         node: u32,

@@ -1,4 +1,4 @@
-//! Sessions that another host goes on with: exported here, imported there.
+//! Transfer of sessions to another host: exported here, imported there.
 
 use thruway_flow::manager::{Installed, Manager, SessionImage};
 
@@ -7,15 +7,15 @@ use crate::answers::Asked;
 use crate::session_transfer::states;
 
 impl Cx<'_> {
-    /// Whether sessions of the function `node` of this thread can go on at another host.
+    /// Whether another host can take over sessions of the function `node` of this thread.
     pub fn can_transfer(&mut self, node: u32) -> bool {
         let mut can = false;
         self.host.transfer(self.wires, node, &mut |_| can = true);
         can
     }
 
-    /// Exports the session in a record into `states`, which is overwritten; `None` where there is
-    /// no session whose functions can all be replicated.
+    /// Exports the session of a record into `states`, which it overwrites; `None` if the record has
+    /// no session or one of its functions cannot be replicated.
     pub fn export_session(
         &mut self,
         (level, index): (u8, u32),
@@ -50,7 +50,7 @@ impl Cx<'_> {
     /// Installs a session that another host exported, or brings it up to date.
     ///
     /// # Errors
-    /// Why it cannot go on here; then there is no such session.
+    /// Why this host cannot take the session over; then there is no such session.
     pub fn import_session(
         &mut self,
         image: &SessionImage,

@@ -1,21 +1,21 @@
-//! What an element decides about a packet.
+//! Verdicts of elements on packets.
 
 use thruway_packet::{Batch, Packet};
 
 use crate::Cx;
 use crate::reason::Reason;
 
-/// What becomes of a packet.
+/// The fate of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// It stays in the batch and so goes on through output 0.
+    /// It stays in the batch and so leaves by output 0.
     Pass,
     /// It leaves by this output.
     To(usize),
     /// It is dropped and counted.
     Drop(Reason),
-    /// It is counted under the reason and leaves by this output, if that is connected; else it is
-    /// dropped. Click's "output 1 for bad packets".
+    /// Counts the packet under the reason and sends it by this output if that is connected, else
+    /// drops it. Click's "output 1 for bad packets".
     Reject(usize, Reason),
 }
 
@@ -34,7 +34,7 @@ impl Verdict {
 }
 
 impl Cx<'_> {
-    /// Judges each packet of a batch; those that pass stay, in order.
+    /// Judges each packet of a batch; passed packets stay, in order.
     #[inline]
     pub fn filter(&mut self, batch: &mut Batch, mut judge: impl FnMut(&mut Packet) -> Verdict) {
         batch.extract(
@@ -46,7 +46,7 @@ impl Cx<'_> {
         );
     }
 
-    /// Does with a packet what a verdict says.
+    /// Executes a verdict on a packet.
     #[inline]
     pub fn apply(&mut self, packet: Packet, verdict: Verdict) {
         match verdict {

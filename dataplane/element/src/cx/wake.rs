@@ -1,12 +1,12 @@
-//! What ends the sleep of a thread that has nothing to do.
+//! Wake-ups of an idle thread.
 
 use std::os::fd::{AsFd, AsRawFd};
 
 use super::Cx;
 
 impl Cx<'_> {
-    /// Wakes the other threads that pull at this element, those of them that sleep. An element that
-    /// threads share calls this once for a batch, when the packets are where the others look.
+    /// Wakes the other sleeping threads that pull at this element. An element that threads share
+    /// calls this once per batch, after it has made the packets visible to the others.
     #[inline]
     pub fn wake_takers(&mut self) {
         self.host.wake_takers(self.node);

@@ -10,7 +10,7 @@ use thruway_elements_support::traffic_profile::{PACKETS_MAX, TrafficProfile};
 /// Least head room that a packet is made with; what is longer than this leaves has no frame.
 const FRAME_MAX: usize = LARGE_FRAME - 128;
 
-/// What the next record came to.
+/// The result of reading the next record.
 pub enum Taken {
     /// A packet, and what its first byte is.
     Packet(Packet, LinkType),

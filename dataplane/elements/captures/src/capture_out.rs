@@ -20,7 +20,7 @@ pub struct CaptureOut {
     lost: u64,
 }
 
-/// What became of a batch.
+/// The fate of a batch.
 pub struct Written {
     /// Packets in the file or its buffer.
     pub packets: usize,

@@ -26,7 +26,7 @@ const NAMES: [(&str, LinkType); 18] = [
     ("SUNATM", LinkType::Unknown(123)),
 ];
 
-/// The types behind whose headers `ip_offset` finds IP.
+/// The link types after whose headers `ip_offset` finds IP.
 pub const WITH_IP: &[LinkType] = &[
     LinkType::Ethernet,
     LinkType::Raw,
@@ -41,7 +41,7 @@ pub const WITH_IP: &[LinkType] = &[
 const IPV4: [u8; 2] = [0x08, 0x00];
 const VLAN: [[u8; 2]; 2] = [[0x81, 0x00], [0x88, 0xA8]];
 
-/// What an `encap` handler says.
+/// The value of an `encap` handler.
 pub fn name(link: LinkType) -> String {
     let row = NAMES.iter().find(|row| row.1 == link);
     row.map_or_else(|| link.number().to_string(), |row| row.0.to_owned())
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_numbers_go_both_ways() {
+    fn names_and_numbers_convert_in_both_directions() {
         for (text, link) in NAMES {
             let parsed = parse(text).expect("a name of the table");
             assert_eq!(name(parsed), text);

@@ -50,7 +50,7 @@ reasons! {
     }
 }
 
-/// What happens at the end.
+/// The action at the end.
 enum AtEnd {
     /// `active` becomes false.
     Rest,
@@ -179,7 +179,7 @@ fn at_end(args: &Args<'_>, stop: bool, call: Option<String>) -> Result<AtEnd, Ar
     }
 }
 
-/// What the next step came to.
+/// The result of the next step.
 enum Next {
     Emit(Packet),
     /// Nothing before this time.
@@ -325,7 +325,7 @@ impl Element for FromDump {
             return;
         }
         if let Some(until) = self.fill(cx, max, batch) {
-            // Whoever pulls sleeps; this wakes the thread.
+            // The puller sleeps; this wakes the thread.
             cx.set_timer(0, until);
         }
         self.count += batch.len() as u64;

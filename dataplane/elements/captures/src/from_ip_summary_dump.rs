@@ -19,15 +19,15 @@ pub static ENTRY: Entry = Entry::built::<TextDump>(
         docs: "Reads a summary as ToIPSummaryDump writes it (`-`: standard input; with DATA, that \
                text) and makes an IPv4 packet of every line: headers as the fields say, zero where \
                they do not, TTL 100, TCP unless PROTO, a `!proto` line or a field says otherwise; \
-               of a line that gives annotations only, a packet without bytes. \
-               What a line says of a packet's length beyond its headers and payload is noted in \
-               the EXTRA_LENGTH annotation; with CHECKSUM the bytes are there, zero, and checksums \
-               are right. The destination address annotation, timestamp, paint (link), aggregate \
-               and EXTRA_PACKETS (count) are set.\n\
+               of a line that gives annotations only, a packet without bytes. What a line says of \
+               a packet's length beyond its headers and payload is noted in the EXTRA_LENGTH \
+               annotation; with CHECKSUM the bytes are there, zero, and checksums are right. The \
+               destination address annotation, timestamp, paint (link), aggregate and \
+               EXTRA_PACKETS (count) are set.\n\
                `!data` lines name the fields, `!flowid SRC SPORT DST DPORT [PROTO]`, `!proto` and \
-               `!aggregate` give what lines leave out; other lines with `!` or `#` are passed \
-               over. Unknown fields, and lines that are no packet, are reported once each. \
-               With eth_src or eth_dst, packets begin with an Ethernet header.\n\
+               `!aggregate` set the fields that lines omit; other lines with `!` or `#` are passed \
+               over. Unknown fields, and lines that are no packet, are reported once each. With \
+               eth_src or eth_dst, packets begin with an Ethernet header.\n\
                Binary and compressed summaries are not read. ZERO false is accepted and ignored.",
         example: "FromIPSummaryDump(DATA \"!data ip_src ip_dst\\n1.0.0.1 2.0.0.2\\n\", STOP true) \
                   -> IPPrint -> Discard",
@@ -48,16 +48,16 @@ const ARGS: &[Arg] = &[
     Arg::keyword("STOP", Ty::Bool, "whether the driver stops at the end").or("false"),
     Arg::keyword("TIMING", Ty::Bool, "whether to keep the pace of the timestamps").or("false"),
     Arg::keyword("ACTIVE", Ty::Bool, "whether it makes packets").or("true"),
-    Arg::keyword("ZERO", Ty::Bool, "accepted: what lines leave out is zero").or("true"),
+    Arg::keyword("ZERO", Ty::Bool, "accepted: omitted fields are zero").or("true"),
     Arg::keyword("CHECKSUM", Ty::Bool, "whether packets are whole, with checksums").or("false"),
-    Arg::keyword("PROTO", Ty::Str, "protocol where lines do not say").or("T"),
+    Arg::keyword("PROTO", Ty::Str, "protocol of lines without one").or("T"),
     Arg::keyword("MULTIPACKET", Ty::Bool, "whether to make as many packets as a line's count")
         .or("false"),
     Arg::keyword("SAMPLE", Ty::Float, "share of the packets to make, by chance").or("1"),
     Arg::keyword("FIELDS", Ty::Any, "names of fields until a !data line comes"),
     Arg::keyword("CONTENTS", Ty::Any, "the same"),
     Arg::keyword("DEFAULT_CONTENTS", Ty::Any, "the same (old name)"),
-    Arg::keyword("FLOWID", Ty::Any, "SRC SPORT DST DPORT [PROTO] where lines do not say"),
+    Arg::keyword("FLOWID", Ty::Any, "SRC SPORT DST DPORT [PROTO] of lines without them"),
     Arg::keyword("DEFAULT_FLOWID", Ty::Any, "the same (old name)"),
     Arg::keyword("DATA", Ty::Str, "the summary itself, instead of a file"),
     Arg::keyword("ALLOW_NONEXISTENT", Ty::Bool, "whether the file may be missing").or("false"),
@@ -142,7 +142,7 @@ impl Summary {
         }
         if taken == 0 {
             return Line::Malformed(match self.fields.is_empty() {
-                true => "no !data line says what the fields are",
+                true => "no !data line names the fields",
                 false => "no field of this line can be read",
             });
         }

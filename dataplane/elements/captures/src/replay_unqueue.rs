@@ -47,8 +47,8 @@ pub static ENTRY: Entry = Entry::of::<ReplayUnqueue>(Spec {
 const ALIGN: usize = 64;
 /// Bytes that are kept behind the last packet, so that copies may go by whole lines.
 const SLACK: usize = 64;
-/// Packets ahead whose bytes are asked for: a trace larger than the caches comes from memory, and
-/// the processor's own prefetching ends at every page.
+/// Distance of the prefetch, in packets: a trace larger than the caches comes from memory, and the
+/// processor's own prefetching ends at every page.
 ///
 /// PERF: `bench path --case replay/large` went from 16 to 12 ns a packet.
 const AHEAD: usize = 24;
@@ -70,7 +70,7 @@ struct Store {
     numbers: HashMap<(Marks, u32), u32>,
 }
 
-/// What is known of a packet in the store.
+/// The metadata of a packet in the store.
 #[derive(Clone, Copy)]
 struct Head {
     timestamp: i64,
@@ -113,7 +113,7 @@ impl Store {
         self.block = block;
     }
 
-    /// The input that a kind of packet came by.
+    /// The input of packets of this kind.
     fn input(&self, kind: u32) -> usize {
         self.kinds[kind as usize].1 as usize
     }
@@ -265,8 +265,8 @@ impl ReplayUnqueue {
             feeds => self.load_ordered(cx, feeds),
         };
         if full {
-            let told = self.store.heads.len();
-            cx.log(&format!("the trace exceeds 4 GB: its first {told} packets are replayed"));
+            let replayed = self.store.heads.len();
+            cx.log(&format!("the trace exceeds 4 GB: its first {replayed} packets are replayed"));
         }
         self.store.apply();
         (self.cursor, self.began) = (0, None);

@@ -22,16 +22,16 @@ reasons! {
 /// Longest line that is read, bytes: a payload of 64 kB with every byte escaped is shorter.
 const LINE_MAX: u64 = 512 * 1024;
 
-/// What a line is.
+/// Kind of a line.
 pub(super) enum Line {
     /// A packet, and how many more of the same the line stands for. None where it could not be
     /// made.
     Packet(Option<Packet>, u32),
     /// Nothing that is reported.
     Nothing,
-    /// Something to tell.
+    /// A message for the user.
     Message(String),
-    /// What should be a packet and is none: why.
+    /// An invalid packet: why.
     Malformed(&'static str),
     /// Nothing here can be read: why.
     End(String),
@@ -80,7 +80,7 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// What messages call it.
+    /// Its name in messages.
     fn name(&self) -> &str {
         if self.data.is_some() { "DATA" } else { &self.path }
     }
@@ -115,7 +115,7 @@ pub(super) struct TextDump {
     active: bool,
     ended: bool,
     burst: Option<usize>,
-    /// Told of a line that is no packet.
+    /// Whether the user has been warned of a line that is no packet.
     complained: bool,
     failure: Option<String>,
     /// Made, and not due yet.
@@ -131,7 +131,7 @@ pub(super) struct TextDump {
 pub(super) const READ_ONCE: &str = "it reads a file from one end to the other; a Queue behind it \
                                     does for several that pull";
 
-/// What the next step came to.
+/// The result of the next step.
 enum Next {
     Emit(Packet),
     Wait(i64),

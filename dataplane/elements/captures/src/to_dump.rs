@@ -16,12 +16,12 @@ pub static ENTRY: Entry = Entry::of::<ToDump>(Spec {
     topic: Topic::Captures,
     summary: "writes packets to a capture file",
     docs: "Writes every packet to a pcap file (with FORMAT pcapng, a pcapng file), `-` for \
-           standard output, and passes it on if there is an output. Of each packet SNAPLEN \
-           bytes are kept. A packet without a timestamp gets the present time; its length on \
-           the wire counts the EXTRA_LENGTH annotation.\n\
-           ENCAP says what the packets begin with; it must be right for others to read the \
-           file. With USE_ENCAP_FROM it is asked of elements that have an `encap` handler, \
-           which must agree.\n\
+           standard output, and passes it on if there is an output. Of each packet SNAPLEN bytes \
+           are kept. A packet without a timestamp gets the present time; its length on the wire \
+           counts the EXTRA_LENGTH annotation.\n\
+           ENCAP is the link type of the packets; it must be right for others to read the file. \
+           With USE_ENCAP_FROM it is asked of elements that have an `encap` handler, which must \
+           agree.\n\
            The file is written in large pieces and at least once a second. When it cannot be \
            written (a full disk), a line says how much is in it, what is there stays readable, \
            later packets are counted as not written, and the run fails at its end.",
@@ -51,7 +51,7 @@ const FLUSH_NS: i64 = 1_000_000_000;
 #[handler(write, name = "reset_counts", "sets count to zero", run = self.count = 0)]
 #[handler(read, name = "filename", "the file's name", get = self.out.path().to_owned())]
 #[handler(
-    write, shared, name = "flush", "writes out what is buffered",
+    write, shared, name = "flush", "writes buffered packets",
     run = self.out.flush().map_err(HandlerError::refused)?
 )]
 struct ToDump {
@@ -65,11 +65,11 @@ struct ToDump {
     )]
     #[arg(
         optional, name = "ENCAP", value = LinkType, as = String, via = link_of, or = "ETHER",
-        "what packets begin with: ETHER, IP, ..."
+        "first header of packets: ETHER, IP, ..."
     )]
     #[arg(
         keyword, name = "USE_ENCAP_FROM", value = Option<String>, ty = Ty::Element,
-        "elements whose encap handlers say ENCAP"
+        "elements with an encap handler that returns ENCAP"
     )]
     #[new(names(args, use_encap_from)?)]
     encap_from: Vec<String>,
@@ -122,7 +122,7 @@ fn format_of(args: &Args<'_>, format: &str, nano: bool) -> Result<FileFormat, Ar
 }
 
 impl ToDump {
-    /// What the elements of USE_ENCAP_FROM agree on.
+    /// The common link type of the elements of USE_ENCAP_FROM.
     fn agreed_link(&self, cx: &mut Cx<'_>) -> Result<Option<LinkType>, String> {
         let mut agreed: Option<(LinkType, &str)> = None;
         for name in &self.encap_from {

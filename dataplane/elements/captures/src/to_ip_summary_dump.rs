@@ -21,18 +21,17 @@ pub static ENTRY: Entry = Entry::of::<ToIpSummaryDump>(Spec {
     topic: Topic::Captures,
     summary: "writes a line of fields for every packet",
     docs: "Writes, for every packet, a line with the values of FIELDS to a text file (`-`: \
-           standard output) that FromIPSummaryDump reads, and passes the packet on if there is \
-           an output. A dash stands for what a packet does not have; IP headers must be \
-           marked.\n\
-           Fields: timestamp ntimestamp ts_sec ts_usec ts_usec1; ip_src ip_dst ip_len ip_proto \
-           (T, U, I or a number) ip_hl ip_id ip_tos ip_dscp ip_ecn ip_ttl ip_sum ip_frag (F \
-           first, f later, ! not to be fragmented, .) ip_fragoff (bytes, + for more, ! for not \
-           to be fragmented) ip_opt ip_capture_len; sport dport; tcp_seq tcp_ack tcp_off \
-           tcp_flags (letters of FSRPAUECN) tcp_opt tcp_ntopt tcp_sack tcp_window tcp_urp; \
-           udp_len; icmp_type icmp_code icmp_type_name icmp_code_name icmp_flowid icmp_seq \
-           icmp_nextmtu; payload payload_len payload_md5 payload_md5_hex; count aggregate link direction; eth_src eth_dst \
-           wire_len; thread (the number of the one that writes); none. `ip_` may be left out, and \
-           blanks in quotes stand for underscores.\n\
+           standard output) that FromIPSummaryDump reads, and passes the packet on if there is an \
+           output. A dash stands for what a packet does not have; IP headers must be marked.\n\
+           Fields: timestamp ntimestamp ts_sec ts_usec ts_usec1; ip_src ip_dst ip_len ip_proto (T, \
+           U, I or a number) ip_hl ip_id ip_tos ip_dscp ip_ecn ip_ttl ip_sum ip_frag (F first, f \
+           later, ! not to be fragmented, .) ip_fragoff (bytes, + for more, ! for not to be \
+           fragmented) ip_opt ip_capture_len; sport dport; tcp_seq tcp_ack tcp_off tcp_flags \
+           (letters of FSRPAUECN) tcp_opt tcp_ntopt tcp_sack tcp_window tcp_urp; udp_len; \
+           icmp_type icmp_code icmp_type_name icmp_code_name icmp_flowid icmp_seq icmp_nextmtu; \
+           payload payload_len payload_md5 payload_md5_hex; count aggregate link direction; \
+           eth_src eth_dst wire_len; thread (the number of the one that writes); none. `ip_` may \
+           be left out, and blanks in quotes stand for underscores.\n\
            BINARY and the field first_timestamp are not supported.",
     example: "FromDump(in.pcap, STOP true, FORCE_IP true) \
               -> ToIPSummaryDump(-, FIELDS ip_src ip_dst ip_len)",
@@ -87,7 +86,7 @@ impl Out {
     }
 }
 
-/// What lines are made of.
+/// The contents of lines.
 struct Format {
     fields: Vec<Field>,
     /// That of this replica.
@@ -101,7 +100,7 @@ struct Format {
 #[derive(Arguments, Handlers)]
 #[handler(sum, field = count, "lines written")]
 #[handler(
-    write, shared, name = "flush", "writes out what is buffered",
+    write, shared, name = "flush", "writes buffered packets",
     write = self.out.lock().flush(&self.path).map_err(HandlerError::refused)
 )]
 struct ToIpSummaryDump {

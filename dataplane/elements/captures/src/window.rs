@@ -150,7 +150,7 @@ impl Sampler {
             || self.random.next_u64() >> (u64::BITS - SHIFT) < u64::from(self.probability)
     }
 
-    /// The probability as it is, in the fewest digits that tell it from its neighbours.
+    /// The probability as it is, in the fewest digits that distinguish it from its neighbours.
     pub(super) fn text(&self) -> String {
         let exact = f64::from(self.probability) / f64::from(ALL);
         let same = |text: &String| {

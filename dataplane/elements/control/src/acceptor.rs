@@ -14,7 +14,7 @@ use super::client_limits::Peer;
 use super::desk::Desk;
 use super::gate::{Gate, Token};
 
-pub(super) const TYPE: Arg = Arg::required("TYPE", Ty::Choice(&["TCP", "UNIX"]), "kind of socket");
+pub(super) const TYPE: Arg = Arg::required("TYPE", Ty::Choice(&["TCP", "UNIX"]), "socket type");
 pub(super) const PORT: Arg = Arg::optional("PORT", Ty::Any, "TCP port or file name");
 pub(super) const FILENAME: Arg = Arg::keyword("FILENAME", Ty::File, "the same, for a Unix socket");
 pub(super) const LOCALHOST: Arg =
@@ -26,7 +26,7 @@ pub(super) const RETRY_WARNINGS: Arg =
 pub(super) const AUTH: Arg = Arg::keyword(
     "AUTH",
     Ty::Choice(&["token", "none"]),
-    "what TCP clients must show: none lets in every user of this host",
+    "authentication of TCP clients: none admits every user of this host",
 )
 .or("token");
 pub(super) const TOKEN: Arg = Arg::keyword("TOKEN", Ty::Str, "the token; else one is made");
@@ -77,7 +77,7 @@ impl ListenAddress {
                 Ok(ListenAddress { address: Address::Unix(name), last: 0 })
             }
             _ => {
-                let why = format!("'{kind}' is not a kind of socket; write TCP or UNIX");
+                let why = format!("'{kind}' is not a socket type; write TCP or UNIX");
                 Err(args.error("TYPE", why))
             }
         }
@@ -108,7 +108,7 @@ pub(super) struct Visitor {
     pub connection: Connection,
     /// Where from, as messages say it.
     pub from: String,
-    /// Whose it is.
+    /// The peer that it belongs to.
     pub peer: Peer,
     /// Whether it need not show the token.
     pub trusted: bool,
@@ -123,7 +123,7 @@ pub(super) struct Acceptor {
     retries: i32,
     retry_warnings: bool,
     next_try: Option<Instant>,
-    /// Until when nobody comes in, for lack of descriptors.
+    /// Until when no connection is accepted, for lack of descriptors.
     closed_until: Option<Instant>,
     /// The TCP port, or the file name: the element's handler shows it.
     name: Arc<Mutex<String>>,
@@ -170,7 +170,7 @@ impl Acceptor {
         }
     }
 
-    /// What messages begin with.
+    /// The prefix of messages.
     pub(super) fn label(&self) -> &str {
         &self.label
     }
@@ -240,7 +240,7 @@ impl Acceptor {
         Arc::clone(&self.name)
     }
 
-    /// What to wait for.
+    /// The descriptors to wait for.
     pub(super) fn watch<'a>(&'a self, desk: &Desk, fds: &mut Vec<(BorrowedFd<'a>, PollFlags)>) {
         let is_open = desk.is_open && self.closed_until.is_none();
         let listener = self.listener.iter().filter(|_| is_open);

@@ -1,4 +1,4 @@
-//! ChatterSocket: sends what the configuration says to whoever connects.
+//! ChatterSocket: sends the configuration's log lines to connected clients.
 
 mod log;
 
@@ -24,19 +24,21 @@ pub static ENTRY: Entry = Entry::built::<ChatterSocket>(
     Spec {
         name: "ChatterSocket",
         topic: Topic::Control,
-        summary: "sends the lines that elements write for the user to whoever connects",
+        summary: "sends the lines that elements write for the user to connected clients",
         docs: "Listens on a Unix socket or a TCP port (`PORT+`: that one or one of the next ten). \
-               Who connects gets the line Click::ChatterSocket/1.0 (unless GREETING is false) and \
-               then a copy of every line that elements write to standard error: of Print and its \
-               like, and warnings. What clients send is not read.\n\
-               Who may connect is as of ControlSocket: of a Unix socket this user and root, unless \
-               MODE and GROUP let in others; of a TCP port those on this host (unless LOCALHOST is \
-               false) who first send the port's token, as a line AUTH TOKEN. AUTH none lets in all.\n\
-               A client that is 500,000 bytes behind is closed; there are at most 64, and 32 \
-               of one user or of one host, then the oldest makes room. They are served by a thread \
-               of their own. All lines belong to the default channel: with another CHANNEL clients get the greeting only. \
-               QUIET_CHANNEL is accepted. When a configuration replaces another while packets flow, \
-               clients stay, if the element's name and its socket are the same.",
+               A client gets the line Click::ChatterSocket/1.0 (unless GREETING is false) and then \
+               a copy of every line that elements write to standard error: those of Print and its \
+               like, and warnings. The element ignores what clients send.\n\
+               Access is as for ControlSocket: a Unix socket is for this user and root, unless \
+               MODE and GROUP admit others; a TCP port is for clients on this host (unless \
+               LOCALHOST is false) that first send the port's token, as a line AUTH TOKEN. AUTH \
+               none admits all.\n\
+               A client that is 500,000 bytes behind is closed; there are at most 64, and 32 of \
+               one user or of one host, then the oldest makes room. They are served by a thread of \
+               their own. All lines belong to the default channel: with another CHANNEL clients \
+               get the greeting only. QUIET_CHANNEL is accepted. When a configuration replaces \
+               another while packets flow, clients stay, if the element's name and its socket are \
+               the same.",
         example: "ChatterSocket(UNIX, /tmp/clicksocket); \
                   InfiniteSource(LIMIT 3) -> Print(seen) -> Discard",
         ports: "0/0",
@@ -100,7 +102,7 @@ impl Element for ChatterSocket {
         let Some(server) = self.post.stop() else { return Ok(()) };
         if self.hears {
             let log = Arc::clone(&self.log);
-            cx.host().hear(Arc::new(move |line| log.add(line)));
+            cx.host().add_log_sink(Arc::new(move |line| log.add(line)));
         }
         self.post.begin(cx, server)
     }
@@ -112,7 +114,7 @@ impl Element for ChatterSocket {
 
 impl HotSwap for ChatterSocket {
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
-        // What this configuration says until its end is heard by the clients all the same.
+        // Clients still get the lines that this configuration logs until its end.
         self.post.stop().map(|server| server as Box<dyn Any + Send>)
     }
 

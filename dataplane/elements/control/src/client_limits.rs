@@ -1,4 +1,4 @@
-//! Which clients keep their places where there are no more: nobody keeps others out.
+//! Which clients keep their places when all are taken: no user or host can lock others out.
 
 use std::net::Ipv4Addr;
 
@@ -9,7 +9,7 @@ const CONNECTIONS_MAX: usize = 64;
 /// Connections of one peer.
 const OF_ONE_MAX: usize = CONNECTIONS_MAX / 2;
 
-/// Whose a connection is, as the kernel says.
+/// Owner of a connection, according to the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Peer {
     /// Of a Unix socket, a user.
@@ -25,7 +25,7 @@ impl Peer {
         match from {
             Some(Address::Inet(from)) if from.ip().is_loopback() => Peer::Host(Ipv4Addr::LOCALHOST),
             Some(Address::Inet(from)) => Peer::Host(*from.ip()),
-            _ => connection.credentials().map_or(Peer::Unknown, |who| Peer::User(who.uid)),
+            _ => connection.credentials().map_or(Peer::Unknown, |user| Peer::User(user.uid)),
         }
     }
 }
@@ -40,7 +40,7 @@ pub(super) struct Claim<W> {
     pub worth: W,
 }
 
-/// What there is for one who comes in.
+/// What a new client gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Admission {
     Free,
@@ -106,11 +106,11 @@ mod tests {
         all.extend(claims(OWN, 1, false));
         assert_eq!(all.len(), CONNECTIONS_MAX);
         let some = Admission::InsteadOf(0);
-        assert_eq!(room_for(Peer::User(9), &all), some, "of who has most, not of who has one");
+        assert_eq!(room_for(Peer::User(9), &all), some, "of the peer with most connections");
         assert_eq!(room_for(OWN, &all), some, "before its own idle one");
         all[20].is_busy = false;
         assert_eq!(room_for(Peer::User(9), &all), Admission::InsteadOf(20), "an idle one first");
-        // Not in turns: whoever has as many, or one more, is left alone.
+        // Without oscillation: a peer with as many, or one more, keeps its own.
         all[20].is_busy = true;
         assert_eq!(room_for(Peer::User(7), &all), Admission::None);
         assert_eq!(room_for(OTHER, &all), Admission::None);

@@ -1,11 +1,11 @@
-//! What a thread needs to serve clients.
+//! The resources of a thread that serves clients.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use thruway_element::{Ready, Remote};
 
-/// What a thread needs to serve clients.
+/// The resources of a thread that serves clients.
 pub(super) struct Desk {
     /// The router's handlers.
     pub remote: Arc<dyn Remote>,
@@ -18,7 +18,7 @@ pub(super) struct Desk {
 }
 
 impl Desk {
-    /// One at which nobody waits.
+    /// A desk without waiting calls.
     pub(super) fn last(remote: Arc<dyn Remote>) -> Desk {
         Desk { remote, ready: Arc::new(|| {}), now: Instant::now(), is_open: false }
     }

@@ -1,4 +1,4 @@
-//! Who may use a socket: users of a Unix socket, the token of a TCP port.
+//! Access to a socket: users of a Unix socket, the token of a TCP port.
 
 use std::fmt::Write as _;
 use std::io::Read as _;
@@ -15,7 +15,7 @@ pub(super) const TOKEN_MAX: usize = 512;
 /// Rights of a Unix socket's file where nothing else is said.
 const MODE: u32 = 0o600;
 
-/// Who may connect.
+/// The permitted clients.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Gate {
     mode: u32,
@@ -23,7 +23,7 @@ pub(super) struct Gate {
     token: Wanted,
 }
 
-/// What a TCP client must show.
+/// The authentication of a TCP client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Wanted {
     Nothing,
@@ -32,7 +32,7 @@ enum Wanted {
     This(String),
 }
 
-/// The token of a port, and the file that tells it to this user's tools.
+/// The token of a port, and the file in which this user's tools find it.
 #[derive(Debug)]
 pub(super) struct Token {
     text: String,
@@ -106,8 +106,8 @@ impl Gate {
         let file = SecretFile::create(&token_name(port), &text).map_err(|error| {
             let dir = thruway_port::run_directory::path();
             format!(
-                "cannot keep the port's token in {}: {error}; set THRUWAY_RUN_DIR, give TOKEN_FILE, \
-                 or use a Unix socket",
+                "cannot keep the port's token in {}: {error}; set THRUWAY_RUN_DIR, give \
+                 TOKEN_FILE, or use a Unix socket",
                 dir.display()
             )
         })?;

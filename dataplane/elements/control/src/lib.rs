@@ -1,4 +1,4 @@
-//! What runs a router from inside and outside: scripts, sockets, settings.
+//! Elements that control a router from inside and outside: scripts, sockets, settings.
 #![forbid(unsafe_code)]
 
 mod acceptor;

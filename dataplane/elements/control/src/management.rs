@@ -40,7 +40,7 @@ pub(super) struct Post<S: Service> {
 
 /// Where a service is.
 enum PostState<S: Service> {
-    /// Here: nobody serves.
+    /// Held here: no thread serves.
     Idle(Box<S>),
     /// In its thread.
     Serving(Manager<S>),
@@ -53,7 +53,7 @@ impl<S: Service> Post<S> {
         Post { state: PostState::Idle(Box::new(service)), remote: None }
     }
 
-    /// The service, when nobody serves any more.
+    /// The service, after its thread has ended.
     pub(super) fn stop(&mut self) -> Option<Box<S>> {
         match std::mem::replace(&mut self.state, PostState::Gone) {
             PostState::Idle(service) => Some(service),
@@ -101,14 +101,14 @@ impl<S: Service> Post<S> {
         let _ = self.start(service);
     }
 
-    /// The service, and a desk at which nobody waits, at the end.
+    /// The service, and a desk without waiting calls, at the end.
     pub(super) fn end(&mut self) -> Option<(Box<S>, Desk)> {
         let service = self.stop()?;
         Some((service, Desk::last(self.remote.take()?)))
     }
 }
 
-/// What ends the wait of a thread.
+/// Ends the wait of a thread.
 #[derive(Clone)]
 struct Bell(Arc<OwnedFd>);
 

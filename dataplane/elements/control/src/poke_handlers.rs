@@ -13,7 +13,7 @@ pub static ENTRY: Entry = Entry::new(
         name: "PokeHandlers",
         topic: Topic::Control,
         summary: "writes handlers at given times",
-        docs: "Does what its arguments say, one after the other: a time is a wait; ELEMENT.HANDLER \
+        docs: "Executes its arguments, one after the other: a time is a wait; ELEMENT.HANDLER \
                VALUE writes VALUE to a handler; quit asks the driver to stop; loop begins anew \
                (there must be a wait before it). What goes wrong is reported and the next argument \
                done. Script can do all of this and more.",

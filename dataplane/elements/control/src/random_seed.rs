@@ -37,7 +37,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     Ok(Box::new(RandomSeed))
 }
 
-/// What is no number is reported when the element is built.
+/// An invalid number is reported when the element is built.
 fn declare(_element: &str, args: &[String], addresses: &mut Addresses) -> Result<(), ArgErrors> {
     let text = args.first().map_or("", |text| text.trim());
     let number = text.strip_prefix("SEED").map_or(text, str::trim_start);

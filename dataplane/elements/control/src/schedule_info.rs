@@ -10,10 +10,10 @@ pub static ENTRY: Entry = Entry::new(
         name: "ScheduleInfo",
         topic: Topic::Control,
         summary: "accepted for Click's sake: tasks of a thread run in turn",
-        docs: "Each argument is a pair ELEMENT PARAM: in Click, how often the element's task runs in \
-               relation to others. Here tasks of a thread run in turn whatever PARAM says, and \
-               those that have nothing to do cost next to nothing; the pairs are only checked. Use \
-               BURST of an element to have it do more in its turn.",
+        docs: "Each argument is a pair ELEMENT PARAM: in Click, how often the element's task runs \
+               in relation to others. Here tasks of a thread run in turn whatever the value of \
+               PARAM, and idle tasks cost next to nothing; the pairs are only checked. Use BURST \
+               of an element to have it do more in its turn.",
         example: "s :: InfiniteSource(LIMIT 3, STOP true) -> Discard; ScheduleInfo(s 0.5)",
         ports: "0/0",
         processing: "/",

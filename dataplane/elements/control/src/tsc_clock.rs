@@ -13,14 +13,14 @@ pub static ENTRY: Entry = Entry::new(
         name: "TSCClock",
         aliases: &[Alias { name: "JiffieClock", summary: "the same; time is never coarser here" }],
         topic: Topic::Control,
-        summary: "shows what the clocks by the processor's cycle counter are at",
+        summary: "reports the state of the cycle counter clocks",
         docs: "Every thread has a clock by the processor's cycle counter, which finds its rate, is \
-               tried, runs, and is corrected once a second by the system's clock; where the counter \
-               is not to be relied upon, the system's clock takes its place. `thruway run` takes it \
-               by itself, with this element or without; with --clock system, and with `thruway \
-               click`, time is the system's. So the element installs nothing, and FastClick's \
-               arguments have no effect. Its handlers show what a \
-               thread's clock is at; those that are of a thread take its number, 0 if there is none.",
+               tried, runs, and is corrected once a second by the system's clock; where the \
+               counter is not to be relied upon, the system's clock takes its place. `thruway run` \
+               takes it by itself, with this element or without; with --clock system, and with \
+               `thruway click`, time is the system's. So the element installs nothing, and \
+               FastClick's arguments have no effect. Its handlers show what a thread's clock is \
+               at; those that are of a thread take its number, 0 if there is none.",
         example: "TSCClock; InfiniteSource(LIMIT 1, STOP true) -> Discard",
         ports: "0/0",
         processing: "/",
@@ -46,7 +46,7 @@ pub static ENTRY: Entry = Entry::new(
             ),
             Handler::read("looks", "corrections by the system's clock"),
             Handler::read("jumps", "times that it jumped to the system's time"),
-            Handler::read("late", "times that nobody looked for too long"),
+            Handler::read("late", "times that no thread read the clock for too long"),
             Handler::read("failures", "times that a phase failed, or the counter"),
         ],
         cost: NOTHING_MORE,
@@ -85,8 +85,8 @@ impl Handlers for TscClock {
                     "" => "0",
                     thread => thread,
                 };
-                let told = cx.read_handler("statistics")?;
-                let value = of_thread(&told, thread, field);
+                let statistics = cx.read_handler("statistics")?;
+                let value = of_thread(&statistics, thread, field);
                 value.ok_or_else(|| HandlerError::refused(format!("there is no thread '{thread}'")))
             }
         }
@@ -109,16 +109,18 @@ mod tests {
 
     #[test]
     fn fields_are_those_of_the_thread() {
-        let told = "time\t1\t2\nclock\t0\trunning\t2400000000\t-7\t3\t4\t5\t6\n\
+        let statistics = "time\t1\t2\nclock\t0\trunning\t2400000000\t-7\t3\t4\t5\t6\n\
                     clock\t10\tsystem\t0\t0\t0\t0\t0\t0\nelement\tclock\tTSCClock\t0\t0\t0\n";
         let of = |thread| {
-            (0..FIELDS.len()).map(|at| of_thread(told, thread, at).unwrap_or("-".into())).collect()
+            (0..FIELDS.len())
+                .map(|at| of_thread(statistics, thread, at).unwrap_or("-".into()))
+                .collect()
         };
         let zero: Vec<String> = of("0");
         assert_eq!(zero, ["running", "2400000000", "-7", "3", "4", "5", "6"]);
         let ten: Vec<String> = of("10");
         assert_eq!(ten[..2], ["system", "0"]);
-        assert_eq!((of_thread(told, "1", 0), of_thread(told, "x", 0)), (None, None));
-        assert_eq!(of_thread(told, "0", 7), None);
+        assert_eq!((of_thread(statistics, "1", 0), of_thread(statistics, "x", 0)), (None, None));
+        assert_eq!(of_thread(statistics, "0", 7), None);
     }
 }

@@ -29,7 +29,7 @@ pub static ENTRY: Entry = Entry::of::<AdjustTimestamp>(Spec {
 
 #[derive(Arguments, Handlers)]
 #[handler(
-    both, name = "time", "what is added, in seconds", get = timestamp(self.time),
+    both, name = "time", "time added, in seconds", get = timestamp(self.time),
     write = self.write_time(value)
 )]
 struct AdjustTimestamp {

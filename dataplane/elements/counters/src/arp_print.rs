@@ -19,9 +19,8 @@ pub static ENTRY: Entry = Entry::of::<ArpPrint>(Spec {
     topic: Topic::Counters,
     summary: "prints ARP packets in the manner of tcpdump",
     docs: "Expects ARP packets whose network header is marked (MarkIPHeader does that); others \
-           pass without a word. Writes a line to standard error, or to OUTFILE, for each \
-           packet: LABEL and what is asked or answered. With ETHER, the addresses of the Ethernet \
-           header too.",
+           pass silently. Writes a line to standard error, or to OUTFILE, for each packet: LABEL \
+           and the request or reply. With ETHER, the addresses of the Ethernet header too.",
     example: "InfiniteSource(LIMIT 1, STOP true) -> MarkIPHeader -> ARPPrint(ok) -> Discard",
     changes: Changes::Nothing,
     cost: &[Operation::Format.once()],
@@ -56,7 +55,7 @@ struct ArpPrint {
     active: bool,
 }
 
-/// What an ARP packet says. Writing to a String does not fail.
+/// The text of an ARP packet. Writing to a String does not fail.
 fn write_arp(line: &mut String, data: &[u8]) {
     let Some((head, addresses)) = data.split_first_chunk::<HEAD>() else {
         let _ = write!(line, "truncated-arp ({})", data.len());

@@ -13,9 +13,9 @@ pub static ENTRY: Entry = Entry::of::<CheckNumberPacket>(Spec {
     name: "CheckNumberPacket",
     topic: Topic::Counters,
     summary: "counts packets by the number that NumberPacket wrote into them",
-    docs: "Reads the number at OFFSET of each packet and counts how often it came. Packets that \
-           end before, or whose number is COUNT or more, leave by output 1, or are dropped \
-           where there is none.",
+    docs: "Reads the number at OFFSET of each packet and counts how often it came. A packet that \
+           is too short for it, or with a number of COUNT or more, leaves by output 1, or is \
+           dropped if that is unconnected.",
     example: "InfiniteSource(LIMIT 3, STOP true) -> NumberPacket \
               -> c :: CheckNumberPacket(COUNT 3) -> Discard",
     ports: "1/1-2",

@@ -36,17 +36,17 @@ pub static ENTRY: Entry = Entry::of::<Counter>(Spec {
     summary: "measures packet count and rate",
     docs: "Passes packets on unchanged and counts them and their bytes. Rates are exponentially \
            weighted moving averages: each millisecond counts a sixteenth. When COUNT_CALL or \
-           BYTE_COUNT_CALL is given, that write handler is called once, when the count reaches \
-           N, before the packet goes on. Where packets come in vectors, the call is made before \
-           the vector goes on that the packet is in. When another configuration takes over (hot \
-           swap), a Counter of the same name goes on from these counts. Where several threads \
-           reach the Counter, each counts for itself and handlers add up. With another SYNC \
-           they count together, in the structure of this name (thruway-bench sync measures \
-           them), and each packet vector may have to wait for another thread. COUNT_CALL and \
-           BYTE_COUNT_CALL are about what all threads counted: with one of them and no SYNC, it \
-           is atomic; with SYNC per-thread each thread makes the call at its own count. Consistent, that is of one \
-           moment, are packets and bytes with all but atomic; with per-thread-lock those of \
-           each thread are.",
+           BYTE_COUNT_CALL is given, that write handler is called once, when the count reaches N, \
+           before the packet goes on. Where packets come in vectors, the call is made before the \
+           vector goes on that the packet is in. When another configuration takes over (hot swap), \
+           a Counter of the same name goes on from these counts. Where several threads reach the \
+           Counter, each counts for itself and handlers add up. With another SYNC they count \
+           together, in the structure of this name (thruway-bench sync measures them), and each \
+           packet vector may have to wait for another thread. COUNT_CALL and BYTE_COUNT_CALL are \
+           about what all threads counted: with one of them and no SYNC, it is atomic; with SYNC \
+           per-thread each thread makes the call at its own count. Every SYNC except atomic \
+           returns packets and bytes from one consistent snapshot; with per-thread-lock, one per \
+           thread.",
     example: "InfiniteSource(LIMIT 3, STOP true) -> c :: Counter -> Discard",
     straight: true,
     changes: Changes::Nothing,
@@ -157,8 +157,7 @@ impl Counter {
         }
     }
 
-    /// Makes the calls whose counts are reached. A call may be to this element: what it changes,
-    /// it changes behind this.
+    /// Makes the calls that are due. A call may be to this element: its changes follow the count.
     fn call(&mut self, cx: &mut Cx<'_>) {
         let totals = self.sums.totals();
         for (which, (trigger, total)) in self.calls.iter_mut().zip(totals).enumerate() {
@@ -173,7 +172,8 @@ impl Counter {
 
     fn set_call(&mut self, cx: &mut Cx<'_>, which: usize, value: &str) -> Result<(), HandlerError> {
         if !self.alone && matches!(self.sums, Sums::Own(_)) {
-            let why = "several threads bring packets, and each counts for itself: give SYNC atomic";
+            let why =
+                "several threads send packets here, and each counts for itself: set SYNC atomic";
             return Err(HandlerError::refused(why.to_owned()));
         }
         let trigger = Trigger::parse(value)?;
@@ -184,7 +184,7 @@ impl Counter {
     }
 }
 
-/// What a Counter hands over to its successor.
+/// The state that a Counter passes to its successor.
 struct Counts {
     sums: [u64; 2],
     rate: Rate,

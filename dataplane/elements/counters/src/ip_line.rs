@@ -40,7 +40,8 @@ fn be32(bytes: &[u8], at: usize) -> Option<u32> {
 }
 
 impl<'a> IpPacket<'a> {
-    /// The packet whose IP header begins `network`; `None` if that is too short for one.
+    /// The packet with its IP header at the start of `network`; `None` if that is too short for
+    /// one.
     pub(crate) fn new(network: &'a [u8], packet_len: usize) -> Option<IpPacket<'a>> {
         let header = network.first_chunk::<20>()?;
         let header_len = usize::from(header[0] & 0x0f) * 4;

@@ -18,7 +18,7 @@ pub static ENTRY: Entry = Entry::of::<IpPrint>(Spec {
     topic: Topic::Counters,
     summary: "prints IP packets in the manner of tcpdump",
     docs: "Expects IP packets whose network header is marked (CheckIPHeader, MarkIPHeader); \
-           others pass without a word. Writes a line to standard error, or to OUTFILE, for each \
+           others pass silently. Writes a line to standard error, or to OUTFILE, for each \
            packet. CONTENTS shows the packet's bytes too, PAYLOAD those behind the transport \
            header, up to MAXLENGTH. It formats text for every packet and is for looking, not \
            for speed.",
@@ -106,7 +106,7 @@ impl IpPrint {
         line
     }
 
-    /// What is not of the IP packet itself. Writing to a String does not fail.
+    /// Writes what does not belong to the IP packet itself. Writing to a String does not fail.
     fn write_marks(&self, line: &mut String, packet: &Packet) {
         if !self.label.is_empty() {
             let _ = write!(line, "{}: ", self.label);

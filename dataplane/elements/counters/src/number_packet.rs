@@ -107,7 +107,7 @@ fn lengthen(packet: &mut Packet, len: usize) -> bool {
 
 impl Element for NumberPacket {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
-        // Relaxed: only that numbers differ matters, nothing else is told by them.
+        // Relaxed: numbers must differ, but they order no other memory.
         let mut number = self.next.fetch_add(batch.len() as u64, Ordering::Relaxed);
         let (field, end) = (self.field, self.field.offset + SIZE);
         cx.filter(batch, |packet| {

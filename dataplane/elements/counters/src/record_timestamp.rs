@@ -24,7 +24,7 @@ pub static ENTRY: Entry = Entry::of::<RecordTimestamp>(Spec {
     example: "InfiniteSource(LIMIT 3, STOP true) -> NumberPacket -> r :: RecordTimestamp(OFFSET 40) \
               -> TimestampDiff(r) -> Discard",
     processing: "h/h",
-    drops: Bad::DROPS,
+    drops: RecordTimestampDrop::DROPS,
     changes: Changes::Nothing,
     cost: &[Operation::Clock.once()],
     replicas: Replicas::Sharing("the times, by number"),
@@ -33,7 +33,7 @@ pub static ENTRY: Entry = Entry::of::<RecordTimestamp>(Spec {
 
 reasons! {
     /// Why a packet goes no further.
-    enum Bad {
+    enum RecordTimestampDrop {
         TooShort = "too-short": "it ends before its number",
     }
 }
@@ -49,7 +49,7 @@ struct Slot {
     time: AtomicU64,
 }
 
-/// The times, shared by all threads and by those who ask.
+/// The times, shared by all threads and by readers.
 #[derive(Debug, Default)]
 pub(super) struct Record {
     slots: OnceLock<Box<[Slot]>>,
@@ -88,7 +88,8 @@ impl Record {
 
     fn put(&self, number: u64, now: i64) {
         if let Some(slot) = self.slot(number) {
-            // Release pairs with the acquire in `take`: who sees the number sees its time.
+            // Release pairs with the acquire in `take`: a reader that sees the number sees its
+            // time.
             slot.time.store(now as u64, Ordering::Relaxed);
             slot.number.store(number.wrapping_add(1), Ordering::Release);
         }
@@ -142,7 +143,7 @@ impl Element for RecordTimestamp {
                 record.put(number, now);
                 Verdict::Pass
             }
-            None => Verdict::drop(Bad::TooShort),
+            None => Verdict::drop(RecordTimestampDrop::TooShort),
         });
     }
 }

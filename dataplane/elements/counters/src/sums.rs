@@ -17,14 +17,14 @@ pub enum Sums {
     Shared {
         tally: Box<dyn Tally>,
         common: Arc<Common>,
-        /// What the totals were at the last reset.
+        /// The totals at the last reset.
         base: [u64; 2],
         /// Handlers' answers are added up over threads: one of them speaks for all.
         speaks: bool,
     },
 }
 
-/// What the threads of one element share.
+/// The shared state of the threads of one element.
 pub struct Common {
     tallies: Tallies<2>,
     /// Whether a thread speaks for all.
@@ -33,7 +33,7 @@ pub struct Common {
     called: [AtomicBool; 2],
 }
 
-/// What FastClick's name of a counter says.
+/// The meaning of FastClick's name of a counter.
 fn of_class(class: &str) -> Structure {
     let word = match class {
         "CounterAtomic" => "atomic",

@@ -15,14 +15,14 @@ pub static ENTRY: Entry = Entry::built::<TimeFilter>(
         name: "TimeFilter",
         topic: Topic::Counters,
         summary: "lets packets of a span of time pass",
-        docs: "Packets whose timestamps are not before the start and before the end pass; others \
-               leave by output 1, or are dropped where there is none. The start is START, or \
-               START_AFTER behind the first packet's timestamp, or START_DELAY behind the time at \
-               which the configuration began; the end likewise, or INTERVAL behind the start. \
+        docs: "Packets with timestamps from the start (inclusive) to the end (exclusive) pass; \
+               others leave by output 1, or are dropped where there is none. The start is START, \
+               or START_AFTER behind the first packet's timestamp, or START_DELAY behind the time \
+               at which the configuration began; the end likewise, or INTERVAL behind the start. \
                Without any of them there is no bound.\n\
-               At the first packet that is late, the handler END_CALL is written ($t in its value is \
-               the packet's timestamp), or with STOP the driver asked to stop. Where that call put \
-               the end off, the packet may pass after all; it can do so only where packets are \
+               At the first packet that is late, the handler END_CALL is written ($t in its value \
+               is the packet's timestamp), or with STOP the driver asked to stop. Where that call \
+               put the end off, the packet may pass after all; it can do so only where packets are \
                pushed. START_AFTER, END_AFTER, END_CALL and STOP are for one thread.",
         example: "InfiniteSource(LIMIT 3, STOP true) -> SetTimestamp -> TimeFilter(START_AFTER 1) \
                   -> Discard",
@@ -207,7 +207,7 @@ impl TimeFilter {
         Ok(())
     }
 
-    /// Tells the end, which the packet of `time` is behind. True if an answer is to be waited for.
+    /// Announces that the packet of `time` is past the end. True if an answer must be awaited.
     fn announce(&mut self, cx: &mut Cx<'_>, time: i64) -> bool {
         self.announced = true;
         let Some(call) = &self.call else { return false };

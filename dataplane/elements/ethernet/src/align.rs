@@ -1,4 +1,4 @@
-//! Align: where in memory packets begin, which matters to nobody here.
+//! Align: the alignment of packets in memory, which no element here depends on.
 
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Operation, Replicas, Spec, Topic, Ty,
@@ -11,8 +11,8 @@ pub static ENTRY: Entry = Entry::new(
         name: "Align",
         topic: Topic::Ethernet,
         summary: "is accepted and passes packets on",
-        docs: "In Click, moves packets so that they begin OFFSET bytes behind a multiple of MODULUS. \
-               Here every element reads headers wherever they are, so that packets pass \
+        docs: "In Click, moves packets so that they begin OFFSET bytes behind a multiple of \
+               MODULUS. Here every element reads headers wherever they are, so that packets pass \
                unchanged; only the arguments are checked.",
         example: "InfiniteSource(LIMIT 1, STOP true) -> Align(4, 0) -> Discard",
         straight: true,

@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_follow_the_way_that_packets_take() {
+    fn steps_follow_the_path_of_packets() {
         let rules = PatternProgram::parse(&["12/0806 20/0001", "12/0806", "12/0800", "-"]);
         let program = PatternProgram::compile(&rules.expect("patterns")).expect("few rules");
         // ARP or not, then which; or not, then IP or not.

@@ -14,11 +14,11 @@ pub static ENTRY: Entry = Entry::of::<Clipboard>(Spec {
     topic: Topic::Ethernet,
     summary: "copies bytes from one packet into others",
     docs: "Each RANGE is OFFSET/LENGTH. Of a packet that enters by input 0, the bytes of the \
-           ranges are remembered, and it leaves by output 0 unchanged. In one that enters by \
-           input 1 they are replaced by those remembered last, and it leaves by output 1. \
-           Packets that do not have the ranges' bytes are dropped; before anything was \
-           remembered, packets at input 1 pass unchanged. A thread remembers what it saw \
-           itself. Ranges may have 65,536 bytes together.",
+           ranges are remembered, and it leaves by output 0 unchanged. In one that enters by input \
+           1 they are replaced by those remembered last, and it leaves by output 1. Packets that \
+           do not have the ranges' bytes are dropped; before anything was remembered, packets at \
+           input 1 pass unchanged. Each thread has a memory of its own. Ranges may have 65,536 \
+           bytes together.",
     example: "InfiniteSource(LENGTH 20, LIMIT 1) -> c :: Clipboard(0/4) -> Discard;\n\
               InfiniteSource(LENGTH 9, LIMIT 1, STOP true) -> [1] c [1] -> Print -> Discard",
     ports: "2/2",
@@ -27,8 +27,8 @@ pub static ENTRY: Entry = Entry::of::<Clipboard>(Spec {
     drops: Short::DROPS,
     cost: &[Operation::HeaderWrite.once()],
     replicas: Replicas::OneThread(
-        "what is copied from a packet goes into the next ones of another input, whoever \
-         brings them",
+        "bytes copied from a packet go into the next ones of another input, from any \
+         source",
     ),
     ..Spec::DEFAULT
 });
@@ -51,7 +51,7 @@ struct Clipboard {
     /// Where the last range ends.
     #[new(ranges.iter().map(|range| range.end).max().unwrap_or(0))]
     end: usize,
-    /// What was remembered, range by range; nothing yet if empty.
+    /// The copied bytes, range by range; nothing yet if empty.
     #[new(Vec::with_capacity(length(&ranges)))]
     bytes: Vec<u8>,
 }

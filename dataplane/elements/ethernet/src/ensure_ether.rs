@@ -14,11 +14,11 @@ pub static ENTRY: Entry = Entry::of::<EnsureEther>(Spec {
     name: "EnsureEther",
     topic: Topic::Ethernet,
     summary: "puts Ethernet headers in front of IP packets that lack one",
-    docs: "A packet whose marked network header has 14 bytes in front of it that look like \
-           an Ethernet header with the type of IP or IPv6 passes unchanged; one from which such \
-           a header was taken off gets it back. From any other, what is in front of the network \
-           header is taken off, and a header from SRC to DST of type ETHERTYPE is put there. \
-           Packets without a marked network header pass unchanged.",
+    docs: "A packet with 14 bytes in front of its marked network header that look like an Ethernet \
+           header with the type of IP or IPv6 passes unchanged; one from which such a header was \
+           taken off gets it back. From any other, the bytes in front of the network header are \
+           removed, and a header from SRC to DST of type ETHERTYPE is put there. Packets without a \
+           marked network header pass unchanged.",
     example: "InfiniteSource(\\<4500001400000000401177d70100000102000002>, LIMIT 1, STOP true) \
               -> MarkIPHeader -> EnsureEther(0x0800, 1:1:1:1:1:1, 2:2:2:2:2:2) -> Print \
               -> Discard",

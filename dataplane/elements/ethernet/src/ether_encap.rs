@@ -13,8 +13,8 @@ pub static ENTRY: Entry = Entry::of::<EtherEncap>(Spec {
     topic: Topic::Ethernet,
     summary: "puts an Ethernet header in front of packets",
     docs: "Puts the 14 bytes of an Ethernet header (destination DST, source SRC, type ETHERTYPE) \
-           in front of every packet and marks it as the link-layer header. For IP packets, \
-           whose destination depends on the next hop, see ARPQuerier.",
+           in front of every packet and marks it as the link-layer header. For IP packets \
+           to several next hops, see ARPQuerier.",
     example: "InfiniteSource(LIMIT 1, STOP true) -> EtherEncap(0x0800, 1:1:1:1:1:1, 2:2:2:2:2:2)\n\
               -> Print(CONTENTS HEX, MAXLENGTH 14) -> Discard",
     straight: true,
@@ -32,7 +32,7 @@ const HEADER: usize = 14;
 #[derive(Arguments, Handlers)]
 struct EtherEncap {
     #[arg(
-        required, name = "ETHERTYPE", value = u16, "the type of what follows: 0x0800 for IP"
+        required, name = "ETHERTYPE", value = u16, "the type of the payload: 0x0800 for IP"
     )]
     #[arg(required, name = "SRC", value = MacAddr, "source address")]
     #[arg(required, name = "DST", value = MacAddr, "destination address")]
@@ -46,7 +46,7 @@ struct EtherEncap {
         run = self.header[..6].copy_from_slice(&handler_value::<MacAddr>(name, value)?.0)
     )]
     #[handler(
-        both, name = "ethertype", "the type of what follows",
+        both, name = "ethertype", "the type of the payload",
         get = u16::from_be_bytes([self.header[12], self.header[13]]),
         run = self.header[12..].copy_from_slice(&handler_value::<u16>(name, value)?.to_be_bytes())
     )]

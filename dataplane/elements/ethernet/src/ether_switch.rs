@@ -35,8 +35,8 @@ pub static ENTRY: Entry = Entry::of::<EtherSwitch>(Spec {
            nowhere, if it came from there), any other to all ports but its own. With a TIMEOUT of \
            0 nothing is learnt. Frames too short for two addresses are dropped. Group addresses \
            are not learnt as sources.\n\n\
-           The table has room for CAPACITY addresses and a few more. An address whose place in it \
-           is taken by others, none of them old, is not learnt, and its frames go everywhere; \
+           The table has room for CAPACITY addresses and a few more. An address is not learnt if \
+           others, none of them old, fill its bucket: its frames go everywhere; \
            unlearnt counts such frames. One table serves all threads, which neither wait for one \
            another nor allocate. Handler add enters an address that does not age and is not \
            learnt elsewhere; with a TIMEOUT of 0 these are all there is.\n\n\
@@ -44,7 +44,7 @@ pub static ENTRY: Entry = Entry::of::<EtherSwitch>(Spec {
            only, without tags. PORT n TRUNK v... has several, each a VLAN, a range 10-19, or ALL, \
            with tags (type 0x8100), but for those of the NATIVE VLAN, which go and come without. \
            Ports that are not mentioned have VLAN 1 without tags. Addresses are learnt for each \
-           VLAN of their own, frames stay in their VLAN, and a tag keeps its priority on the way. \
+           VLAN of their own, frames stay in their VLAN, and a tag keeps its priority. \
            A frame with a tag that has priority only (VLAN 0) is as one without. Frames that the \
            port does not take are dropped, and so are those to the addresses that bridges keep to \
            a link (01-80-C2-00-00-00 to -0F, 802.1Q section 8.6.3). ListenEtherSwitch's last \
@@ -56,14 +56,14 @@ pub static ENTRY: Entry = Entry::of::<EtherSwitch>(Spec {
               Idle -> [1] s; s[0] -> Discard; s[1] -> Print(flooded) -> Discard",
     ports: "-/-",
     processing: "h/h",
-    drops: Bad::DROPS,
+    drops: EtherSwitchDrop::DROPS,
     cost: &[
         Operation::HeaderRead.once(),
         Operation::HashLookup.once(),
         Operation::HashLearn.once(),
     ],
     changes: Changes::Frame,
-    replicas: Replicas::Sharing("the table of who is where"),
+    replicas: Replicas::Sharing("the address table"),
     large_packets: true,
     ..Spec::DEFAULT
 })
@@ -71,9 +71,9 @@ pub static ENTRY: Entry = Entry::of::<EtherSwitch>(Spec {
 
 reasons! {
     /// Why a frame goes nowhere.
-    enum Bad {
+    enum EtherSwitchDrop {
         TooShort = "too-short": "it has less than the 12 bytes of two Ethernet addresses",
-        SameNetwork = "same-network": "its destination is where it came from, or nobody else has its VLAN",
+        SameNetwork = "same-network": "its destination is on its own port, or no other port has its VLAN",
         OtherVlan = "other-vlan": "the port that it came to, or is for, does not have its VLAN",
         Untagged = "untagged": "it has no tag, and the port that it came to no NATIVE VLAN",
         LinkLocal = "link-local": "it is for the other end of its link, and VLANs are configured",
@@ -87,7 +87,7 @@ const MAX_PORTS: usize = 1 << 16;
 /// Set in every key, since the table has no key 0.
 const KEY: u64 = 1 << 63;
 
-/// Who is where, as all replicas know it.
+/// The address table, as all replicas share it.
 #[derive(Debug)]
 struct StationTable {
     table: AgingTable<1>,
@@ -106,25 +106,25 @@ impl StationTable {
     }
 
     fn set_timeout(&self, timeout: i64) {
-        // Relaxed: frames under way may still go by the old one.
+        // Relaxed: frames in flight may still use the old one.
         self.timeout.store(timeout as u64, Ordering::Relaxed);
         self.table.set_timeout(timeout);
     }
 }
 
-/// What the table knows an address by.
+/// The table's key of an address.
 #[inline]
 fn key(vlan: u16, mac: MacAddr) -> u64 {
     KEY | u64::from(vlan) << 48 | mac.to_u64()
 }
 
-/// Whose address an entry is for: VLAN, address, port.
+/// The key of an entry: VLAN, address, port.
 fn entry(found: &Found<1>) -> (u16, MacAddr, usize) {
     let vlan = (found.key >> 48) as u16 & 0xfff;
     (vlan, MacAddr::from_u64(found.key & 0xffff_ffff_ffff), found.value[0] as usize)
 }
 
-/// What is known of a frame that was let in.
+/// The state of an admitted frame.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
     from: usize,
@@ -146,7 +146,7 @@ struct Seen {
     read = self.read_lookup(cx, param)
 )]
 #[handler(read, name = "vlans", "a line per port: number, VLANs", get = self.vlans())]
-#[handler(sum, field = unlearnt, "frames whose source found no room in the table")]
+#[handler(sum, field = unlearnt, "frames with a source address that did not fit in the table")]
 #[handler(
     both, shared, name = "timeout", "how long an address counts, in seconds",
     get = (self.stations.timeout() / 1_000_000_000), write = self.write_timeout(value)
@@ -159,7 +159,7 @@ struct Seen {
     write, shared, name = "remove", "forgets [VLAN] ADDRESS", write = self.write_remove(value)
 )]
 #[handler(
-    write, shared, name = "flush", "forgets what was learnt; VLAN v or PORT n: what was there",
+    write, shared, name = "flush", "removes all learnt addresses; VLAN v or PORT n: only those there",
     write = self.flush(value)
 )]
 struct EtherSwitch {
@@ -186,7 +186,7 @@ struct EtherSwitch {
     /// Number of ports.
     #[new(args.env().inputs)]
     count: usize,
-    /// Frames whose source found no room.
+    /// Frames with a source address that did not fit.
     unlearnt: u64,
     #[new(args.names())]
     names: Names,
@@ -218,20 +218,20 @@ fn is_link_local(mac: MacAddr) -> bool {
 impl EtherSwitch {
     /// Lets a frame in, or says why not.
     #[inline]
-    fn admit(&self, packet: &Packet, from: usize) -> Result<Seen, Bad> {
-        let front = packet.data().first_chunk::<12>().ok_or(Bad::TooShort)?;
+    fn admit(&self, packet: &Packet, from: usize) -> Result<Seen, EtherSwitchDrop> {
+        let front = packet.data().first_chunk::<12>().ok_or(EtherSwitchDrop::TooShort)?;
         let [d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5] = *front;
         let dst = MacAddr([d0, d1, d2, d3, d4, d5]);
         let src = MacAddr([s0, s1, s2, s3, s4, s5]);
         let mut seen = Seen { from, vlan: 0, tci: None, dst, src };
         if let Some(port) = self.ports.as_ref().and_then(|ports| ports.get(from)) {
             if is_link_local(dst) {
-                return Err(Bad::LinkLocal);
+                return Err(EtherSwitchDrop::LinkLocal);
             }
             seen.tci = tag_of(packet, ethertype::VLAN);
             seen.vlan = port.admit(seen.tci).map_err(|refused| match refused {
-                Refused::Vlan => Bad::OtherVlan,
-                Refused::Untagged => Bad::Untagged,
+                Refused::Vlan => EtherSwitchDrop::OtherVlan,
+                Refused::Untagged => EtherSwitchDrop::Untagged,
             })?;
         }
         Ok(seen)
@@ -293,15 +293,15 @@ impl EtherSwitch {
         }
         match last {
             Some(port) => self.send(cx, port, seen, packet),
-            None => cx.drop(Bad::SameNetwork, packet),
+            None => cx.drop(EtherSwitchDrop::SameNetwork, packet),
         }
     }
 
     #[inline]
     fn forward(&self, cx: &mut Cx<'_>, to: usize, seen: &Seen, packet: Packet) {
         let bad = match () {
-            () if to == seen.from => Some(Bad::SameNetwork),
-            () if !self.takes(to, seen.vlan) => Some(Bad::OtherVlan),
+            () if to == seen.from => Some(EtherSwitchDrop::SameNetwork),
+            () if !self.takes(to, seen.vlan) => Some(EtherSwitchDrop::OtherVlan),
             () => None,
         };
         match (self.listener, bad) {

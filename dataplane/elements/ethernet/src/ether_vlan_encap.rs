@@ -21,7 +21,7 @@ pub static ENTRY: Entry = Entry::of::<EtherVlanEncap>(Spec {
     docs: "Puts the 18 bytes of an Ethernet header with a tag of IEEE 802.1Q in front of every \
            packet and marks it as the link-layer header. The tag's control information is \
            VLAN_TCI, or what VLAN_ID and VLAN_PCP make, or that of the VLAN_TCI annotation where \
-           VLAN_TCI is ANNO. Packets whose identifier would be NATIVE_VLAN get a plain header of \
+           VLAN_TCI is ANNO. Packets with the identifier NATIVE_VLAN get a plain header of \
            14 bytes.",
     example: "InfiniteSource(LIMIT 1, STOP true) \
               -> EtherVLANEncap(0x0800, 1:1:1:1:1:1, 2:2:2:2:2:2, 1) -> Print -> Discard",
@@ -35,9 +35,9 @@ pub static ENTRY: Entry = Entry::of::<EtherVlanEncap>(Spec {
 #[derive(Arguments, Handlers)]
 #[handler(both, field = src, "source address", get = self.src.dashed())]
 #[handler(both, field = dst, "destination address", get = self.dst.dashed())]
-#[handler(both, field = ethertype, "the type of what follows")]
+#[handler(both, field = ethertype, "the type of the payload")]
 struct EtherVlanEncap {
-    /// the type of what follows: 0x0800 for IP
+    /// the type of the payload: 0x0800 for IP
     #[arg(required)]
     ethertype: u16,
     /// source address

@@ -14,9 +14,9 @@ pub static ENTRY: Entry = Entry::of::<HostEtherFilter>(Spec {
     summary: "drops frames sent to other hosts",
     docs: "Acts as the network card of a host with address ETHER: sets the packet type \
            annotation (host, broadcast, multicast or other host) by the frame's destination, \
-           and sorts out frames to other hosts, unless DROP_OTHER is false, and with DROP_OWN \
-           those whose source is ETHER. What is sorted out goes out of output 1, or is dropped \
-           where there is none; so do frames too short for two addresses.",
+           and filters out frames to other hosts, unless DROP_OTHER is false, and with DROP_OWN \
+           those from ETHER. Filtered frames leave by output 1, or are dropped \
+           if it is unconnected; so do frames too short for two addresses.",
     example: "InfiniteSource(DATA \\<000000000001 000000000002 0800>, LIMIT 1, STOP true)\n\
               -> HostEtherFilter(0:0:0:0:0:1) -> Print -> Discard",
     ports: "1/1-2",

@@ -12,8 +12,8 @@ pub static ENTRY: Entry = Entry::of::<MarkMacHeader>(Spec {
     topic: Topic::Ethernet,
     summary: "marks the link-layer header",
     docs: "Marks the link-layer header of every packet at byte OFFSET. With a LENGTH that is not \
-           0, the network header is marked LENGTH bytes after. Packets that end before what is \
-           to be marked are dropped.",
+           0, the network header is marked LENGTH bytes after. Packets too short for the header \
+           are dropped.",
     example: "InfiniteSource(LIMIT 1, STOP true) -> MarkMACHeader(0, 14) -> Discard",
     straight: true,
     drops: Short::DROPS,

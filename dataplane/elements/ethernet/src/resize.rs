@@ -95,7 +95,7 @@ mod tests {
             list.extend(vec![0; tail.max(0) as usize]);
             let mut packet = Packet::new(&bytes).unwrap();
             prop_assert_eq!(Resize { head, tail }.resize(&mut packet), Verdict::Pass);
-            // What comes back in front is whatever was there.
+            // Bytes that come back in front have their former values.
             let front = (head.max(0) as usize).min(list.len());
             prop_assert_eq!(packet.len(), list.len());
             prop_assert_eq!(&packet.data()[front..], &list[front..]);

@@ -12,9 +12,9 @@ pub static ENTRY: Entry = Entry::of::<StoreData>(Spec {
     topic: Topic::Ethernet,
     summary: "overwrites bytes of packets",
     docs: "Writes DATA over the bytes from OFFSET on, as far as the packet goes: its length does \
-           not change, unless GROW: then it becomes long enough for DATA, if it has OFFSET \
-           bytes. MASK says which bits are written; DATA behind its end is written whole. No \
-           checksum is updated.",
+           not change, unless GROW: then it becomes long enough for DATA, if it has OFFSET bytes. \
+           MASK selects the bits to write; DATA behind its end is written whole. No checksum is \
+           updated.",
     example: "InfiniteSource(LIMIT 1, STOP true) -> StoreData(0, \\<0102>) -> Print -> Discard",
     straight: true,
     cost: &[Operation::HeaderWrite.once()],

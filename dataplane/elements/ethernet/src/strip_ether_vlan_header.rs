@@ -25,7 +25,7 @@ pub static ENTRY: Entry = Entry::of::<StripEtherVlanHeader>(Spec {
     ports: "1/1-2",
     processing: "a/ah",
     straight: true,
-    drops: Bad::DROPS,
+    drops: StripVlanDrop::DROPS,
     cost: &[Operation::HeaderMove.once()],
     changes: Changes::Frame,
     replicas: Replicas::Alike,
@@ -34,7 +34,7 @@ pub static ENTRY: Entry = Entry::of::<StripEtherVlanHeader>(Spec {
 
 reasons! {
     /// Why a packet is not stripped.
-    enum Bad {
+    enum StripVlanDrop {
         TooShort = "too-short": "it ends before its Ethernet header does",
         NoTag = "no-tag": "it has no VLAN tag, and NATIVE_VLAN is -1",
     }
@@ -48,17 +48,17 @@ struct StripEtherVlanHeader {
 }
 
 #[inline]
-fn strip(packet: &mut Packet, native: Option<u16>) -> Result<(), Bad> {
-    let head = packet.data().first_chunk::<14>().ok_or(Bad::TooShort)?;
+fn strip(packet: &mut Packet, native: Option<u16>) -> Result<(), StripVlanDrop> {
+    let head = packet.data().first_chunk::<14>().ok_or(StripVlanDrop::TooShort)?;
     let (tci, len) = if u16::from_be_bytes([head[12], head[13]]) == ethertype::VLAN {
-        let tag = packet.data().first_chunk::<18>().ok_or(Bad::TooShort)?;
+        let tag = packet.data().first_chunk::<18>().ok_or(StripVlanDrop::TooShort)?;
         (u16::from_be_bytes([tag[14], tag[15]]), 18)
     } else {
-        (native.ok_or(Bad::NoTag)?, 14)
+        (native.ok_or(StripVlanDrop::NoTag)?, 14)
     };
     packet.set_anno_number(Anno::VLAN_TCI, tci.into());
     packet.set_mac_offset(0);
-    if packet.pull(len) { Ok(()) } else { Err(Bad::TooShort) }
+    if packet.pull(len) { Ok(()) } else { Err(StripVlanDrop::TooShort) }
 }
 
 impl Element for StripEtherVlanHeader {

@@ -22,16 +22,15 @@ pub static ENTRY: Entry = Entry::of::<StripToNetworkHeader>(Spec {
     ],
     topic: Topic::Ethernet,
     summary: "lets packets begin at the marked network header",
-    docs: "Takes off what is in front of the marked network header, or gives bytes back where \
-           the packet begins behind it: then it begins there. The bytes taken off stay in \
-           the head room. StripIPHeader takes the network header off, too, and with that what \
-           IPEncap put in front. Packets without a marked network header, or that end before, \
-           are dropped.",
+    docs: "Removes the bytes in front of the marked network header, or gives bytes back where the \
+           packet begins behind it: then it begins there. The bytes taken off stay in the head \
+           room. StripIPHeader takes the network header off, too, and with that what IPEncap put \
+           in front. Packets without a marked network header, or that end before, are dropped.",
     example: "InfiniteSource(\\<4500001400000000401177d70100000102000002>, LIMIT 1, STOP true) \
               -> EtherEncap(0x0800, 1:1:1:1:1:1, 2:2:2:2:2:2) -> MarkIPHeader(14) \
               -> StripToNetworkHeader -> CheckIPHeader -> Print(ok) -> Discard",
     straight: true,
-    drops: Bad::DROPS,
+    drops: StripNetworkDrop::DROPS,
     cost: &[Operation::HeaderMove.once()],
     changes: Changes::Frame,
     replicas: Replicas::Alike,
@@ -41,7 +40,7 @@ pub static ENTRY: Entry = Entry::of::<StripToNetworkHeader>(Spec {
 
 reasons! {
     /// Why a packet goes no further.
-    enum Bad {
+    enum StripNetworkDrop {
         NoHeader = "no-network-header": "no network header is marked in it",
         TooShort = "too-short": "it ends before the place where it should begin",
     }
@@ -79,7 +78,7 @@ fn move_front(packet: &mut Packet, offset: isize) -> Verdict {
         Ok(forward) => packet.pull(forward),
         Err(_) => packet.unpull(offset.unsigned_abs()),
     };
-    if moved { Verdict::Pass } else { Verdict::drop(Bad::TooShort) }
+    if moved { Verdict::Pass } else { Verdict::drop(StripNetworkDrop::TooShort) }
 }
 
 #[inline]
@@ -91,7 +90,7 @@ fn strip(packet: &mut Packet, goal: Goal) -> Verdict {
     match place {
         Some(offset) if goal == Goal::GiveBack && offset >= 0 => Verdict::Pass,
         Some(offset) => move_front(packet, offset),
-        None => Verdict::drop(Bad::NoHeader),
+        None => Verdict::drop(StripNetworkDrop::NoHeader),
     }
 }
 
@@ -110,7 +109,7 @@ mod tests {
     fn there_and_back() {
         let bytes: Vec<u8> = (0..60).collect();
         let mut packet = Packet::new(&bytes).unwrap();
-        assert_eq!(strip(&mut packet, Goal::Header), Verdict::drop(Bad::NoHeader));
+        assert_eq!(strip(&mut packet, Goal::Header), Verdict::drop(StripNetworkDrop::NoHeader));
         packet.set_network(14, 20);
         for (goal, first) in [
             (Goal::GiveBack, 0),

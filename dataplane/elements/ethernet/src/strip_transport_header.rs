@@ -33,7 +33,7 @@ pub static ENTRY: Entry = Entry::of::<StripTransportHeader>(Spec {
     example: "InfiniteSource(DATA abc, LIMIT 1, STOP true) \
               -> UDPIPEncap(1.0.0.1, 1, 2.0.0.2, 2) -> StripTransportHeader -> Print -> Discard",
     straight: true,
-    drops: Bad::DROPS,
+    drops: StripTransportDrop::DROPS,
     cost: &[Operation::HeaderRead.once(), Operation::HeaderMove.once()],
     changes: Changes::Headers,
     replicas: Replicas::Alike,
@@ -42,7 +42,7 @@ pub static ENTRY: Entry = Entry::of::<StripTransportHeader>(Spec {
 
 reasons! {
     /// Why a packet goes no further.
-    enum Bad {
+    enum StripTransportDrop {
         NoHeader = "no-transport-header": "no TCP or UDP header is known in it",
         TooShort = "too-short": "it ends before its payload",
     }
@@ -79,24 +79,28 @@ fn header_len(packet: &Packet, tcp: bool) -> Option<usize> {
 }
 
 fn strip(packet: &mut Packet, tcp: bool) -> Verdict {
-    let Some(place) = packet.network_signed_offset() else { return Verdict::drop(Bad::NoHeader) };
+    let Some(place) = packet.network_signed_offset() else {
+        return Verdict::drop(StripTransportDrop::NoHeader);
+    };
     if !begin_at(packet, place) {
-        return Verdict::drop(Bad::TooShort);
+        return Verdict::drop(StripTransportDrop::TooShort);
     }
     let (Some(at), Some(len)) = (packet.transport_offset(), header_len(packet, tcp)) else {
-        return Verdict::drop(Bad::NoHeader);
+        return Verdict::drop(StripTransportDrop::NoHeader);
     };
     match packet.pull(at + len) {
         true => Verdict::Pass,
-        false => Verdict::drop(Bad::TooShort),
+        false => Verdict::drop(StripTransportDrop::TooShort),
     }
 }
 
 fn unstrip(packet: &mut Packet) -> Verdict {
     match packet.transport_signed_offset() {
-        Some(place @ ..0) if !begin_at(packet, place) => Verdict::drop(Bad::TooShort),
+        Some(place @ ..0) if !begin_at(packet, place) => {
+            Verdict::drop(StripTransportDrop::TooShort)
+        }
         Some(_) => Verdict::Pass,
-        None => Verdict::drop(Bad::NoHeader),
+        None => Verdict::drop(StripTransportDrop::NoHeader),
     }
 }
 

@@ -16,7 +16,7 @@ pub static ENTRY: Entry = Entry::of::<VlanEncap>(Spec {
     docs: "Expects Ethernet frames and puts a tag of IEEE 802.1Q behind their addresses: type \
            ETHERTYPE and the control information VLAN_TCI, or that of the annotation where \
            VLAN_TCI is ANNO. Instead of VLAN_TCI its parts may be given, VLAN_ID and VLAN_PCP. \
-           Frames whose identifier would be NATIVE_VLAN get no tag. A second tag in front of a \
+           Frames with the identifier NATIVE_VLAN get no tag. A second tag in front of a \
            first (QinQ, IEEE 802.1ad) has ETHERTYPE 0x88a8. Packets too short for two addresses \
            are dropped. VLANDecap takes a tag off.",
     example: "InfiniteSource(LENGTH 60, LIMIT 1, STOP true) -> VLANEncap(VLAN_ID 5) -> Print \

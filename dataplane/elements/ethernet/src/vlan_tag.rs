@@ -73,7 +73,7 @@ pub(super) struct TagChoice {
         get = (self.fixed() >> 13), write = self.write_pcp(value)
     )]
     fixed: Option<u16>,
-    /// The identifier whose packets go without a tag.
+    /// The VLAN identifier of packets that go untagged.
     #[arg(
         keyword, name = "NATIVE_VLAN", via = native, or = "0",
         "identifier that has no tag; -1 for none"

@@ -43,7 +43,7 @@ reasons! {
     }
 }
 
-/// More packets than packet memory has frames help nobody.
+/// More packets than packet memory has frames would be of no use.
 const CAPACITY_MAX: usize = 1 << 24;
 /// Packets for which room is made beforehand.
 const ROOM: usize = 1024;
@@ -110,7 +110,7 @@ impl<T> Line<T> {
 #[derive(Arguments, Handlers)]
 #[handler(both, field = time, name = "delay", "how long packets wait", get = seconds(self.time))]
 #[handler(
-    both, field = jitter, "how much the wait varies, both ways", get = seconds(self.jitter)
+    both, field = jitter, "variation of the wait, up and down", get = seconds(self.jitter)
 )]
 #[handler(sum, name = "length", "packets that wait now", get = self.line.heap.len())]
 #[handler(sum, field = overflows, "packets dropped because CAPACITY waited")]
@@ -127,7 +127,7 @@ struct Delay {
     /// how long packets wait
     #[arg(required, via = not_negative)]
     time: i64,
-    /// how much the wait varies, both ways
+    /// variation of the wait, up and down
     #[arg(optional, or = "0", via = not_negative)]
     jitter: i64,
     /// whether order is kept despite JITTER
@@ -248,18 +248,18 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Lets packet i join at time `arrivals[i]` with its wait; who leaves when.
+    /// Lets packet i join at time `arrivals[i]` with its wait; returns when each packet leaves.
     fn run(arrivals: &[(i64, i64)], in_order: bool) -> Vec<(i64, usize)> {
         let mut line = Line::new(0);
         let mut left = Vec::new();
         let mut advance = |line: &mut Line<usize>, to: i64| {
             while let Some(at) = line.next_due().filter(|due| *due <= to) {
-                left.extend(line.leave(at).map(|who| (at, who)));
+                left.extend(line.leave(at).map(|packet| (at, packet)));
             }
         };
-        for (who, (at, wait)) in arrivals.iter().enumerate() {
+        for (packet, (at, wait)) in arrivals.iter().enumerate() {
             advance(&mut line, at - 1);
-            line.join(at + wait, in_order, who);
+            line.join(at + wait, in_order, packet);
         }
         advance(&mut line, i64::MAX);
         left
@@ -276,12 +276,12 @@ mod tests {
                 .map(|(step, wait)| { now += step; (now, *wait) })
                 .collect();
             let left = run(&arrivals, in_order);
-            let due = |who: usize| arrivals[who].0 + arrivals[who].1;
+            let due = |packet: usize| arrivals[packet].0 + arrivals[packet].1;
             // The oracle: sort by due time, or make each wait for all before it.
             let mut wanted: Vec<(i64, usize)> = (0..arrivals.len())
-                .map(|who| match in_order {
-                    true => ((0..=who).map(due).max().unwrap_or(0), who),
-                    false => (due(who), who),
+                .map(|packet| match in_order {
+                    true => ((0..=packet).map(due).max().unwrap_or(0), packet),
+                    false => (due(packet), packet),
                 })
                 .collect();
             wanted.sort();

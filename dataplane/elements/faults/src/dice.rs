@@ -1,4 +1,4 @@
-//! What all faults have in common: a probability, a seed, a switch, a count.
+//! The common part of all faults: a probability, a seed, a switch, a count.
 
 use thruway_element::{
     Arg, ArgErrors, Args, Cx, FromArg, Handler, HandlerError, Handlers, Ty, handler_value,

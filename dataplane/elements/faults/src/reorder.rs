@@ -40,7 +40,7 @@ reasons! {
 
 const TIMER: u32 = 0;
 
-/// What is held back, in the order in which it came.
+/// Held-back packets, in order of arrival.
 struct Holdback<T> {
     held: VecDeque<Late<T>>,
     passed: u64,

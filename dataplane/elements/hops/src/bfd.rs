@@ -26,18 +26,19 @@ pub static ENTRY: Entry = Entry::new(
         summary: "finds out within milliseconds whether another host is there",
         docs: "Speaks bidirectional forwarding detection (RFC 5880) with the host DST of the same \
                link, from SRC: asynchronous mode over a single hop (RFC 5881, UDP port 3784), no \
-               authentication, no echo. Packets that begin with an IPv4 or IPv6 header leave by output 0, \
-               marked, with the destination annotation set; those that come enter likewise. What is no BFD \
-               packet from DST to SRC leaves by output 1, or is dropped where there is none; what is ignored \
-               (wrong fields, other sessions, a hop limit below 255: it is not from this link) is dropped.\n\n\
+               authentication, no echo. Packets that begin with an IPv4 or IPv6 header leave by \
+               output 0, marked, with the destination annotation set; those that come enter \
+               likewise. What is no BFD packet from DST to SRC leaves by output 1, or is dropped \
+               where there is none; what is ignored (wrong fields, other sessions, a hop limit \
+               below 255: it is not from this link) is dropped.\n\n\
                Both sides send every TX or more slowly if the other takes no more (its RX), with \
-               up to a quarter less at random. After MULTIPLIER of the other side's times without a packet the \
-               session is down: with TX and RX 20ms and 3 on both sides after 60 ms. Until it is up, a \
-               packet goes out once a second. Threads that sleep, or are busy for longer than that, \
-               miss packets.\n\n\
-               UP and DOWN are handler calls, made when the session comes up or goes down: \
-               'DOWN b.drain 0 now, UP b.resume 0' has a Balance pass over replica 0, and 'DOWN \
-               s.switch 1' turns a Switch. A hot swap keeps the session.",
+               up to a quarter less at random. After MULTIPLIER of the other side's times without \
+               a packet the session is down: with TX and RX 20ms and 3 on both sides after 60 ms. \
+               Until it is up, a packet goes out once a second. Threads that sleep, or are busy \
+               for longer than that, miss packets.\n\n\
+               UP and DOWN are handler calls, made when the session comes up or goes down: 'DOWN \
+               b.drain 0 now, UP b.resume 0' has a Balance pass over replica 0, and 'DOWN s.switch \
+               1' turns a Switch. A hot swap keeps the session.",
         example: "a :: BFD(192.0.2.1, 192.0.2.2, TX 10ms, RX 10ms, UP turn.switch 1) \
                   -> b :: BFD(192.0.2.2, 192.0.2.1, TX 10ms, RX 10ms) -> a; \
                   Idle -> turn :: Switch(0); turn[0] -> Discard; turn[1] -> Discard; \
@@ -62,7 +63,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::read("detection", "seconds without a packet after which it is down"),
             Handler::read("ups", "how often it came up"),
             Handler::read("downs", "how often it went down"),
-            Handler::both("enabled", "false holds it down, and says so to the other side"),
+            Handler::both("enabled", "false holds it down, and reports that to the other side"),
         ],
         cost: &[Operation::HeaderParse.times(2.0)],
         replicas: Replicas::OneThread("it has one session"),
@@ -153,12 +154,12 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
 impl Bfd {
     fn session(&mut self, now: i64) -> &mut Session {
         let (config, secret) = (self.config, &mut self.secret);
-        // Nobody can guess the number, and so end a session that it does not see.
+        // An attacker that cannot see the session cannot guess the number, and so cannot end it.
         self.session.get_or_insert_with(|| Session::new(config, secret.next_u64() as u32, now))
     }
 
-    /// What a packet tells the session.
-    fn hear(&mut self, cx: &mut Cx<'_>, packet: &Packet) -> Result<(), NotTaken> {
+    /// Updates the session with a received packet.
+    fn receive(&mut self, cx: &mut Cx<'_>, packet: &Packet) -> Result<(), NotTaken> {
         let accepted = Accepted { port: bfd::PORT, zero_checksum: false };
         let outer = datagram(packet.data(), accepted).map_err(|_| NotTaken::NotBfd)?;
         if (outer.dst, outer.src) != self.addresses {
@@ -225,7 +226,7 @@ impl Element for Bfd {
 
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         for packet in batch.drain() {
-            match self.hear(cx, &packet) {
+            match self.receive(cx, &packet) {
                 Ok(()) => cx.drop(NotTaken::Taken, packet),
                 Err(why @ NotTaken::NotBfd) => cx.reject(1, why, packet),
                 Err(why) => cx.drop(why, packet),

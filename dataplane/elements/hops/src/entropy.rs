@@ -105,7 +105,7 @@ mod tests {
         let port = |bytes: &[u8]| source_port(&hasher, next_protocol::IPV4, bytes);
         let all: HashSet<u16> = (0..1000).map(|n| port(&udp4(n, 0))).collect();
         assert!(all.len() > 950 && all.iter().all(|port| *port >= FIRST_PORT), "{}", all.len());
-        // More fragments; the second one, whose bytes are no ports.
+        // More fragments; the bytes of the second one are no ports.
         assert_eq!(port(&udp4(7, 0x2000)), port(&udp4(9, 5)));
         // In a frame, with a tag or not, and behind a service header.
         let frame = |head: &[u8]| [&[2; 12], head, &udp4(7, 0)].concat();

@@ -1,4 +1,4 @@
-//! HopDecap: what came from another host, without the headers of the hop.
+//! HopDecap: removes the headers of a hop from another host's packets.
 
 use thruway_element::{
     Arg, ArgErrors, Args, Cx, Drop, Element, Entry, Operation, Replicas, Spec, Topic, Ty, UdpPort,
@@ -19,14 +19,14 @@ pub static ENTRY: Entry = Entry::new(
         summary: "takes the headers of a hop from another host off",
         docs: "Expects packets that begin with an IPv4 or IPv6 header, as HopEncap makes them, and \
                takes off that header, UDP's and that of NETWORK. The AGGREGATE annotation becomes \
-               the network, VLAN_TCI the tag of the packet's class, if it came as an option of Geneve, \
-               else 0. Lengths, versions and checksums are checked. \
-               What is no such packet, is for another port than DPORT, of another network than VNI, or \
-               carries something else than PROTOCOL, leaves by output 1, or is dropped where there \
-               is none.\n\n\
-               Fragments go through IPReassembler before. The addresses are not looked at: \
-               whoever can send here can forge what hosts send each other, so let an IPFilter \
-               pass other hosts' addresses alone, on a link that is theirs.",
+               the network, VLAN_TCI the tag of the packet's class, if it came as an option of \
+               Geneve, else 0. Lengths, versions and checksums are checked. What is no such \
+               packet, is for another port than DPORT, of another network than VNI, or carries \
+               something else than PROTOCOL, leaves by output 1, or is dropped where there is \
+               none.\n\n\
+               Reassemble fragments first (IPReassembler). The element does not check addresses: \
+               any sender that reaches this interface can forge packets between hosts. Let an \
+               IPFilter pass other hosts' addresses alone, on a link of their own.",
         example: "InfiniteSource(\\<4500001400000000401177d70100000102000002>, LIMIT 1, STOP true) \
                   -> HopEncap(192.0.2.1, 192.0.2.2, NETWORK geneve, PROTOCOL ip) \
                   -> HopDecap(NETWORK geneve, PROTOCOL ip) -> CheckIPHeader -> Print(ok) -> Discard",

@@ -20,23 +20,24 @@ pub static ENTRY: Entry = Entry::new(
         name: "HopEncap",
         topic: Topic::Hops,
         summary: "puts the headers of a hop to another host in front of packets",
-        docs: "Puts a header of NETWORK, a UDP and an IP header in front of every packet, marks the \
-               last and sets the destination annotation to DST. NETWORK is vxlan-gpe \
-               (draft-ietf-nvo3-vxlan-gpe) or geneve (RFC 8926); PROTOCOL is what packets begin \
-               with: nsh (NSHEncap makes it), ip (version 4 or 6) or ethernet. SRC and DST are of \
-               one version of IP. HopDecap is the other end.\n\n\
+        docs: "Puts a header of NETWORK, a UDP and an IP header in front of every packet, marks \
+               the last and sets the destination annotation to DST. NETWORK is vxlan-gpe \
+               (draft-ietf-nvo3-vxlan-gpe) or geneve (RFC 8926); PROTOCOL is the first header of \
+               the packets: nsh (NSHEncap makes it), ip (version 4 or 6) or ethernet. SRC and DST \
+               are of one version of IP. HopDecap is the other end.\n\n\
                The UDP source port is a hash of the flow inside, from 49152 on, so that routers \
                between the hosts can spread flows over their paths; the packets of a flow, and its \
                fragments, have one port. The UDP checksum is 0 over IPv4 and computed over IPv6, \
-               unless CHECKSUM says otherwise. Over IPv6, 0 is for hosts whose operator knows that \
-               nothing on the path changes headers unseen (RFC 6936); their HopDecap needs \
+               unless CHECKSUM overrides this. Over IPv6, use 0 only if nothing on the path \
+               changes headers undetected (RFC 6936); the receiving HopDecap needs \
                ZERO_CHECKSUM.\n\n\
                Over IPv4 the DF bit is set, unless DF is false. What is too long for the path is \
                to be refused or cut before: IPFragmenter with MTU less 'overhead' (a handler) in \
-               front of this element. With TAG, which needs geneve, the VLAN_TCI annotation goes along \
-               as an option: the tag of the packet's class for a FlowClassifier with TAG_ANNO; \
-               NSHEncap has it in its metadata. Packets that do not begin with what PROTOCOL says, or would \
-               grow beyond 65,535 bytes, leave by output 1, or are dropped where there is none.",
+               front of this element. With TAG, which needs geneve, the VLAN_TCI annotation goes \
+               along as an option: the tag of the packet's class for a FlowClassifier with \
+               TAG_ANNO; NSHEncap has it in its metadata. Packets that do not begin with what \
+               PROTOCOL says, or would grow beyond 65,535 bytes, leave by output 1, or are dropped \
+               where there is none.",
         example: "InfiniteSource(\\<4500001400000000401177d70100000102000002>, LIMIT 1, STOP true) \
                   -> HopEncap(192.0.2.1, 192.0.2.2, VNI 7, PROTOCOL ip) \
                   -> HopDecap(VNI 7, PROTOCOL ip) -> CheckIPHeader -> Print(ok) -> Discard",
@@ -71,13 +72,13 @@ pub static ENTRY: Entry = Entry::new(
 
 /// The argument of both ends.
 pub(crate) const NETWORK: Arg =
-    Arg::keyword("NETWORK", Ty::Choice(overlay::WORDS), "header between UDP and what it carries")
+    Arg::keyword("NETWORK", Ty::Choice(overlay::WORDS), "header between UDP and the payload")
         .or("vxlan-gpe");
 
 reasons! {
     /// Why a packet does not go.
     enum NoHop {
-        Protocol = "other-protocol": "it does not begin with what PROTOCOL says",
+        Protocol = "other-protocol": "it does not begin with a header of PROTOCOL",
         Oversize = "too-long": "with its new headers it would have more than 65,535 bytes",
     }
 }
@@ -115,8 +116,8 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     let overlay = Overlay::ALL[args.choice("NETWORK")?];
     let is_tagged = args.get("TAG")?;
     if is_tagged && overlay != Overlay::Geneve {
-        let why = "needs NETWORK geneve: VXLAN-GPE has no options; use NSHEncap, whose metadata \
-                   have the tag";
+        let why = "needs NETWORK geneve: VXLAN-GPE has no options; use NSHEncap, which \
+                   carries the tag in its metadata";
         return Err(args.error("TAG", why).into());
     }
     let fields = IpFields {

@@ -5,7 +5,7 @@ use thruway_wire::ethernet::ethertype;
 use thruway_wire::geneve;
 use thruway_wire::nsh::next_protocol;
 
-/// What a packet begins with, as the argument PROTOCOL has it.
+/// The first header of a packet, as in the argument PROTOCOL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Inner {
     /// An IPv4 or IPv6 header.

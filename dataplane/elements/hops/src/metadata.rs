@@ -1,8 +1,8 @@
 //! What one host notes of a packet for the next one: the class that the next host's classifier
 //! would find, and what this host knows of the session.
 //!
-//! RFC 8300 leaves the 16 bytes of fixed metadata to whoever runs the domain. Here they are, by
-//! byte: 0 to 1 a mark, so that metadata of others are not taken for these; 2 to 3 the tag of the
+//! RFC 8300 leaves the 16 bytes of fixed metadata to the domain's operator. Thruway's layout, by
+//! byte: 0 to 1 a mark, so that foreign metadata are not mistaken for these; 2 to 3 the tag of the
 //! class (`thruway_flow::tags`), 0 for none; 4 to 7 the AGGREGATE annotation; 8 the PAINT
 //! annotation; the rest zero. As variable metadata they are the value of one type.
 
@@ -19,7 +19,7 @@ const MARK: [u8; 2] = [0x54, 0x68];
 /// The longest metadata that [`Notes::emit`] writes.
 pub(crate) const LEN_MAX: usize = FIXED_LEN + Variable::HEADER_LEN;
 
-/// What is noted.
+/// The metadata.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Notes {
     /// Tag of the class; 0 for none.
@@ -62,7 +62,7 @@ impl Form {
 }
 
 impl Notes {
-    /// What the annotations of a packet say.
+    /// The metadata of a packet's annotations.
     #[inline]
     pub(crate) fn of(packet: &Packet) -> Notes {
         Notes {

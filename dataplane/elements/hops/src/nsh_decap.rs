@@ -17,14 +17,14 @@ pub static ENTRY: Entry = Entry::new(
         name: "NSHDecap",
         topic: Topic::Hops,
         summary: "takes network service headers off",
-        docs: "Expects packets that begin with a network service header (RFC 8300) and takes it off. \
-               Where its metadata are those of NSHEncap, the annotations VLAN_TCI (the tag of the \
-               packet's class), AGGREGATE and PAINT become what the other host noted, else 0. \
+        docs: "Expects packets that begin with a network service header (RFC 8300) and takes it \
+               off. Where its metadata are those of NSHEncap, the annotations VLAN_TCI (the tag of \
+               the packet's class), AGGREGATE and PAINT get the other host's values, else 0. \
                Metadata of others are passed over. So a FlowClassifier behind, with TAG_ANNO \
                VLAN_TCI, need not classify again.\n\n\
-               Headers that are wrong, index 0, packets of operation and maintenance (O bit), paths and \
-               indexes other than PATH and INDEX, and what carries something else than PROTOCOL, leave \
-               by output 1, or are dropped where there is none.",
+               Headers that are wrong, index 0, packets of operation and maintenance (O bit), \
+               paths and indexes other than PATH and INDEX, and what carries something else than \
+               PROTOCOL, leave by output 1, or are dropped where there is none.",
         example: "InfiniteSource(\\<4500001400000000401177d70100000102000002>, LIMIT 1, STOP true) \
                   -> NSHEncap(5, 255) -> NSHDecap(5, 255) -> CheckIPHeader -> Print(ok) -> Discard",
         ports: "1/1-2",
@@ -48,13 +48,13 @@ reasons! {
     pub(crate) enum NoService {
         Short = "truncated": "it ends before its service header does",
         Version = "bad-version": "that header has another version than 0",
-        MetadataType = "metadata-type": "its metadata are of another type than 1 and 2",
+        MetadataType = "metadata-type": "its metadata type is neither 1 nor 2",
         Length = "bad-length": "the header's length is not that of its metadata",
         Metadata = "bad-metadata": "its metadata are cut",
-        Oam = "oam": "it is for operation and maintenance, no user's",
+        Oam = "oam": "it is an OAM packet, not a user's",
         Index = "index-zero": "its service index is 0: it went through more functions than its path has",
         Path = "other-path": "its path or index is another one",
-        Protocol = "other-protocol": "it does not carry what PROTOCOL says",
+        Protocol = "other-protocol": "its payload is not PROTOCOL",
         Ttl = "ttl-expired": "it was forwarded by as many hosts as it may be",
     }
 }

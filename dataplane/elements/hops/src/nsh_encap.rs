@@ -18,16 +18,16 @@ pub static ENTRY: Entry = Entry::new(
         topic: Topic::Hops,
         summary: "puts network service headers in front of packets",
         docs: "Puts a network service header (RFC 8300) in front of every packet: it is on service \
-               path PATH, with INDEX functions ahead. PROTOCOL is what packets begin with: ip (version \
-               4 or 6) or ethernet. HopEncap takes the result to another host; NSHForward and \
-               NSHDecap are for that one.\n\n\
+               path PATH, with INDEX functions ahead. PROTOCOL is the first header of the packets: \
+               ip (version 4 or 6) or ethernet. HopEncap takes the result to another host; \
+               NSHForward and NSHDecap are for that one.\n\n\
                The metadata say what this host knows of the packet: the tag of the class that the \
-               next host's FlowClassifier would find (the number TAG, or the VLAN_TCI annotation if \
-               there is none), and the annotations AGGREGATE and PAINT. NSHDecap sets the annotations to \
-               them. METADATA fixed has them as type 1 (16 bytes; RFC 8300 section 2.4), variable \
-               as type 2 with class 0xfff6, type 1 (section 2.5); with none there are none. TTL is \
-               the number of hosts that may forward the packet. What is not of PROTOCOL leaves by \
-               output 1, or is dropped where there is none.",
+               next host's FlowClassifier would find (the number TAG, or the VLAN_TCI annotation \
+               if there is none), and the annotations AGGREGATE and PAINT. NSHDecap sets the \
+               annotations to them. METADATA fixed has them as type 1 (16 bytes; RFC 8300 section \
+               2.4), variable as type 2 with class 0xfff6, type 1 (section 2.5); with none there \
+               are none. TTL is the number of hosts that may forward the packet. Packets of other \
+               protocols leave by output 1, or is dropped where there is none.",
         example: "InfiniteSource(\\<4500001400000000401177d70100000102000002>, LIMIT 1, STOP true) \
                   -> NSHEncap(5, 255, TAG 2) -> NSHDecap(5) -> CheckIPHeader -> Print(ok) \
                   -> Discard",
@@ -60,7 +60,7 @@ pub static ENTRY: Entry = Entry::new(
 reasons! {
     /// Why a packet gets no header.
     enum NotEncapsulated {
-        Protocol = "other-protocol": "it does not begin with what PROTOCOL says",
+        Protocol = "other-protocol": "it does not begin with a header of PROTOCOL",
     }
 }
 

@@ -20,7 +20,7 @@ pub(crate) enum Overlay {
 pub(crate) const WORDS: &[&str] = &["vxlan-gpe", "geneve"];
 /// Class of the option with the tag of a class: the first one for experiments (RFC 8926 section 7).
 const OPTION_CLASS: u16 = 0xff00;
-/// The only type of that class. Whoever does not know it may pass over it.
+/// The only type of that class. Receivers that do not know it may skip it.
 const OPTION_KIND: u8 = 1;
 /// Bytes of the option: its header and a word with the tag in front.
 const OPTION_LEN: usize = 8;
@@ -47,7 +47,7 @@ impl Written {
 pub(crate) struct Read {
     /// The network.
     pub(crate) vni: u32,
-    /// What follows, as NSH numbers it.
+    /// Type of the payload, in NSH's numbers.
     pub(crate) number: u8,
     /// Tag of the class; 0 for none.
     pub(crate) tag: u16,
@@ -61,10 +61,10 @@ reasons! {
         Short = "truncated": "it ends before the header of NETWORK does",
         Version = "bad-version": "that header has another version than 0",
         Flags = "bad-flags": "that header has no network identifier",
-        Oam = "oam": "it is for operation and maintenance, no user's",
+        Oam = "oam": "it is an OAM packet, not a user's",
         Critical = "critical-option": "it has an option that a receiver must know, and this one does not",
         Option = "bad-option": "its options are cut",
-        Protocol = "other-protocol": "it does not carry what PROTOCOL says",
+        Protocol = "other-protocol": "its payload is not PROTOCOL",
     }
 }
 

@@ -43,14 +43,14 @@ enum IpTemplate {
     V6(Ipv6Header),
 }
 
-/// What is asked of an IP header.
+/// The requested fields of an IP header.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct IpFields {
     /// Time to live, or hop limit.
     pub(crate) ttl: u8,
     /// Differentiated services, 6 bits.
     pub(crate) dscp: u8,
-    /// IPv4: nobody on the path may fragment it.
+    /// IPv4: routers on the path must not fragment it.
     pub(crate) dont_fragment: bool,
 }
 
@@ -173,7 +173,7 @@ pub(crate) struct Datagram {
     pub(crate) to: usize,
 }
 
-/// What a receiver of datagrams accepts.
+/// The datagrams that a receiver accepts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Accepted {
     /// The destination port.
@@ -185,7 +185,7 @@ pub(crate) struct Accepted {
 reasons! {
     /// Why a packet is no datagram for a receiver.
     pub(crate) enum NoDatagram {
-        Header = "bad-ip-header": "it does not begin with an IP header that is right, or is cut",
+        Header = "bad-ip-header": "it is truncated, or its IP header is invalid",
         Fragment = "fragment": "it is a fragment: IPReassembler goes before",
         OtherProtocol = "not-udp": "it is not UDP",
         Udp = "bad-udp-header": "its UDP header is wrong, or cut",

@@ -45,7 +45,7 @@ struct AddressInfo;
 
 impl Element for AddressInfo {}
 
-/// What one word stands for.
+/// The meaning of one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Address {
     Ip(Ipv4Addr),

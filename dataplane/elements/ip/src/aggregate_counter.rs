@@ -51,7 +51,7 @@ pub static ENTRY: Entry = Entry::of::<AggregateCounter>(Spec {
 /// Most values that are kept.
 const MAX_VALUES: usize = 1 << 20;
 
-/// What is done at a threshold.
+/// The action at a threshold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Action {
     Freeze,
@@ -59,7 +59,7 @@ enum Action {
     Call { handler: String, value: String },
 }
 
-/// What is counted of a packet.
+/// The unit of counting.
 #[derive(Arguments, Handlers)]
 struct Measure {
     /// whether bytes are counted
@@ -146,7 +146,7 @@ struct AggregateCounter {
     counted: Vec<bool>,
 }
 
-/// The action of one kind of threshold (`AGG` or `COUNT`).
+/// The action for a threshold, of `AGG` or of `COUNT`.
 fn action(args: &Args<'_>, names: [&str; 3]) -> Result<Option<(u64, Action)>, ArgError> {
     let given: Vec<&str> = names.into_iter().filter(|name| args.given(name)).collect();
     let name = match given[..] {

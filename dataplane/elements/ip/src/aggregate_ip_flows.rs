@@ -19,18 +19,19 @@ pub static ENTRY: Entry = Entry::of::<AggregateIpFlows>(Spec {
     summary: "sets the aggregate annotation to the number of the flow",
     docs: "Expects marked IP headers. TCP and UDP packets get the number of their flow as \
            AGGREGATE annotation, and their direction as paint: 0 for that of the flow's first \
-           packet, 1 for replies. Numbers count from 1. A flow that was silent for longer than \
-           its timeout, and a completed TCP flow to which a SYN comes, begins anew with a new \
-           number; unlike in Click, FIN and RST count only where their receiver would take them \
-           (RFC 5961), unless the packets have no sequence numbers. With ICMP, errors about a packet of a known flow get its number, and paint 2 \
-           or 3. All other packets leave by output 1, or are dropped where there is none.\n\n\
+           packet, 1 for replies. Numbers count from 1. A flow that was silent for longer than its \
+           timeout, and a completed TCP flow to which a SYN comes, begins anew with a new number; \
+           unlike in Click, FIN and RST count only where their receiver would take them (RFC \
+           5961), unless the packets have no sequence numbers. With ICMP, errors about a packet of \
+           a known flow get its number, and paint 2 or 3. All other packets leave by output 1, or \
+           are dropped where there is none.\n\n\
            Time is packet time where packets have it. With FRAGMENTS (default where packets are \
-           pushed, impossible where they are pulled), later fragments are known by the first \
-           one, for FRAGMENT_TIMEOUT. Those that come before it wait for it, and so does what \
-           comes behind them between the same hosts; they go on in order as soon as they can, \
-           and are dropped after FRAGMENT_TIMEOUT. 256 packets wait at most; more fragments \
-           leave by output 1. At most a million flows are kept; packets of \
-           new ones then leave by output 1 until old ones end, which is looked for every REAP.",
+           pushed, impossible where they are pulled), later fragments are known by the first one, \
+           for FRAGMENT_TIMEOUT. Fragments that come before it wait for it, and so do later \
+           packets between the same hosts; they go on in order as soon as they can, and are \
+           dropped after FRAGMENT_TIMEOUT. 256 packets wait at most; more fragments leave by \
+           output 1. At most a million flows are kept; packets of new ones then leave by output 1 \
+           until old ones end, as checked every REAP.",
     example: "InfiniteSource(LIMIT 1, STOP true) -> UDPIPEncap(1.0.0.1, 1, 2.0.0.2, 2) \
               -> AggregateIPFlows -> AggregateCounter -> Discard",
     ports: "1/1-2",
@@ -39,8 +40,8 @@ pub static ENTRY: Entry = Entry::of::<AggregateIpFlows>(Spec {
     cost: &[Operation::HashLookup.once()],
     changes: Changes::Nothing,
     replicas: Replicas::Apart(
-        "each numbers the flows of its thread, and no two give the same number; a flow whose \
-         directions come in by two threads has two, and a later fragment is known in the thread \
+        "each numbers the flows of its thread, and no two give the same number; a flow with \
+         directions on two threads has two, and a later fragment is known in the thread \
          of the first one",
     ),
     ..Spec::DEFAULT
@@ -58,7 +59,7 @@ reasons! {
 #[derive(Arguments, Handlers)]
 #[handler(sum, name = "count", "flows known", get = self.flows.len())]
 #[handler(
-    write, name = "clear", "forgets all flows, and sends on or drops what waits",
+    write, name = "clear", "removes all flows, and sends or drops waiting packets",
     write = self.write_clear(cx)
 )]
 struct AggregateIpFlows {

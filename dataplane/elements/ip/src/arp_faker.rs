@@ -1,4 +1,4 @@
-//! ARPFaker: ARP replies that nobody asked for.
+//! ARPFaker: unsolicited ARP replies.
 
 use std::net::Ipv4Addr;
 

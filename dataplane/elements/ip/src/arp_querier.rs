@@ -32,9 +32,9 @@ pub static ENTRY: Entry = Entry::built::<ArpQuerier>(
                Packets to 0.0.0.0 are dropped. An address is asked for at most ten times a second, \
                and every two seconds once ten queries went unanswered. An address in use that was \
                not confirmed for POLL_TIMEOUT is asked for again, by unicast unless \
-               BROADCAST_POLL, after three of these by broadcast, while its packets still flow; one \
-               not confirmed for TIMEOUT is forgotten. When an interface loses its link, all \
-               addresses are asked for anew (unless TIMEOUT is 0): another station may come back.\n\
+               BROADCAST_POLL, after three of these by broadcast, while its packets still flow; \
+               one not confirmed for TIMEOUT is forgotten. When an interface loses its link, all \
+               addresses are resolved again (unless TIMEOUT is 0): another station may come back.\n\
                When more than CAPACITY packets wait, those that wait for the oldest entries are \
                dropped, 1/CAPACITY_SLIM_FACTOR of them at once. Threads share one table; with \
                TABLE, it is that of an ARPTable, which then has these four arguments and TIMEOUT. \
@@ -100,7 +100,7 @@ pub(super) const QUERY_INTERVAL_LATE: i64 = 2_000_000_000;
 struct ArpQuerier {
     #[part]
     asker: Questioner<Ipv4Addr>,
-    /// Name of the ARPTable whose table it uses.
+    /// Name of the ARPTable that it uses.
     borrows: Option<String>,
     ip: Ipv4Addr,
     mac: MacAddr,
@@ -136,12 +136,12 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     }))
 }
 
-/// What an ARP reply tells: who is where. `None` for anything else (RFC 826 "Packet reception").
+/// The mapping in an ARP reply; `None` for anything else (RFC 826 "Packet reception").
 fn answer(frame: &[u8]) -> Option<(Ipv4Addr, MacAddr)> {
     let (ether, body) = EthernetHeader::parse(frame).ok()?;
     let (arp, _) = ArpPacket::parse(body).ok()?;
     let reply = ether.ethertype() == ethertype::ARP && arp.operation() == arp::REPLY;
-    // A group address is nobody's own (RFC 1812 section 3.3.2).
+    // A group address is no host's own (RFC 1812 section 3.3.2).
     let answer = (arp.sender_addr(), arp.sender_mac());
     (reply && !answer.1.is_multicast() && !answer.0.is_unspecified()).then_some(answer)
 }

@@ -22,7 +22,7 @@ pub static ENTRY: Entry = Entry::built::<ArpResponder>(
         docs: "Each argument is one or more IP addresses or prefixes and an Ethernet address (or a \
                name that stands for both, see AddressInfo): ARP queries for those addresses are \
                answered with it. The most specific prefix counts. Queries enter with their \
-               Ethernet header and come out as replies. What is not answered leaves by output 1, \
+               Ethernet header and come out as replies. Other packets leave by output 1, \
                or is dropped where there is none.",
         example: "InfiniteSource(\\<ffffffffffff 020000000001 0806 0001 0800 06 04 0001 \
                   020000000001 01000001 000000000000 01000002>, LIMIT 1, STOP true) \
@@ -160,7 +160,7 @@ struct ArpResponder {
     table: PrefixTable,
     names: Names,
     config: String,
-    /// Prefixes that occurred twice in the configuration, not told yet.
+    /// Prefixes that occurred twice in the configuration, still to be reported.
     repeated: Vec<IpPrefix>,
 }
 

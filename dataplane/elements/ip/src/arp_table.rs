@@ -1,4 +1,4 @@
-//! ARPTable: who is where, for several ARPQueriers.
+//! ARPTable: one table of Ethernet addresses for several ARPQueriers.
 
 use std::any::Any;
 use std::net::Ipv4Addr;
@@ -20,11 +20,11 @@ pub static ENTRY: Entry = Entry::built::<ArpTable>(
         name: "ARPTable",
         topic: Topic::Ip,
         summary: "holds Ethernet addresses for several ARPQueriers",
-        docs: "The table of all ARPQueriers that name it as their TABLE: what one learns, all know, and \
-               its bounds are theirs together. An address not confirmed for TIMEOUT is forgotten. \
-               What is inserted by handler is used for packets that come then; those that wait \
-               already go on waiting for an answer. When another configuration takes over (hot \
-               swap), an ARPTable of the same name goes on with the table.",
+        docs: "The table of all ARPQueriers that name it as their TABLE: what one learns, all \
+               know, and its bounds are theirs together. An address not confirmed for TIMEOUT is \
+               forgotten. What is inserted by handler is used for packets that come then; those \
+               that wait already go on waiting for an answer. When another configuration takes \
+               over (hot swap), an ARPTable of the same name goes on with the table.",
         example: "t :: ARPTable(TIMEOUT 60s); Idle -> [1] q :: ARPQuerier(2.0.0.1, 2:0:0:0:0:1, TABLE t) \
                   -> Discard; InfiniteSource(\\<01000001>, LIMIT 1, STOP true) -> GetIPAddress(0) -> q",
         ports: "0/0",
@@ -63,7 +63,7 @@ pub static ENTRY: Entry = Entry::built::<ArpTable>(
 #[handler(write, shared, name = "insert", "enters IP ETH", write = self.enter(cx, name, value))]
 #[handler(write, shared, name = "delete", "forgets IP", write = self.enter(cx, name, value))]
 #[handler(
-    write, shared, name = "clear", "forgets all, drops what waits", write = self.write_clear(cx)
+    write, shared, name = "clear", "removes all entries, drops waiting packets", write = self.write_clear(cx)
 )]
 struct ArpTable {
     shared: Arc<Shared<Ipv4Addr>>,

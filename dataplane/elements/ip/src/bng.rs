@@ -1,7 +1,7 @@
 //! BNG: a broadband network gateway.
 
-mod bad;
 mod downstream;
+mod drop_reason;
 mod entries;
 mod inner;
 mod settings;
@@ -21,7 +21,7 @@ use thruway_wire::Header;
 use thruway_wire::ip_protocol;
 use thruway_wire::ipv4::Ipv4Header;
 
-use self::bad::Bad;
+use self::drop_reason::BngDrop;
 use self::entries::Reading;
 use self::inner::Inner;
 use self::settings::Settings;
@@ -36,40 +36,42 @@ pub static ENTRY: Entry = Entry::new(
         name: "BNG",
         topic: Topic::Ip,
         summary: "is a broadband network gateway: subscribers behind QinQ, a core of GRE over MPLS",
-        docs: "Input and output of one number are a port. The first ACCESS ports lead to subscribers, \
-               whose frames have two VLAN tags: the outer one, of type ETHERTYPE, says which access \
-               node, the inner one (0x8100) which line of it, whatever the port. The others lead to the core, where the \
-               same IP packets travel in GRE (RFC 2784, RFC 2890) over IP, behind MPLS labels. Each \
-               argument, line of FILE (# begins a comment) or value of handlers add and set is one \
-               entry:\n\n\
-               SUBSCRIBER SVLAN CVLAN KEY ADDR[/LEN] [ETHER PORT] is the line with these VLANs, the \
-               GRE key of its packets, which nobody else has, and the subscriber's address or \
-               addresses. Where they are (Ethernet address and port) is learnt from what they send \
-               and counts for TIMEOUT, or is given.\n\n\
-               TUNNEL NUMBER ADDR ETHER PORT [LABEL...] is a tunnel that ends at ADDR, by the next hop \
-               ETHER out of PORT, with up to two labels, the last one on top.\n\n\
-               ROUTE ADDR/LEN TUNNEL says which tunnel packets to a prefix take; the longest prefix \
-               counts.\n\n\
-               From subscribers: the line must be known, the source address that of its subscriber. \
-               The packet's header is checked, its time-to-live decremented; then it gets a GRE header \
-               with the line's key (and, if CHECKSUM, a checksum), an IP header from IP to the end of \
-               the tunnel with TTL and the packet's DSCP and don't-fragment flag, the tunnel's labels \
-               and an Ethernet header from CORE_MAC. ARP queries of known subscribers are answered \
-               with ACCESS_MAC where they are for GATEWAY or for addresses that are not the \
-               subscriber's own (RFC 1027), as subscribers cannot reach one another directly. Where \
-               GATEWAY is given it answers pings, and subscribers get ICMP errors for packets that \
-               expired, have no route, or are longer than MTU and must not be fragmented.\n\n\
-               From the core: labels are taken off, where there still are any; the packet must be for \
-               IP, from the end of a tunnel, not a fragment, its checksums right. Key and destination \
-               say which subscriber it is for. The packet inside is checked, its time-to-live \
-               decremented, and it gets two tags and an Ethernet header from ACCESS_MAC.\n\n\
-               What is not forwarded (IPv6, PPPoE, DHCP and other broadcasts, what is for GATEWAY and \
-               no ping, and all that is wrong) and was not answered leaves by output PUNT as it came, \
-               or is dropped where that is not given; the drop reasons count it. Between subscribers \
-               nothing passes but by way of the core.\n\n\
-               The tables are shared by all threads, have room for CAPACITY subscribers, 1,024 tunnels \
-               and the routes of DirectIPLookup, and change while packets look up, without a lock. \
-               remove takes SUBSCRIBER SVLAN CVLAN, TUNNEL NUMBER or ROUTE ADDR/LEN.",
+        docs: "Input and output of one number are a port. The first ACCESS ports lead to \
+               subscribers. Their frames have two VLAN tags: the outer one, of type ETHERTYPE, \
+               selects the access node, the inner one (0x8100) its line, on any port. The others \
+               lead to the core, where the same IP packets travel in GRE (RFC 2784, RFC 2890) over \
+               IP, behind MPLS labels. Each argument, line of FILE (# begins a comment) or value \
+               of handlers add and set is one entry:\n\n\
+               SUBSCRIBER SVLAN CVLAN KEY ADDR[/LEN] [ETHER PORT] is the line with these VLANs, \
+               the GRE key of its packets, unique to it, and the subscriber's address or \
+               addresses. Their location (Ethernet address and port) is given, or learnt from its \
+               packets and kept for TIMEOUT.\n\n\
+               TUNNEL NUMBER ADDR ETHER PORT [LABEL...] is a tunnel that ends at ADDR, by the next \
+               hop ETHER out of PORT, with up to two labels, the last one on top.\n\n\
+               ROUTE ADDR/LEN TUNNEL selects the tunnel for packets to a prefix; the longest \
+               prefix counts.\n\n\
+               From subscribers: the line must be known, the source address that of its \
+               subscriber. The packet's header is checked, its time-to-live decremented; then it \
+               gets a GRE header with the line's key (and, if CHECKSUM, a checksum), an IP header \
+               from IP to the end of the tunnel with TTL and the packet's DSCP and don't-fragment \
+               flag, the tunnel's labels and an Ethernet header from CORE_MAC. ARP queries of \
+               known subscribers are answered with ACCESS_MAC where they are for GATEWAY or for \
+               addresses that are not the subscriber's own (RFC 1027), as subscribers cannot reach \
+               one another directly. Where GATEWAY is given it answers pings, and subscribers get \
+               ICMP errors for packets that expired, have no route, or are longer than MTU and \
+               must not be fragmented.\n\n\
+               From the core: labels are taken off, where there still are any; the packet must be \
+               for IP, from the end of a tunnel, not a fragment, its checksums right. Key and \
+               destination say which subscriber it is for. The packet inside is checked, its \
+               time-to-live decremented, and it gets two tags and an Ethernet header from \
+               ACCESS_MAC.\n\n\
+               Other packets (IPv6, PPPoE, DHCP and other broadcasts, packets for GATEWAY other \
+               than pings, and all invalid ones) that were not answered leave by output PUNT \
+               unchanged, or are dropped if that is not given; the drop reasons count them. \
+               Packets between subscribers pass only by way of the core.\n\n\
+               The tables are shared by all threads, have room for CAPACITY subscribers, 1,024 \
+               tunnels and the routes of DirectIPLookup, and change while packets look up, without \
+               a lock. remove takes SUBSCRIBER SVLAN CVLAN, TUNNEL NUMBER or ROUTE ADDR/LEN.",
         example: "gw :: BNG(ACCESS_MAC 02:00:00:00:00:01, CORE_MAC 02:00:00:00:00:02, IP 192.0.2.1, \
                   TUNNEL 0 192.0.2.9 02:00:00:00:00:09 1 1000, ROUTE 0.0.0.0/0 0, \
                   SUBSCRIBER 100 7 42 10.0.0.7);\n\
@@ -90,12 +92,12 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("MTU", Ty::UInt, "longest IP packet to the core, in bytes").or("65503"),
             Arg::keyword("TIMEOUT", Ty::Time, "how long it counts where an address was seen")
                 .or("4h"),
-            Arg::keyword("CAPACITY", Ty::UInt, "subscribers that there is room for").or("65536"),
-            Arg::keyword("PUNT", Ty::UInt, "output of what is not forwarded"),
+            Arg::keyword("CAPACITY", Ty::UInt, "maximum number of subscribers").or("65536"),
+            Arg::keyword("PUNT", Ty::UInt, "output for packets that are not forwarded"),
             Arg::keyword("FILE", Ty::File, "a file of entries, one a line"),
             Arg::rest("ENTRY", Ty::Rule("SUBSCRIBER, TUNNEL or ROUTE ..."), "the tables"),
         ],
-        drops: Bad::DROPS,
+        drops: BngDrop::DROPS,
         handlers: &[
             Handler::read("subscribers", "a line for each: SVLAN, CVLAN, KEY, ADDR/LEN").shared(),
             Handler::read("tunnels", "a line for each: NUMBER, ADDR, ETHER, PORT, LABEL...")
@@ -140,7 +142,7 @@ const MAX_PORTS: usize = 1 << 16;
 
 type Shared = Result<Tables, ArgErrors>;
 
-/// What forwards by the tables.
+/// Forwards by the tables.
 struct Gateway {
     settings: Settings,
     /// The IP header of tunnels.
@@ -162,8 +164,8 @@ impl From<Reason> for Failed {
     }
 }
 
-impl From<Bad> for Failed {
-    fn from(bad: Bad) -> Failed {
+impl From<BngDrop> for Failed {
+    fn from(bad: BngDrop) -> Failed {
         Reason::from(bad).into()
     }
 }

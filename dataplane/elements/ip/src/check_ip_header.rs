@@ -27,7 +27,7 @@ pub static ENTRY: Entry = Entry::built::<CheckIpHeader>(
                length and (unless CHECKSUM is false) checksum must be right. With BADSRC or \
                INTERFACES the source must not be on the list of bad ones, except in packets to a \
                GOODDST (RFC 1812 section 5.3.7). Good packets leave by output 0: their network \
-               header is marked, what lies behind the total length is cut off, and the destination \
+               header is marked, bytes beyond the total length are cut off, and the destination \
                address annotation is set. Bad ones leave by output 1, or are dropped where there \
                is none; the first one, with VERBOSE every one, is reported to the user.\n\
                INTERFACES 18.26.4.9/24 makes the subnet's broadcast address, 0.0.0.0 and \
@@ -49,7 +49,7 @@ pub static ENTRY: Entry = Entry::built::<CheckIpHeader>(
             Arg::keyword("VERBOSE", Ty::Bool, "whether every bad packet is reported").or("false"),
             Arg::keyword("DETAILS", Ty::Bool, "whether drop_details can be read").or("false"),
         ],
-        drops: Bad::DROPS,
+        drops: CheckIpHeaderDrop::DROPS,
         cost: &[Operation::HeaderCheck.once(), Operation::ChecksumIp.once()],
         changes: Changes::Nothing,
         replicas: Replicas::Alike,
@@ -62,8 +62,8 @@ pub static ENTRY: Entry = Entry::built::<CheckIpHeader>(
 .with_cost_model::<CheckIpHeader>();
 
 reasons! {
-    /// What is wrong with a header.
-    pub(super) enum Bad {
+    /// Defects of a header.
+    pub(super) enum CheckIpHeaderDrop {
         Tiny = "too-short": "fewer than 20 bytes",
         Version = "bad-version": "the version is not 4",
         HeaderLength = "bad-header-length": "the header length is less than 20 bytes",
@@ -73,7 +73,7 @@ reasons! {
     }
 }
 
-/// Click's words for the reasons, in the order of [`Bad`].
+/// Click's words for the reasons, in the order of [`CheckIpHeaderDrop`].
 const TEXTS: [&str; 6] = [
     "tiny packet",
     "bad IP version",
@@ -105,11 +105,11 @@ impl Addresses {
     }
 }
 
-/// Bad sources that are compared with several packets' at a time. With more of them it is cheaper
-/// to look at each packet.
+/// Bad sources that are compared with the sources of several packets at a time. For more of them,
+/// one look-up per packet is cheaper.
 const COMPARED_SOURCES: usize = 16;
 
-/// What to check, apart from what was found.
+/// The checks, without their results.
 struct Check {
     offset: usize,
     checksum: bool,
@@ -132,8 +132,8 @@ pub(super) struct CheckIpHeader {
     details: bool,
     count: u64,
     bad: [u64; TEXTS.len()],
-    /// Bad packets still to be told to the user.
-    complaints: Vec<Bad>,
+    /// Bad packets still to be reported to the user.
+    complaints: Vec<CheckIpHeaderDrop>,
 }
 
 /// Adds the addresses of an argument.
@@ -145,7 +145,7 @@ fn add(args: &Args<'_>, name: &str, to: &mut Addresses) -> Result<(), ArgError> 
     Ok(())
 }
 
-/// What no packet comes from (RFC 1812 section 5.3.7).
+/// Addresses that no packet comes from (RFC 1812 section 5.3.7).
 const NEVER_SOURCES: [[u8; 4]; 2] = [[0; 4], [255; 4]];
 
 /// Adds what INTERFACES means.
@@ -201,17 +201,17 @@ impl CheckIpHeader {
 impl Check {
     /// Checks and marks one packet.
     #[inline]
-    fn check(&self, packet: &mut Packet) -> Result<(), Bad> {
+    fn check(&self, packet: &mut Packet) -> Result<(), CheckIpHeaderDrop> {
         let bytes = packet.data().get(self.offset..).unwrap_or(&[]);
-        let Some(header) = bytes.first_chunk::<20>() else { return Err(Bad::Tiny) };
+        let Some(header) = bytes.first_chunk::<20>() else { return Err(CheckIpHeaderDrop::Tiny) };
         let total_len = usize::from(u16::from_be_bytes([header[2], header[3]]));
         let header_len = if header[0] == 0x45 {
             // RFC 1812 section 5.2.2: what nearly all packets are, without options.
             if total_len < 20 || total_len > bytes.len() {
-                return Err(Bad::Length);
+                return Err(CheckIpHeaderDrop::Length);
             }
             if self.checksum && checksum::checksum_20(header) != 0 {
-                return Err(Bad::Checksum);
+                return Err(CheckIpHeaderDrop::Checksum);
             }
             20
         } else {
@@ -224,14 +224,14 @@ impl Check {
             && self.bad_src.contains(src)
             && !self.good_dst.contains(dst)
         {
-            return Err(Bad::Source);
+            return Err(CheckIpHeaderDrop::Source);
         }
         self.mark(packet, header_len, total_len, dst);
         Ok(())
     }
 
-    /// Marks the good packets of a group, and says which these are, as bits. The others are still
-    /// to be checked one by one: they are bad, or not as most are.
+    /// Marks the good packets of a group, and returns them as bits. The others still need a check
+    /// of their own: they are bad, or have unusual headers.
     #[inline]
     fn mark_group(&self, group: &mut [Packet; LANES]) -> u8 {
         let Some(headers) = HeaderLanes::of(group, self.offset) else { return 0 };
@@ -277,29 +277,29 @@ impl Check {
 
     /// The checks for a header with options, or none at all; its length.
     #[cold]
-    fn check_long(&self, bytes: &[u8], total_len: usize) -> Result<usize, Bad> {
+    fn check_long(&self, bytes: &[u8], total_len: usize) -> Result<usize, CheckIpHeaderDrop> {
         if bytes[0] >> 4 != 4 {
-            return Err(Bad::Version);
+            return Err(CheckIpHeaderDrop::Version);
         }
         let header_len = usize::from(bytes[0] & 0x0f) * 4;
         if header_len < 20 {
-            return Err(Bad::HeaderLength);
+            return Err(CheckIpHeaderDrop::HeaderLength);
         }
         if total_len < header_len || total_len > bytes.len() {
-            return Err(Bad::Length);
+            return Err(CheckIpHeaderDrop::Length);
         }
         match checksum::checksum(&bytes[..header_len]) {
             0 => Ok(header_len),
             _ if !self.checksum => Ok(header_len),
-            _ => Err(Bad::Checksum),
+            _ => Err(CheckIpHeaderDrop::Checksum),
         }
     }
 }
 
 impl CheckIpHeader {
-    /// Counts a bad packet, and says what becomes of it.
+    /// Counts a bad packet, and returns its verdict.
     #[cold]
-    pub(super) fn note(&mut self, bad: Bad) -> Verdict {
+    pub(super) fn note(&mut self, bad: CheckIpHeaderDrop) -> Verdict {
         if self.verbose || self.bad.iter().all(|count| *count == 0) {
             self.complaints.push(bad);
         }
@@ -401,7 +401,7 @@ mod tests {
     #[test]
     fn bad_sources_and_good_destinations() {
         let mut packet = Packet::new(&header([0; 4], [2, 0, 0, 2], 0)).unwrap();
-        assert_eq!(check().check(&mut packet), Err(Bad::Source));
+        assert_eq!(check().check(&mut packet), Err(CheckIpHeaderDrop::Source));
         let mut packet = Packet::new(&header([0; 4], [9, 9, 9, 9], 0)).unwrap();
         assert_eq!(check().check(&mut packet), Ok(()));
     }
@@ -436,13 +436,13 @@ mod tests {
         fn agrees_with_the_header_view(bytes in nearly()) {
             let wanted = match Ipv4Header::parse_with_options(&bytes) {
                 Ok((header, options, _)) if header.checksum_ok(options) => Ok(()),
-                Ok(_) => Err(Bad::Checksum),
+                Ok(_) => Err(CheckIpHeaderDrop::Checksum),
                 Err(error) => Err(match error.defect {
-                    Defect::TooShort { required_len: 20, .. } => Bad::Tiny,
-                    Defect::BadVersion { .. } => Bad::Version,
-                    Defect::BadHeaderLength { .. } => Bad::HeaderLength,
+                    Defect::TooShort { required_len: 20, .. } => CheckIpHeaderDrop::Tiny,
+                    Defect::BadVersion { .. } => CheckIpHeaderDrop::Version,
+                    Defect::BadHeaderLength { .. } => CheckIpHeaderDrop::HeaderLength,
                     // A header longer than the packet has a bad total length too.
-                    _ => Bad::Length,
+                    _ => CheckIpHeaderDrop::Length,
                 }),
             };
             let mut packet = Packet::new(&bytes).unwrap();
@@ -450,7 +450,8 @@ mod tests {
             prop_assert_eq!(check.check(&mut packet), wanted);
         }
 
-        /// Groups are marked as their packets would be one by one, but for what is not plain.
+        /// Groups are marked as their packets would be one by one, except for those with unusual
+        /// headers.
         #[test]
         fn groups_are_marked_as_single_packets(
             packets in prop::collection::vec(nearly(), 0..40),

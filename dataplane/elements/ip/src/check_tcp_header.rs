@@ -35,7 +35,7 @@ pub static ENTRY: Entry = Entry::of::<CheckTransportHeader>(Spec {
     ports: "1/1-2",
     processing: "a/ah",
     straight: true,
-    drops: Bad::DROPS,
+    drops: CheckTransportDrop::DROPS,
     cost: &[Operation::ChecksumLine.once()],
     changes: Changes::Nothing,
     replicas: Replicas::Alike,
@@ -44,8 +44,8 @@ pub static ENTRY: Entry = Entry::of::<CheckTransportHeader>(Spec {
 .with_cost_model::<CheckTransportHeader>();
 
 reasons! {
-    /// What is wrong with a packet.
-    enum Bad {
+    /// Defects of a packet.
+    enum CheckTransportDrop {
         Protocol = "wrong-protocol": "no IP packet of this protocol is marked",
         Length = "bad-length": "the lengths in the headers and that of the packet do not fit",
         Checksum = "bad-checksum": "the transport checksum is wrong",
@@ -77,11 +77,11 @@ impl Sort {
         }
     }
 
-    fn text(self, bad: Bad) -> String {
+    fn text(self, bad: CheckTransportDrop) -> String {
         match bad {
-            Bad::Protocol => format!("not {}", self.name()),
-            Bad::Length => "bad packet length".to_owned(),
-            Bad::Checksum => format!("bad {} checksum", self.name()),
+            CheckTransportDrop::Protocol => format!("not {}", self.name()),
+            CheckTransportDrop::Length => "bad packet length".to_owned(),
+            CheckTransportDrop::Checksum => format!("bad {} checksum", self.name()),
         }
     }
 }
@@ -102,38 +102,43 @@ struct CheckTransportHeader {
     #[arg(keyword, or = "false")]
     details: bool,
     bad: [u64; 3],
-    complaints: Vec<Bad>,
+    complaints: Vec<CheckTransportDrop>,
 }
 
 /// Checks one packet.
 #[inline]
-fn check(packet: &Packet, sort: Sort) -> Result<(), Bad> {
+fn check(packet: &Packet, sort: Sort) -> Result<(), CheckTransportDrop> {
     let bytes = packet.network();
-    let Ok((ip, _, cut)) = Ipv4Header::parse_cut(bytes) else { return Err(Bad::Protocol) };
+    let Ok((ip, _, cut)) = Ipv4Header::parse_cut(bytes) else {
+        return Err(CheckTransportDrop::Protocol);
+    };
     let wanted = match sort {
         Sort::Tcp => ip_protocol::TCP,
         Sort::Udp => ip_protocol::UDP,
         Sort::Icmp => ip_protocol::ICMP,
     };
     if ip.protocol() != wanted {
-        return Err(Bad::Protocol);
+        return Err(CheckTransportDrop::Protocol);
     }
     let body_len = usize::from(ip.total_len()).checked_sub(ip.header_len());
-    let body = body_len.and_then(|len| cut.get(..len)).ok_or(Bad::Length)?;
+    let body = body_len.and_then(|len| cut.get(..len)).ok_or(CheckTransportDrop::Length)?;
     match sort {
         Sort::Tcp => {
-            TcpHeader::parse(body).map_err(|_| Bad::Length)?;
+            TcpHeader::parse(body).map_err(|_| CheckTransportDrop::Length)?;
             sum_is(ip.pseudo_sum(body.len()).with(body).checksum())
         }
         Sort::Udp => {
-            let right = UdpHeader::parse(body).map_err(|_| Bad::Length)?.0;
+            let right = UdpHeader::parse(body).map_err(|_| CheckTransportDrop::Length)?.0;
             let right = UdpHeader::checksum_ok(body, ip.pseudo_sum(usize::from(right.len())));
-            right.map_err(|_| Bad::Length)?.then_some(()).ok_or(Bad::Checksum)
+            right
+                .map_err(|_| CheckTransportDrop::Length)?
+                .then_some(())
+                .ok_or(CheckTransportDrop::Checksum)
         }
         Sort::Icmp => {
-            let (header, _) = IcmpHeader::parse(body).map_err(|_| Bad::Length)?;
+            let (header, _) = IcmpHeader::parse(body).map_err(|_| CheckTransportDrop::Length)?;
             if !icmp_len_fits(header.icmp_type(), body.len()) {
-                return Err(Bad::Length);
+                return Err(CheckTransportDrop::Length);
             }
             sum_is(checksum::checksum(body))
         }
@@ -141,8 +146,8 @@ fn check(packet: &Packet, sort: Sort) -> Result<(), Bad> {
 }
 
 #[inline]
-fn sum_is(sum: u16) -> Result<(), Bad> {
-    if sum == 0 { Ok(()) } else { Err(Bad::Checksum) }
+fn sum_is(sum: u16) -> Result<(), CheckTransportDrop> {
+    if sum == 0 { Ok(()) } else { Err(CheckTransportDrop::Checksum) }
 }
 
 /// Whether a message of this type can be `len` bytes long: RFC 792; errors quote a header and 8
@@ -158,7 +163,7 @@ fn icmp_len_fits(kind: u8, len: usize) -> bool {
 
 impl CheckTransportHeader {
     #[cold]
-    fn note(&mut self, bad: Bad) -> Verdict {
+    fn note(&mut self, bad: CheckTransportDrop) -> Verdict {
         if self.verbose || self.bad.iter().all(|count| *count == 0) {
             self.complaints.push(bad);
         }
@@ -195,7 +200,9 @@ impl CheckTransportHeader {
             return Err(HandlerError::refused(why));
         }
         let mut text = String::new();
-        for bad in [Bad::Protocol, Bad::Length, Bad::Checksum] {
+        for bad in
+            [CheckTransportDrop::Protocol, CheckTransportDrop::Length, CheckTransportDrop::Checksum]
+        {
             let count = self.bad[bad as usize];
             let _ = writeln!(text, "{count}\t{}", self.sort.text(bad));
         }
@@ -249,7 +256,7 @@ mod tests {
             let pseudo = checksum::Sum::pseudo_v4(0x0100_0001, 0x0200_0002, 6, body.len());
             TcpHeader::fill_checksum(&mut body, pseudo).unwrap();
             prop_assert_eq!(check(&packet(6, &body), Sort::Tcp), Ok(()));
-            prop_assert_eq!(check(&packet(6, &body), Sort::Udp), Err(Bad::Protocol));
+            prop_assert_eq!(check(&packet(6, &body), Sort::Udp), Err(CheckTransportDrop::Protocol));
             body[bit / 8] ^= 1 << (bit % 8);
             prop_assert!(check(&packet(6, &body), Sort::Tcp).is_err());
         }

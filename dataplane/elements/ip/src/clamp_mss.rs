@@ -18,18 +18,18 @@ pub static ENTRY: Entry = Entry::built::<ClampMss>(
     Spec {
         name: "ClampMSS",
         topic: Topic::Ip,
-        summary: "lowers the segment size that TCP connections begin with",
-        docs: "Expects marked IP headers, of version 4 or 6. In a SYN of TCP whose maximum segment \
-               size (RFC 9293 section 3.7.1) would make packets of more than MTU bytes, counted from \
-               the IP header, it becomes what fits: MTU less 40 for IPv4, less 60 for IPv6. The \
-               checksum is corrected. So the ends of a connection send what a path takes, even where ICMP \
-               errors do not come through. A SYN without that option stays as it is: it stands for 536 \
-               or 1220 bytes. All other packets pass unchanged. With PORT the MTU is that of the interface \
-               where this is less.",
+        summary: "lowers the maximum segment size that TCP connections negotiate",
+        docs: "Expects marked IP headers, of version 4 or 6. In a TCP SYN, if the maximum segment \
+               size (RFC 9293 section 3.7.1) would make packets of more than MTU bytes, counted \
+               from the IP header, it becomes what fits: MTU less 40 for IPv4, less 60 for IPv6. \
+               The checksum is corrected. So the ends of a connection send what a path takes, even \
+               where ICMP errors do not come through. A SYN without that option stays as it is: it \
+               stands for 536 or 1220 bytes. All other packets pass unchanged. With PORT the MTU \
+               is that of the interface where this is less.",
         example: "InfiniteSource(LIMIT 1, STOP true) -> MarkIPHeader -> ClampMSS(1400) -> Discard",
         args: &[
             Arg::required("MTU", Ty::UInt, "longest packet in bytes, IP header included"),
-            Arg::keyword("PORT", Ty::Str, "an interface whose MTU counts where it is less"),
+            Arg::keyword("PORT", Ty::Str, "an interface; its MTU holds if it is less"),
         ],
         cost: &[Operation::HeaderRead.once()],
         replicas: Replicas::Alike,
@@ -51,7 +51,7 @@ const TCP_LEN: usize = 20;
 struct ClampMss {
     mtu: usize,
     port: PortMtu,
-    /// connections whose segment size was lowered, both directions counted
+    /// connections with a lowered segment size, both directions counted
     #[handler(sum)]
     count: u64,
 }

@@ -41,7 +41,7 @@ reasons! {
 
 #[derive(Arguments, Handlers)]
 struct DecIpTtl {
-    /// packets whose time-to-live expired
+    /// packets with an expired time-to-live
     #[handler(sum)]
     drops: u64,
     /// whether anything is done

@@ -16,7 +16,7 @@ const FRONT: usize = EthernetHeader::LEN + Ipv4Header::LEN + UdpHeader::LEN;
 pub(super) struct Received<'a> {
     /// Source of the frame.
     pub ether_src: MacAddr,
-    /// What it says.
+    /// The message's contents.
     pub message: DhcpMessage<'a>,
 }
 
@@ -75,7 +75,7 @@ impl Frame {
         Ok(frame)
     }
 
-    /// What goes on the wire.
+    /// The bytes of the frame.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes[..self.len]
     }

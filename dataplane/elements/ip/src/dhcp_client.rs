@@ -24,17 +24,17 @@ pub static ENTRY: Entry = Entry::of::<DhcpClient>(Spec {
     summary: "gets an IPv4 address from a network by DHCP",
     docs: "Asks for an address in Ethernet frames that leave by output 0, for the host with \
            Ethernet address ETH (RFC 2131). The servers' answers enter in frames likewise; what is \
-           none leaves by output 1, or is dropped where there is none. The lease is renewed \
-           while it runs.\n\
-           CALL names a write handler. When a lease begins, when what it says changes, and \
-           after a hot swap, it is written 'ADDRESS NETWORK ROUTER DNS', such as '192.0.2.50 192.0.2.0/24 \
-           192.0.2.1 192.0.2.1', with 0.0.0.0 for a router or resolver of which the server says \
-           nothing; when the lease is lost, '0.0.0.0 0.0.0.0/0 0.0.0.0 0.0.0.0'. So a passive \
-           Script can set addresses and routes of other elements.\n\
+           none leaves by output 1, or is dropped where there is none. The lease is renewed while \
+           it runs.\n\
+           CALL names a write handler. When a lease begins or changes, and after a hot swap, it is \
+           written 'ADDRESS NETWORK ROUTER DNS', such as '192.0.2.50 192.0.2.0/24 192.0.2.1 \
+           192.0.2.1', with 0.0.0.0 for a router or resolver that the server does not announce; \
+           when the lease is lost, '0.0.0.0 0.0.0.0/0 0.0.0.0 0.0.0.0'. So a passive Script can \
+           set addresses and routes of other elements.\n\
            The client takes the first offer, asks at once when it starts, and does not look \
-           whether another host has the address (RFC 2131 section 4.4.1 would have it ask by \
-           ARP). A server is renewed with by the Ethernet address that its answer came from. A \
-           refusal, or a lease of less than 10 s, does not make the client ask more than once in 10 s.",
+           whether another host has the address (RFC 2131 section 4.4.1 would have it ask by ARP). \
+           A server is renewed with by the Ethernet address that its answer came from. A refusal, \
+           or a lease of less than 10 s, does not make the client ask more than once in 10 s.",
     example: "dhcp :: DHCPClient(02:00:00:00:00:01, CALL leased.run) -> Print(asks) -> Discard; \
               InfiniteSource(DATA \\<ffffffffffff 020000000009 0800>, LIMIT 1, STOP true) -> dhcp; \
               dhcp[1] -> Discard; leased :: Script(TYPE PASSIVE, print \"address $1\")",
@@ -54,7 +54,7 @@ reasons! {
     /// Why a frame shows the client nothing.
     enum Other {
         NotDhcp = "not-dhcp": "it is no valid DHCP message to a client",
-        NotOurs = "not-ours": "it answers nothing that this client asked, or offers what no host can use",
+        NotOurs = "not-ours": "it answers no request of this client, or offers an unusable address",
         Taken = consumed "taken": "an answer that was taken",
     }
 }
@@ -131,7 +131,7 @@ impl DhcpClient {
         }
     }
 
-    fn hear(&mut self, cx: &mut Cx<'_>, packet: Packet) {
+    fn receive(&mut self, cx: &mut Cx<'_>, packet: Packet) {
         let event = match receive(packet.data(), CLIENT_PORT) {
             None => return cx.reject(1, Other::NotDhcp, packet),
             Some(received) => self.exchange.take(&received, cx.now()),
@@ -157,7 +157,7 @@ impl Element for DhcpClient {
 
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         for packet in batch.drain() {
-            self.hear(cx, packet);
+            self.receive(cx, packet);
         }
     }
 

@@ -27,21 +27,21 @@ pub static ENTRY: Entry = Entry::built::<DhcpServer>(
         topic: Topic::Ip,
         summary: "gives IPv4 addresses to hosts by DHCP",
         docs: "DHCP messages of clients enter in Ethernet frames, and answers leave by output 0 \
-               likewise, from IP and ETH (RFC 2131). What is not answered leaves by output 1, or \
-               is dropped where there is none. Clients get addresses from FIRST to LAST, at most \
-               4096, with the mask of NET, ROUTER, DNS and DOMAIN. \
-               A client is known by its client identifier, or by its Ethernet address if it \
-               sends none or one of more than 32 bytes. It keeps its address as long as it renews \
-               it, and gets it again later if nobody else needed it. An offer holds its address \
-               for a minute, an address that a client found in use is kept back for ten.\n\
+               likewise, from IP and ETH (RFC 2131). Other packets leave by output 1, or is \
+               dropped where there is none. Clients get addresses from FIRST to LAST, at most \
+               4096, with the mask of NET, ROUTER, DNS and DOMAIN. A client is known by its client \
+               identifier, or by its Ethernet address if it sends none or one of more than 32 \
+               bytes. It keeps its address as long as it renews it, and gets it again later if no \
+               other client needed it. An offer holds its address for a minute, an address that a \
+               client found in use is kept back for ten.\n\
                It is the only server of its network: a request for another network's address, or \
-               for one that another client has, is refused (DHCPNAK), and a client that asks for \
-               a free address of the range gets it, even if this server does not know the client. So \
-               leases survive a restart as far as clients still use them; a hot swap hands them over if the \
-               range stays. It does not ping an address before it offers it, does not serve relays \
-               (RFC 3046) nor BOOTP, and reads options in several parts (RFC 3396) as far as their \
-               first. An attacker inside can take all addresses, as with any server: the \
-               table does not grow, and searching it costs nothing while it is full.",
+               for one that another client has, is refused (DHCPNAK), and a client that asks for a \
+               free address of the range gets it, even if this server does not know the client. So \
+               leases survive a restart as far as clients still use them; a hot swap hands them \
+               over if the range stays. It does not ping an address before it offers it, does not \
+               serve relays (RFC 3046) nor BOOTP, and reads options in several parts (RFC 3396) as \
+               far as their first. An attacker inside can take all addresses, as with any server: \
+               the table does not grow, and searching it costs nothing while it is full.",
         example: "InfiniteSource(DATA \\<ffffffffffff 020000000009 0800>, LIMIT 1, STOP true) \
                   -> dhcp :: DHCPServer(192.168.1.1, 02:00:00:00:00:02, 192.168.1.0/24, \
                   192.168.1.100, 192.168.1.199, DNS 192.168.1.1) -> Discard; dhcp[1] -> Print(other) -> Discard",
@@ -97,7 +97,7 @@ const DNS_MAX: usize = 8;
 /// Longest DOMAIN: with all other options a message has room for it.
 const DOMAIN_MAX: usize = 200;
 
-/// What clients are told.
+/// The options that clients get.
 struct Announced {
     ip: Ipv4Addr,
     mask: Ipv4Addr,
@@ -177,7 +177,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     Ok(Box::new(DhcpServer { announced, leases: leases(args, ip, net)?, names }))
 }
 
-/// What is answered.
+/// The answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Answer {
     Offer(Ipv4Addr),
@@ -213,7 +213,7 @@ impl<'a> Asked<'a> {
 }
 
 impl DhcpServer {
-    /// What a message changes, and what is answered.
+    /// The effect of a message, and the answer.
     fn decide(&mut self, asked: &Asked<'_>, now: i64) -> Result<Answer, Other> {
         let message = &asked.received.message;
         let (client, mac) = (&asked.client, asked.mac);
@@ -261,7 +261,7 @@ impl DhcpServer {
 }
 
 impl Announced {
-    /// The answer and its way to the client (RFC 2131 section 4.1).
+    /// The answer in a frame for the client (RFC 2131 section 4.1).
     fn frame(&self, asked: &Asked<'_>, answer: Answer) -> Result<Frame, ParseError> {
         let request = asked.received.message.header();
         let mut header = DhcpHeader::new(BOOTREPLY, asked.mac, request.xid());
@@ -296,7 +296,7 @@ impl Announced {
         })
     }
 
-    /// What hosts of the network are given, with the times of a lease if it is one.
+    /// Options for hosts of the network, with the times of a lease if it is one.
     fn write(&self, writer: &mut DhcpWriter<'_>, is_lease: bool) {
         if is_lease {
             writer.put_seconds(option::LEASE_TIME, self.lease_s);

@@ -14,7 +14,7 @@ pub const fn drop_for(reason: u8) -> u32 {
     u32::MAX - reason as u32
 }
 
-/// What a port means for one packet.
+/// The meaning of a port for one packet.
 #[inline]
 pub fn verdict(port: u32) -> Verdict {
     match port {
@@ -38,7 +38,7 @@ pub fn punt(args: &Args<'_>) -> Result<Option<usize>, ArgError> {
     }
 }
 
-/// What becomes of a packet that was forwarded to an output, or not for a reason.
+/// The fate of a packet: forwarded to an output, or refused for a reason.
 #[inline]
 pub fn outcome(done: Result<u16, Reason>, punt: Option<usize>) -> Verdict {
     match (done, punt) {
@@ -67,8 +67,8 @@ impl Sorter {
         Sorter { lanes: (0..lanes).map(|_| Batch::new()).collect() }
     }
 
-    /// Sends packet i to `ports[i]`; `alike` says that all go the same way. Packets for output 0
-    /// are left in the batch.
+    /// Sends packet i to `ports[i]`; `alike` means that all go to one port. Leaves packets for
+    /// output 0 in the batch.
     #[inline]
     pub fn send(&mut self, cx: &mut Cx<'_>, batch: &mut Batch, ports: &[u32], alike: bool) {
         let Some(&first) = ports.first() else { return };

@@ -14,7 +14,7 @@ pub static ENTRY: Entry = Entry::of::<FixIpSrc>(Spec {
     name: "FixIPSrc",
     topic: Topic::Ip,
     summary: "sets the source address of packets that ask for it",
-    docs: "Packets whose Fix IP Source annotation is set (ICMPError sets it) get the source \
+    docs: "Packets with the Fix IP Source annotation (ICMPError sets it) get the source \
            address IPADDR and a right checksum, and the annotation is cleared: so an ICMP \
            error bears the address of the interface it leaves by (RFC 1812 section 4.3.2.4). \
            All others, and those without a marked IP header, pass unchanged.",

@@ -40,7 +40,7 @@ pub static ENTRY: Entry = Entry::of::<FloodDetector>(Spec {
     straight: true,
     changes: Changes::Nothing,
     cost: &[Operation::HeaderRead.once(), Operation::Sort.once()],
-    replicas: Replicas::Apart("each counts what its thread sees: RATE is that of a thread"),
+    replicas: Replicas::Apart("each counts the packets of its thread: RATE is per thread"),
     ..Spec::DEFAULT
 })
 .with_hot_swap::<FloodDetector>();
@@ -138,7 +138,7 @@ fn read(network: &[u8]) -> Option<(Destination, bool)> {
 }
 
 impl FloodDetector {
-    /// What is known at this time.
+    /// The state at this time.
     fn now(&mut self, now: i64) -> &Watch {
         self.watch.advance(now);
         &self.watch

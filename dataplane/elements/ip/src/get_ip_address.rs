@@ -24,7 +24,7 @@ pub static ENTRY: Entry = Entry::new(
             Arg::optional("ANNO", Ty::Anno, "where to put it").or("DST_IP"),
             Arg::keyword("IP", Ty::Choice(&["src", "dst"]), "which field of the IP header"),
         ],
-        drops: Bad::DROPS,
+        drops: GetIpAddressDrop::DROPS,
         changes: Changes::Nothing,
         cost: &[Operation::HeaderRead.once()],
         replicas: Replicas::Alike,
@@ -36,7 +36,7 @@ pub static ENTRY: Entry = Entry::new(
 
 reasons! {
     /// Why there is no address.
-    enum Bad {
+    enum GetIpAddressDrop {
         Short = "too-short": "the packet ends before the address does",
     }
 }
@@ -89,7 +89,7 @@ impl Element for GetIpAddress {
                 }
                 Verdict::Pass
             }
-            None => Verdict::drop(Bad::Short),
+            None => Verdict::drop(GetIpAddressDrop::Short),
         });
     }
 }

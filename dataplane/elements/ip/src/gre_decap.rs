@@ -22,7 +22,7 @@ pub static ENTRY: Entry = Entry::of::<GreDecap>(Spec {
     ports: "1/1-2",
     processing: "a/ah",
     straight: true,
-    drops: Bad::DROPS,
+    drops: GreDecapDrop::DROPS,
     cost: &[Operation::HeaderMove.once()],
     replicas: Replicas::Alike,
     ..Spec::DEFAULT
@@ -30,7 +30,7 @@ pub static ENTRY: Entry = Entry::of::<GreDecap>(Spec {
 
 reasons! {
     /// Why nothing is taken off.
-    enum Bad {
+    enum GreDecapDrop {
         Header = "bad-header": "it does not begin with a GRE header of version 0",
         Checksum = "bad-checksum": "the checksum is wrong",
         Protocol = "other-protocol": "it carries another protocol than PROTOCOL",
@@ -50,22 +50,22 @@ struct GreDecap {
 
 impl GreDecap {
     #[inline]
-    fn decap(&self, packet: &mut Packet) -> Result<(), Bad> {
+    fn decap(&self, packet: &mut Packet) -> Result<(), GreDecapDrop> {
         let parsed = GreHeader::parse_with_options(packet.data());
-        let (header, options, payload) = parsed.map_err(|_| Bad::Header)?;
+        let (header, options, payload) = parsed.map_err(|_| GreDecapDrop::Header)?;
         let fields = GreFields::read(header, options);
         if fields.checksum.is_some() && checksum::checksum(packet.data()) != 0 {
-            return Err(Bad::Checksum);
+            return Err(GreDecapDrop::Checksum);
         }
         if self.protocol.is_some_and(|wanted| wanted != header.protocol()) {
-            return Err(Bad::Protocol);
+            return Err(GreDecapDrop::Protocol);
         }
         if self.key.is_some() && self.key != fields.key {
-            return Err(Bad::Key);
+            return Err(GreDecapDrop::Key);
         }
         let len = packet.len() - payload.len();
         packet.set_anno_number(Anno::AGGREGATE, fields.key.unwrap_or(0));
-        if packet.pull(len) { Ok(()) } else { Err(Bad::Header) }
+        if packet.pull(len) { Ok(()) } else { Err(GreDecapDrop::Header) }
     }
 }
 

@@ -13,10 +13,10 @@ pub static ENTRY: Entry = Entry::of::<GreEncap>(Spec {
     name: "GREEncap",
     topic: Topic::Ip,
     summary: "puts GRE headers in front of packets",
-    docs: "Puts a GRE header (RFC 2784) in front of every packet: PROTOCOL is the EtherType of \
-           what is inside, 0x0800 for IP, 0x6558 for Ethernet frames. With KEY it has that key, \
-           with SEQUENCE a number that counts from 0 (RFC 2890), with CHECKSUM the checksum over \
-           header and packet. The IP header is for IPEncap(gre, ...).",
+    docs: "Puts a GRE header (RFC 2784) in front of every packet: PROTOCOL is the EtherType of the \
+           payload, 0x0800 for IP, 0x6558 for Ethernet frames. With KEY it has that key, with \
+           SEQUENCE a number that counts from 0 (RFC 2890), with CHECKSUM the checksum over header \
+           and packet. The IP header is for IPEncap(gre, ...).",
     example: "InfiniteSource(\\<4500001400000000401177d70100000102000002>, LIMIT 1, STOP true) \
               -> GREEncap(KEY 5) -> IPEncap(gre, 1.1.1.1, 2.2.2.2) -> CheckIPHeader \
               -> StripIPHeader -> GREDecap -> CheckIPHeader -> Print(ok) -> Discard",

@@ -1,12 +1,12 @@
-//! What is wrong with the fixed IPv4 headers of several packets.
+//! Defects of the fixed IPv4 headers of several packets.
 //!
 //! It is plain arithmetic on arrays of eight numbers. The compiler makes vector instructions of it,
 //! of the width that the target has.
 
 use thruway_packet::lanes::{HeaderLanes, LANES, Lane};
 
-/// Not 0 where a header is not one of 20 bytes of version 4 whose total length is at least that and
-/// at most what there is. With `checksum`, also where the checksum is wrong.
+/// Not 0 for a header that is not one of 20 bytes of version 4, or with a total length below 20 or
+/// above the bytes that are there. With `checksum`, also for a wrong checksum.
 #[inline]
 pub(super) fn flaws(headers: &HeaderLanes, checksum: bool) -> Lane {
     let total = total_lens(headers);

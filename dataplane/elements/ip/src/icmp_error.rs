@@ -46,7 +46,7 @@ pub static ENTRY: Entry = Entry::built::<IcmpError>(
             Arg::optional("BADADDRS", Ty::Any, "addresses never to answer"),
             Arg::keyword("MTU", Ty::UInt, "longest error in bytes").or("576"),
             Arg::keyword("PMTU", Ty::UInt, "MTU to report, with needfrag").or("0"),
-            Arg::keyword("PORT", Ty::Str, "an interface whose MTU is reported where it is less"),
+            Arg::keyword("PORT", Ty::Str, "an interface; its MTU is reported if it is less"),
             Arg::keyword("SET_FIX_ANNO", Ty::Bool, "whether FixIPSrc shall set the source")
                 .or("true"),
             Arg::keyword("USE_FIX_ANNO", Ty::Bool, "older name of SET_FIX_ANNO"),
@@ -120,7 +120,7 @@ const CODES: [(u8, &str, u8); 25] = [
     (icmp_type::PARAMETER_PROBLEM, "length", icmp::parameter_problem::LENGTH),
 ];
 
-/// What errors look like.
+/// The format of errors.
 pub(super) struct Template {
     pub(super) src: Ipv4Addr,
     pub(super) icmp_type: u8,
@@ -128,7 +128,7 @@ pub(super) struct Template {
     pub(super) bad_addresses: Vec<Ipv4Addr>,
     /// Longest error, in bytes.
     pub(super) mtu: usize,
-    /// What "fragmentation needed" tells.
+    /// The MTU in "fragmentation needed".
     pub(super) pmtu: u16,
 }
 
@@ -212,7 +212,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     Ok(Box::new(IcmpError { template, pmtu, port, set_fix_anno, id }))
 }
 
-/// The first source route whose pointer is sound.
+/// The first source route with a sound pointer.
 fn source_route(options: &[u8]) -> Option<Ipv4Option<'_>> {
     let routes = Ipv4Options::new(options).map_while(Result::ok);
     routes.into_iter().find(|option| {
@@ -369,7 +369,7 @@ impl Element for IcmpError {
     }
 
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
-        // What does not fit the type is no bound.
+        // A value beyond the type's range is no bound.
         let bound = u16::try_from(self.port.get()).unwrap_or(u16::MAX);
         self.template.pmtu = self.pmtu.min(bound);
         for packet in batch.drain() {

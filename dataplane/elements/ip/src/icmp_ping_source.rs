@@ -148,7 +148,7 @@ impl Replies {
     write, name = "reset_counts", "sets all counts to zero", write = self.write_reset_counts(cx)
 )]
 #[handler(
-    read, name = "summary", "what ping says at its end",
+    read, name = "summary", "the final summary, as of ping",
     get = self.replies(name)?.summary(self.count)
 )]
 #[handler(

@@ -18,18 +18,18 @@ pub static ENTRY: Entry = Entry::built::<IpEncap>(
         summary: "puts an IPv4 header in front of packets",
         docs: "Puts an IPv4 header without options in front of every packet, marks it and sets the \
                destination annotation to its destination. With protocol ipip (4) that is a tunnel \
-               (RFC 2003), whose other end is CheckIPHeader and StripIPHeader. Identifications count \
-               up. DST may be DST_ANNO, which takes the address from the destination annotation. \
-               PROTO is a number or a name such as ipip, udp, gre.\n\n\
+               (RFC 2003), whose other end is CheckIPHeader and StripIPHeader. Identifications \
+               count up. DST may be DST_ANNO, which takes the address from the destination \
+               annotation. PROTO is a number or a name such as ipip, udp, gre.\n\n\
                TOS gives the whole type of service, or DSCP its upper six bits and ECT and CE the \
-               lower two (ECT true or 1: 1; ECT 2: 2; CE: 3). Packets that would grow beyond 65,535 \
-               bytes are dropped.",
+               lower two (ECT true or 1: 1; ECT 2: 2; CE: 3). Packets that would grow beyond \
+               65,535 bytes are dropped.",
         example: "InfiniteSource(\\<4500001400000000401177d70100000102000002>, LIMIT 1, STOP true) \
                   -> IPEncap(ipip, 18.26.4.24, 140.247.60.147) -> CheckIPHeader -> StripIPHeader \
                   -> CheckIPHeader -> Print(ok) -> Discard",
         straight: true,
         args: &[
-            Arg::required("PROTO", Ty::Any, "protocol of what is inside, number or name"),
+            Arg::required("PROTO", Ty::Any, "protocol of the payload, number or name"),
             Arg::required("SRC", Ty::Ip, "source address"),
             Arg::required("DST", Ty::Any, "destination address, or DST_ANNO"),
             Arg::keyword("TTL", Ty::UInt, "time-to-live in hops").or("250"),
@@ -123,7 +123,8 @@ mod tests {
     use thruway_wire::ipv4::Ipv4Header;
 
     proptest! {
-        /// What comes out parses, sums right, and holds what went in; too long is refused.
+        /// The output parses, has a right checksum, and contains the input; too long a packet is
+        /// refused.
         #[test]
         fn round_trip(len in prop_oneof![0usize..100, 65_500usize..65_530], first: u8) {
             let mut rig = Rig::new(&ENTRY, &["4", "1.0.0.1", "2.0.0.2", "DF true"], 1).unwrap();

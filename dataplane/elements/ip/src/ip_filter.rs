@@ -75,7 +75,7 @@ struct Compiled {
     warnings: Vec<String>,
 }
 
-/// What compiling again needs.
+/// The inputs for another compilation.
 struct Context {
     kind: Kind,
     outputs: usize,

@@ -15,22 +15,22 @@ pub static ENTRY: Entry = Entry::of::<IpFragmenter>(Spec {
     name: "IPFragmenter",
     topic: Topic::Ip,
     summary: "fragments IP packets that are longer than the MTU",
-    docs: "Expects marked IP headers. Packets of at most MTU bytes, counted from the IP \
-           header, pass unchanged, as do those that stand for several (SEGMENTS annotation) \
-           if each of these is short enough. Longer ones are cut into fragments (RFC 791 section 3.2), \
-           which leave by output 0 in order. The first one keeps all options, the others those \
-           whose copied bit is set (RFC 791 section 3.1). A packet that must not be \
-           fragmented, or cannot because its header leaves no room, leaves by output 1, or is \
-           dropped where there is none; usually an ICMPError(..., unreachable, needfrag) is \
-           connected there (RFC 1191). With PORT the MTU is that of the interface where this is less, \
-           now and when it changes; a line says so. With HONOR_DF false the DF bit is cleared and the \
-           packet, whose identification may not be unique, gets a new one.",
+    docs: "Expects marked IP headers. Packets of at most MTU bytes, counted from the IP header, \
+           pass unchanged, as do those that stand for several (SEGMENTS annotation) if each of \
+           these is short enough. Longer ones are cut into fragments (RFC 791 section 3.2), which \
+           leave by output 0 in order. The first one keeps all options, the others those whose \
+           copied bit is set (RFC 791 section 3.1). A packet that must not be fragmented, or \
+           cannot because its header leaves no room, leaves by output 1, or is dropped where there \
+           is none; usually an ICMPError(..., unreachable, needfrag) is connected there (RFC \
+           1191). With PORT the MTU is at most that of the interface, now and after a change, \
+           which is logged. With HONOR_DF false the DF bit is cleared and the packet, whose \
+           identification may not be unique, gets a new one.",
     example: "InfiniteSource(\\<450000dc000000004011770f0100000102000002>, LENGTH 220, \
               LIMIT 1, STOP true) -> CheckIPHeader -> IPFragmenter(100) \
               -> Print(ok) -> Discard",
     ports: "1/1-2",
     processing: "h/h",
-    drops: Bad::DROPS,
+    drops: IpFragmenterDrop::DROPS,
     cost: &[Operation::HeaderRead.once()],
     replicas: Replicas::Apart("each has its part of the identifications"),
     short_cut: ShortCut::Passes,
@@ -40,14 +40,14 @@ pub static ENTRY: Entry = Entry::of::<IpFragmenter>(Spec {
 
 reasons! {
     /// Why a packet cannot be fragmented.
-    enum Bad {
+    enum IpFragmenterDrop {
         DontFragment = "dont-fragment": "it is too long and its DF bit is set",
         NoRoom = "no-room": "its header leaves no room for 8 bytes of data",
         Malformed = "bad-ip-header": "its IP header is wrong, or its data end behind 65535",
     }
 }
 
-/// Refused packets that are told even if not VERBOSE.
+/// Refused packets that are reported even if not VERBOSE.
 const REPORTED_MAX: u64 = 5;
 
 #[derive(Arguments, Handlers)]
@@ -63,7 +63,7 @@ struct IpFragmenter {
     verbose: bool,
     #[arg(
         keyword, name = "PORT", ty = Ty::Str,
-        "an interface whose MTU counts where it is less"
+        "an interface; its MTU holds if it is less"
     )]
     #[new(PortMtu::of(args)?)]
     port: PortMtu,
@@ -77,7 +77,7 @@ struct IpFragmenter {
     /// fragments made
     #[handler(sum)]
     fragments: u64,
-    /// Identification for packets whose DF bit is cleared.
+    /// Identification for packets with a cleared DF bit.
     #[new(crate::outer::first_id(args.env()))]
     id: u16,
     /// Fragments but the first.
@@ -142,7 +142,7 @@ fn finish(fragment: &mut [u8], flags_offset: u16) {
     }
 }
 
-/// What became of a packet longer than the MTU.
+/// The fate of a packet longer than the MTU.
 enum Cut {
     /// Only bytes behind its total length were too much.
     Fits,
@@ -152,10 +152,15 @@ enum Cut {
 
 /// Cuts `packet` down to its first fragment and puts the others into `rest`. `id` is the new
 /// identification when the DF bit is cleared (`None`: it is respected).
-fn cut(packet: &mut Packet, mtu: usize, id: Option<u16>, rest: &mut Batch) -> Result<Cut, Bad> {
-    let at = packet.network_offset().ok_or(Bad::Malformed)?;
+fn cut(
+    packet: &mut Packet,
+    mtu: usize,
+    id: Option<u16>,
+    rest: &mut Batch,
+) -> Result<Cut, IpFragmenterDrop> {
+    let at = packet.network_offset().ok_or(IpFragmenterDrop::Malformed)?;
     let parsed = Ipv4Header::parse_with_options(packet.network());
-    let (header, options, payload) = parsed.map_err(|_| Bad::Malformed)?;
+    let (header, options, payload) = parsed.map_err(|_| IpFragmenterDrop::Malformed)?;
     let (mut header, header_len) = (*header, Ipv4Header::LEN + options.len());
     let total_len = header_len + payload.len();
     if total_len <= mtu {
@@ -164,14 +169,14 @@ fn cut(packet: &mut Packet, mtu: usize, id: Option<u16>, rest: &mut Batch) -> Re
     }
     let first_len = mtu.saturating_sub(header_len) & !7;
     if first_len < 8 {
-        return Err(Bad::NoRoom);
+        return Err(IpFragmenterDrop::NoRoom);
     }
     if header.dont_fragment() {
-        header.set_id(id.ok_or(Bad::DontFragment)?);
+        header.set_id(id.ok_or(IpFragmenterDrop::DontFragment)?);
     }
     let (had_more, offset) = (header.more_fragments(), header.flags_offset() & OFFSET_MASK);
     if usize::from(offset) * 8 + payload.len() > usize::from(u16::MAX) {
-        return Err(Bad::Malformed);
+        return Err(IpFragmenterDrop::Malformed);
     }
     let reserved = header.flags_offset() & !(DONT_FRAGMENT | MORE_FRAGMENTS | OFFSET_MASK);
     let template = Template::new(&header, options);

@@ -8,17 +8,17 @@ use thruway_packet::{Anno, Batch};
 use thruway_wire::Header;
 use thruway_wire::ethernet::EthernetHeader;
 
-use super::check_ip_header::{Bad, CheckIpHeader};
+use super::check_ip_header::{CheckIpHeader, CheckIpHeaderDrop};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::built::<IpInputCombo>(
     Spec {
         name: "IPInputCombo",
         topic: Topic::Ip,
-        summary: "does what an IP router does with its input",
+        summary: "does the input processing of an IP router",
         docs: "Does with every frame what Paint(COLOR) -> Strip(14) -> CheckIPHeader(...) -> \
-               GetIPAddress(16) would do: the arguments but COLOR are those of CheckIPHeader. Bad \
-               packets leave by output 1, or are dropped where there is none.",
+               GetIPAddress(16) would do: the arguments but COLOR are those of CheckIPHeader. \
+               Bad packets leave by output 1, or are dropped where there is none.",
         example: "InfiniteSource(\\<4500001400000000401177d70100000102000002>, LIMIT 1, STOP true) \
                   -> EtherEncap(0x0800, 1:1:1:1:1:1, 2:2:2:2:2:2) -> IPInputCombo(1) -> Print(ok) \
                   -> Discard",
@@ -41,7 +41,7 @@ pub static ENTRY: Entry = Entry::built::<IpInputCombo>(
             Arg::keyword("VERBOSE", Ty::Bool, "whether every bad packet is reported").or("false"),
             Arg::keyword("DETAILS", Ty::Bool, "whether drop_details can be read").or("false"),
         ],
-        drops: Bad::DROPS,
+        drops: CheckIpHeaderDrop::DROPS,
         cost: &[
             Operation::Annotate.once(),
             Operation::HeaderMove.once(),
@@ -76,7 +76,7 @@ impl Element for IpInputCombo {
             packet.set_anno_number(Anno::PAINT, color);
             match packet.pull(EthernetHeader::LEN) {
                 true => Verdict::Pass,
-                false => self.check.note(Bad::Tiny),
+                false => self.check.note(CheckIpHeaderDrop::Tiny),
             }
         });
         self.check.process(cx, port, batch);

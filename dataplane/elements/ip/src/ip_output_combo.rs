@@ -15,7 +15,7 @@ use super::ipgw_options::Gateway;
 pub static ENTRY: Entry = Entry::of::<IpOutputCombo>(Spec {
     name: "IPOutputCombo",
     topic: Topic::Ip,
-    summary: "does what an IP router does with its output",
+    summary: "does the output processing of an IP router",
     docs: "Does with every packet what DropBroadcasts -> PaintTee(COLOR) -> IPGWOptions(IPADDR) \
            -> FixIPSrc(IPADDR) -> DecIPTTL would do, and then looks at its length. Copies of \
            packets with the paint leave by output 1, packets with bad options by output 2, \
@@ -26,7 +26,7 @@ pub static ENTRY: Entry = Entry::of::<IpOutputCombo>(Spec {
               o[1] -> d :: Discard; o[2] -> d; o[3] -> d; o[4] -> d",
     ports: "1/5",
     processing: "h/h",
-    drops: Bad::DROPS,
+    drops: IpOutputComboDrop::DROPS,
     cost: &[Operation::TtlDecrement.once()],
     replicas: Replicas::Alike,
     ..Spec::DEFAULT
@@ -34,7 +34,7 @@ pub static ENTRY: Entry = Entry::of::<IpOutputCombo>(Spec {
 
 reasons! {
     /// Why a packet is not forwarded.
-    enum Bad {
+    enum IpOutputComboDrop {
         ToMany = "to-many": "it was sent to several stations of the link",
         Option = "bad-option": "an option has a bad length, pointer or flag",
         NoHeader = "no-ip-header": "no sound IP header is marked",
@@ -66,10 +66,10 @@ impl IpOutputCombo {
         if network.first().is_some_and(|first| *first != 0x45) {
             match self.gateway.rewrite(network, now) {
                 Ok(()) => {}
-                Err(None) => return Verdict::drop(Bad::NoHeader),
+                Err(None) => return Verdict::drop(IpOutputComboDrop::NoHeader),
                 Err(Some(offset)) => {
                     packet.set_anno_number(Anno::ICMP_PARAM, offset as u32);
-                    return Verdict::reject(2, Bad::Option);
+                    return Verdict::reject(2, IpOutputComboDrop::Option);
                 }
             }
         }
@@ -77,10 +77,10 @@ impl IpOutputCombo {
             fix(packet, self.addr);
         }
         match decrement(packet, true) {
-            Ok(()) if packet.len() > self.mtu => Verdict::reject(4, Bad::TooLong),
+            Ok(()) if packet.len() > self.mtu => Verdict::reject(4, IpOutputComboDrop::TooLong),
             Ok(()) => Verdict::Pass,
-            Err(super::dec_ip_ttl::Dead::Expired) => Verdict::reject(3, Bad::Expired),
-            Err(super::dec_ip_ttl::Dead::NoHeader) => Verdict::drop(Bad::NoHeader),
+            Err(super::dec_ip_ttl::Dead::Expired) => Verdict::reject(3, IpOutputComboDrop::Expired),
+            Err(super::dec_ip_ttl::Dead::NoHeader) => Verdict::drop(IpOutputComboDrop::NoHeader),
         }
     }
 }
@@ -90,7 +90,7 @@ impl Element for IpOutputCombo {
         let now = cx.now();
         for mut packet in batch.drain() {
             if matches!(packet.kind(), PacketKind::Broadcast | PacketKind::Multicast) {
-                cx.drop(Bad::ToMany, packet);
+                cx.drop(IpOutputComboDrop::ToMany, packet);
                 continue;
             }
             if packet.paint() == self.color

@@ -23,15 +23,15 @@ pub static ENTRY: Entry = Entry::of::<IpRateMonitor>(Spec {
     docs: "Measures how many packets (or bytes of IP packets) a second come from and go to \
            addresses: at input 0 by source address, the forward rate, at input 1 by destination \
            address, the reverse rate. First there is a rate for each value of the first byte; \
-           where the forward or the reverse rate of a prefix exceeds THRESH, addresses that \
-           share it get rates by their next byte too, until it has fallen again. Rates are \
-           averages over about two and a half seconds. Packets are never dropped; those \
-           without a marked IPv4 header are not counted.\n\n\
+           where the forward or the reverse rate of a prefix exceeds THRESH, addresses that share \
+           it get rates by their next byte too, until it has fallen again. Rates are averages over \
+           about two and a half seconds. Packets are never dropped; those without a marked IPv4 \
+           header are not counted.\n\n\
            With ANNO, the FWD_RATE annotation, which Block reads, is set to the forward rate of \
-           the longest prefix of the address that has one. There is no annotation for the \
-           reverse rate. With RATIO, a part of the packets is counted, and rates are estimates \
-           of what all would give. Where MEMORY is used up, no more prefixes are divided. With \
-           several threads, each measures what it sees.",
+           the longest prefix of the address that has one. There is no annotation for the reverse \
+           rate. With RATIO, a part of the packets is counted, and rates are estimates of what all \
+           would give. Where MEMORY is used up, no more prefixes are divided. With several \
+           threads, each measures its own packets.",
     example: "InfiniteSource(DATA a, LIMIT 5, STOP true) -> UDPIPEncap(18.26.4.9, 1, 2.0.0.2, 2)\n\
               -> m :: IPRateMonitor(PACKETS, 0.5, 256, 600) -> Discard",
     ports: "1-2/=",
@@ -129,24 +129,24 @@ fn tree(args: &Args<'_>, memory: u32, thresh: u32, ratio: Probability) -> Result
 
 /// Length of the IPv4 packet and one of its addresses, the source's or the destination's.
 #[inline]
-fn header(packet: &Packet, way: usize) -> Option<(u16, [u8; LEVELS])> {
+fn header(packet: &Packet, direction: usize) -> Option<(u16, [u8; LEVELS])> {
     let header: &[u8; 20] = packet.network().first_chunk()?;
     if header[0] >> 4 != 4 {
         return None;
     }
-    let address = header[12 + LEVELS * way..].first_chunk()?;
+    let address = header[12 + LEVELS * direction..].first_chunk()?;
     Some((u16::from_be_bytes([header[2], header[3]]), *address))
 }
 
 impl IpRateMonitor {
     /// Counts packets by source (0) or destination (1).
-    fn measure(&mut self, now: i64, way: usize, batch: &mut Batch) {
+    fn measure(&mut self, now: i64, direction: usize, batch: &mut Batch) {
         self.tree.advance(now);
         for packet in batch.iter_mut() {
-            let Some((len, address)) = header(packet, way) else { continue };
+            let Some((len, address)) = header(packet, direction) else { continue };
             let counted = self.all || self.ratio.hits(&mut self.random);
             let amount = if self.bytes { u32::from(len) } else { 1 };
-            let rate = self.tree.see(address, way, if counted { amount } else { 0 });
+            let rate = self.tree.see(address, direction, if counted { amount } else { 0 });
             if self.anno {
                 packet.set_anno_number(Anno::FWD_RATE, rate as u32);
             }
@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lengths_and_addresses_of_both_ways() {
+    fn lengths_and_addresses_of_both_directions() {
         let mut bytes: Vec<u8> = (0..40).collect();
         bytes[14] = 0x45;
         let mut packet = Packet::new(&bytes).unwrap();

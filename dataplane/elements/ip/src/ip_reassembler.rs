@@ -23,20 +23,21 @@ pub static ENTRY: Entry = Entry::built::<IpReassembler>(
         topic: Topic::Ip,
         summary: "makes whole IP packets of fragments",
         docs: "Expects packets whose IP header is marked; those that are no fragments pass \
-               unchanged. Fragments are held until a packet is whole (RFC 791 section 3.2); it then \
-               begins with its IP header, has the annotations of its first fragment and the \
-               timestamp of its last. Where fragments overlap, the bytes of the later one count.\n\n\
-               A packet to which no fragment came for 30 seconds of packet time (looked for every \
-               10 seconds, when fragments come) is given up: what there is of it, at its place, \
+               unchanged. Fragments are held until a packet is whole (RFC 791 section 3.2); it \
+               then begins with its IP header, has the annotations of its first fragment and the \
+               timestamp of its last. Where fragments overlap, the bytes of the later one \
+               count.\n\n\
+               A packet without a new fragment for 30 seconds of packet time (checked every 10 \
+               seconds, when fragments come) is given up: what there is of it, at its place, \
                leaves by output 1, or is dropped where there is none. So are the oldest ones when \
-               all that is held exceeds HIMEM bytes, until it is 3/4 of that. Fragments that cannot \
-               be (empty, beyond 65,535 bytes, beyond the last, or not the last and no multiple of \
-               8 bytes long) are dropped. With MAX_MTU_ANNO, that annotation of a whole packet gets \
-               the length of its longest fragment.\n\n\
+               all that is held exceeds HIMEM bytes, until it is 3/4 of that. Fragments that \
+               cannot be (empty, beyond 65,535 bytes, beyond the last, or not the last and no \
+               multiple of 8 bytes long) are dropped. With MAX_MTU_ANNO, that annotation of a \
+               whole packet gets the length of its longest fragment.\n\n\
                Where several threads bring packets, those that one host sends another by one \
-               protocol are put together by one of them, to which the others hand their fragments; a \
-               whole packet goes on in that thread. Each may hold its part of HIMEM, and one packet \
-               in any case.",
+               protocol are put together by one of them, to which the others hand their fragments; \
+               a whole packet goes on in that thread. Each may hold its part of HIMEM, and one \
+               packet in any case.",
         example: "InfiniteSource(\\<4500001c0001000040110000010000010200000200010002000800000000>, \
                   LIMIT 1, STOP true) -> MarkIPHeader -> SetIPChecksum -> IPFragmenter(24) \
                   -> IPReassembler -> CheckIPHeader -> Print(ok) -> Discard",
@@ -46,7 +47,7 @@ pub static ENTRY: Entry = Entry::built::<IpReassembler>(
             Arg::keyword("HIMEM", Ty::Size, "most bytes of fragments held").or("262144"),
             Arg::keyword("MAX_MTU_ANNO", Ty::Anno, "annotation for the longest fragment's length"),
         ],
-        drops: Bad::DROPS,
+        drops: IpReassemblerDrop::DROPS,
         threading: Threading::Handoff,
         cost: &[Operation::HeaderRead.once()],
         replicas: Replicas::Apart(
@@ -61,7 +62,7 @@ pub static ENTRY: Entry = Entry::built::<IpReassembler>(
 
 reasons! {
     /// Why a packet is not whole in the end.
-    enum Bad {
+    enum IpReassemblerDrop {
         NoHeader = "no-ip-header": "no IP header is marked",
         Fragment = "bad-fragment": "its length or place cannot be",
         Timeout = "timeout": "the other fragments did not come",
@@ -93,7 +94,7 @@ struct IpReassembler {
     /// When packets to give up are looked for next.
     reap_at: i64,
     /// Packets given up in this batch.
-    given_up: Vec<(Bad, Partial)>,
+    given_up: Vec<(IpReassemblerDrop, Partial)>,
     /// Fragments of this batch, and those before, of packets that became whole, but for the last.
     joined: usize,
     /// The thread of this replica, and the threads of all.
@@ -126,7 +127,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     }))
 }
 
-/// What becomes of a packet that came in.
+/// The fate of an arriving packet.
 enum Fate {
     /// It is no fragment.
     Whole,
@@ -136,7 +137,7 @@ enum Fate {
     Held,
     /// The replica in another thread puts its packet together.
     Other(usize),
-    Bad(Bad),
+    Drop(IpReassemblerDrop),
 }
 
 impl IpReassembler {
@@ -158,7 +159,7 @@ impl IpReassembler {
 
     fn take(&mut self, packet: &mut Packet, now: i64) -> Fate {
         let Ok((ip, options, payload)) = Ipv4Header::parse_with_options(packet.network()) else {
-            return Fate::Bad(Bad::NoHeader);
+            return Fate::Drop(IpReassemblerDrop::NoHeader);
         };
         if !ip.is_fragment() {
             return Fate::Whole;
@@ -167,7 +168,7 @@ impl IpReassembler {
             return Fate::Other(other);
         }
         let Some(fragment) = Fragment::new(ip, options, payload) else {
-            return Fate::Bad(Bad::Fragment);
+            return Fate::Drop(IpReassemblerDrop::Fragment);
         };
         let time = match packet.timestamp() {
             0 => now,
@@ -181,7 +182,7 @@ impl IpReassembler {
         let whole = partial.is_whole();
         self.memory = self.memory - before + partial.memory();
         if !fits {
-            return Fate::Bad(Bad::Fragment);
+            return Fate::Drop(IpReassemblerDrop::Fragment);
         }
         if !whole {
             return Fate::Held;
@@ -211,8 +212,8 @@ impl IpReassembler {
         let mut too_much = self.memory > self.himem;
         for (last, key) in ages {
             let why = match () {
-                () if old && last < now.saturating_sub(REAP_TIMEOUT) => Bad::Timeout,
-                () if too_much && self.memory > low => Bad::Memory,
+                () if old && last < now.saturating_sub(REAP_TIMEOUT) => IpReassemblerDrop::Timeout,
+                () if too_much && self.memory > low => IpReassemblerDrop::Memory,
                 () => break,
             };
             if let Some(partial) = self.forget(&key) {
@@ -244,7 +245,7 @@ impl IpReassembler {
     fn judge(&mut self, packet: &mut Packet, now: i64) -> Verdict {
         match self.take(packet, now) {
             Fate::Whole => Verdict::Pass,
-            Fate::Bad(bad) => Verdict::drop(bad),
+            Fate::Drop(bad) => Verdict::drop(bad),
             // Its bytes are kept; the frame goes.
             Fate::Held => Verdict::To(HELD),
             Fate::Other(thread) => Verdict::To(OTHER + thread),
@@ -293,7 +294,7 @@ impl Element for IpReassembler {
             },
         );
         if self.joined > 0 {
-            cx.count_drops(Bad::Joined, std::mem::take(&mut self.joined));
+            cx.count_drops(IpReassemblerDrop::Joined, std::mem::take(&mut self.joined));
         }
         if !self.given_up.is_empty() {
             self.emit_given_up(cx);
@@ -301,11 +302,11 @@ impl Element for IpReassembler {
         self.handed += cx.handoff_staged() as u64;
     }
 
-    /// What nobody will complete any more is counted.
+    /// Counts the fragments that can no longer be completed.
     fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         let unfinished = self.held.drain().map(|(_, partial)| partial.count()).sum();
         self.memory = 0;
-        cx.count_drops(Bad::Unfinished, unfinished);
+        cx.count_drops(IpReassemblerDrop::Unfinished, unfinished);
         Ok(())
     }
 }

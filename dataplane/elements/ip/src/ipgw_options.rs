@@ -21,10 +21,10 @@ pub static ENTRY: Entry = Entry::built::<IpGwOptions>(
         docs: "Expects marked IP headers. Enters MYADDR into Record Route options, and the time \
                (and MYADDR) into Timestamp options, as a gateway must (RFC 791 section 3.1, RFC \
                1812 section 5.2.4); a prespecified timestamp is entered when its address is MYADDR \
-               or one of OTHERADDRS. The checksum is set anew. All other options pass as they are. \
-               A packet with a bad option leaves by output 1, or is dropped where there is none, \
-               with its ICMP parameter problem annotation set to the offset of the bad byte, for \
-               ICMPError(..., parameterproblem).",
+               or one of OTHERADDRS. The checksum is recomputed. All other options pass as they \
+               are. A packet with a bad option leaves by output 1, or is dropped where there is \
+               none, with its ICMP parameter problem annotation set to the offset of the bad byte, \
+               for ICMPError(..., parameterproblem).",
         example: "InfiniteSource(\\<4600001800000000401175d3010000010200000201000000>, LIMIT 1, \
                   STOP true) -> CheckIPHeader -> IPGWOptions(18.26.4.24) -> Print(ok) -> Discard",
         ports: "1/1-2",
@@ -34,7 +34,7 @@ pub static ENTRY: Entry = Entry::built::<IpGwOptions>(
             Arg::required("MYADDR", Ty::Ip, "address to enter into options"),
             Arg::optional("OTHERADDRS", Ty::Any, "this router's other addresses"),
         ],
-        drops: Bad::DROPS,
+        drops: IpGwOptionsDrop::DROPS,
         changes: Changes::Headers,
         cost: &[Operation::HeaderRead.once()],
         replicas: Replicas::Alike,
@@ -47,13 +47,13 @@ pub static ENTRY: Entry = Entry::built::<IpGwOptions>(
 
 reasons! {
     /// Why a packet is not forwarded.
-    enum Bad {
+    enum IpGwOptionsDrop {
         Option = "bad-option": "an option has a bad length, pointer or flag",
         NoHeader = "no-ip-header": "no sound IP header is marked",
     }
 }
 
-/// What the gateway enters.
+/// The gateway's entries in options.
 pub(super) struct Gateway {
     address: [u8; 4],
     /// All addresses that are its own.
@@ -192,11 +192,11 @@ impl IpGwOptions {
         }
         match self.gateway.rewrite(network, now_ns) {
             Ok(()) => Verdict::Pass,
-            Err(None) => Verdict::reject(1, Bad::NoHeader),
+            Err(None) => Verdict::reject(1, IpGwOptionsDrop::NoHeader),
             Err(Some(offset)) => {
                 self.drops += 1;
                 packet.set_anno_number(Anno::ICMP_PARAM, offset as u32);
-                Verdict::reject(1, Bad::Option)
+                Verdict::reject(1, IpGwOptionsDrop::Option)
             }
         }
     }

@@ -14,9 +14,9 @@ pub static ENTRY: Entry = Entry::of::<MarkIpCe>(Spec {
     topic: Topic::Ip,
     summary: "marks IP packets that have seen congestion",
     docs: "Sets the congestion notification bits of IP packets to \"congestion experienced\" (RFC \
-           3168 section 5) and updates the header checksum. Packets whose sender does not know \
-           of congestion notification are dropped, unless FORCE; so are those whose IP header \
-           is not marked.",
+           3168 section 5) and updates the header checksum. Packets from a sender without support \
+           for congestion notification are dropped, unless FORCE; so are those with no marked \
+           IP header.",
     example: "InfiniteSource(\\<4501001400000000401177d60100000102000002>, LIMIT 1, STOP true) \
               -> MarkIPHeader -> MarkIPCE -> CheckIPHeader -> Print(ok) -> Discard",
     straight: true,

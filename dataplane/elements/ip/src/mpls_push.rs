@@ -22,7 +22,7 @@ pub static ENTRY: Entry = Entry::of::<MplsPush>(Spec {
     topic: Topic::Ip,
     summary: "puts MPLS labels on packets, swaps them, takes them off",
     docs: "Works on the label stack (RFC 3032) that packets begin with; with ETHER, on that \
-           behind the Ethernet header that they begin with, whose type then says whether there \
+           behind the Ethernet header that they begin with; its type then shows whether there \
            is a stack.\n\n\
            MPLSPush puts an entry with LABEL, TC and TTL on top. It is the bottom of the stack \
            where BOTTOM is true; by default it is, unless ETHER finds a stack there. MPLSSwap \
@@ -40,7 +40,7 @@ pub static ENTRY: Entry = Entry::of::<MplsPush>(Spec {
     ports: "1/1-2",
     processing: "a/ah",
     straight: true,
-    drops: Bad::DROPS,
+    drops: MplsPushDrop::DROPS,
     cost: &[Operation::HeaderWrite.once()],
     replicas: Replicas::Alike,
     ..Spec::DEFAULT
@@ -48,10 +48,10 @@ pub static ENTRY: Entry = Entry::of::<MplsPush>(Spec {
 
 reasons! {
     /// Why a packet keeps the stack it has.
-    enum Bad {
+    enum MplsPushDrop {
         NoStack = "no-stack": "it has no label stack where one is expected",
         Expired = "expired": "the time-to-live of its top entry was 1 or 0",
-        Unknown = "unknown-payload": "what is behind the bottom entry is neither IP nor IPv6",
+        Unknown = "unknown-payload": "the payload behind the bottom entry is neither IP nor IPv6",
     }
 }
 
@@ -139,11 +139,11 @@ pub(super) fn is_stack(ethertype: u16) -> bool {
 impl MplsPush {
     /// Where the stack begins, and whether there is one as far as can be reported.
     #[inline]
-    fn stack_start(&self, packet: &Packet) -> Result<(usize, Option<bool>), Bad> {
+    fn stack_start(&self, packet: &Packet) -> Result<(usize, Option<bool>), MplsPushDrop> {
         if !self.ether {
             return Ok((0, None));
         }
-        let (header, _) = EthernetHeader::view(packet.data()).map_err(|_| Bad::NoStack)?;
+        let (header, _) = EthernetHeader::view(packet.data()).map_err(|_| MplsPushDrop::NoStack)?;
         Ok((EthernetHeader::LEN, Some(is_stack(header.ethertype()))))
     }
 
@@ -159,7 +159,7 @@ impl MplsPush {
         let entry = MplsLabel::view(packet.data().get(at..).unwrap_or(&[]));
         let entry = match entry {
             Ok((entry, _)) if stack != Some(false) => *entry,
-            _ => return Verdict::reject(1, Bad::NoStack),
+            _ => return Verdict::reject(1, MplsPushDrop::NoStack),
         };
         match self.operation {
             Action::Swap => self.swap(packet, at, entry),
@@ -186,7 +186,7 @@ impl MplsPush {
     #[inline]
     fn swap(&self, packet: &mut Packet, at: usize, entry: MplsLabel) -> Verdict {
         if entry.ttl() <= 1 {
-            return Verdict::reject(1, Bad::Expired);
+            return Verdict::reject(1, MplsPushDrop::Expired);
         }
         let class = self.class.unwrap_or(entry.class());
         let entry = MplsLabel::new(self.label, class, entry.is_bottom(), entry.ttl() - 1);
@@ -202,7 +202,7 @@ impl MplsPush {
                 (false, _) => ethertype::MPLS,
                 (true, Some(4)) => ethertype::IPV4,
                 (true, Some(6)) => ethertype::IPV6,
-                _ => return Verdict::reject(1, Bad::Unknown),
+                _ => return Verdict::reject(1, MplsPushDrop::Unknown),
             };
             close_gap(packet, 0, MplsLabel::LEN, new_type);
         }

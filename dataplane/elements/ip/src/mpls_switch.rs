@@ -25,24 +25,23 @@ pub static ENTRY: Entry = Entry::of::<MplsSwitch>(Spec {
     name: "MPLSSwitch",
     topic: Topic::Ip,
     summary: "switches MPLS packets by a table of labels",
-    docs: "Expects Ethernet frames with a label stack (RFC 3032) and does with each what the table \
-           says of its top label:\n\n\
+    docs: "Expects Ethernet frames with a label stack (RFC 3032) and applies the table's entry for \
+           the top label to each:\n\n\
            LABEL swap OUT PORT ETHER gives it label OUT and sends it out of output PORT to the \
            next hop ETHER, from MAC. LABEL swap OUT push L... PORT ETHER puts further labels on \
            it, the last one on top; LABEL push L... PORT ETHER does so without changing LABEL. \
-           LABEL pop PORT ETHER takes the label off and sends what is below it to the next hop, \
-           as the last router but one of a path does. LABEL pop PORT is for the end of a path: \
-           the packet leaves by PORT with the Ethernet addresses that it had, for what routes it \
-           on. LABEL pop alone takes the label off and looks up the one below it. At most four \
-           labels are put on. Where the last label is taken off, the type becomes that of IP or \
-           IPv6 by the packet's first bits (RFC 4928). Traffic classes are kept, and copied to \
-           new labels.\n\n\
+           LABEL pop PORT ETHER removes the label and sends the packet to the next hop, as the \
+           penultimate router of a path does. LABEL pop PORT is for the end of a path: the packet \
+           leaves by PORT with the Ethernet addresses that it had, for what routes it on. LABEL \
+           pop alone takes the label off and looks up the one below it. At most four labels are \
+           put on. Where the last label is taken off, the type becomes that of IP or IPv6 by the \
+           packet's first bits (RFC 4928). Traffic classes are kept, and copied to new labels.\n\n\
            The time-to-live of the top label becomes one less; 1 and 0 expire. MODEL (RFC 3443) \
-           says whether the hops of a tunnel are seen in what it carries: uniform copies the \
-           time-to-live to labels that are put on, and back, if that does not raise it, to what \
-           is below a label that is taken off; pipe gives new labels a time-to-live of TTL and \
-           leaves what is below a label as it was. At the end of a path (pop without ETHER) \
-           nothing is decremented: the one who goes on with the packet does that.\n\n\
+           selects whether the hops of a tunnel count in its payload: uniform copies the \
+           time-to-live to pushed labels, and back, if that does not raise it, to the header below \
+           a popped label; pipe gives new labels a time-to-live of TTL and leaves the header below \
+           a label unchanged. At the end of a path (pop without ETHER) nothing is decremented: the \
+           element that processes the packet next does that.\n\n\
            Frames that cannot be switched leave by output PUNT unchanged, or are dropped where \
            that is not given. Put HostEtherFilter in front where frames for other hosts may \
            arrive.\n\n\
@@ -53,7 +52,7 @@ pub static ENTRY: Entry = Entry::of::<MplsSwitch>(Spec {
               101 pop 0) -> Discard; s[1] -> Print(swapped) -> Discard",
     ports: "1/1-",
     processing: "h/h",
-    drops: Bad::DROPS,
+    drops: MplsSwitchDrop::DROPS,
     cost: &[
         Operation::HeaderRead.once(),
         Operation::ArrayLookup.once(),
@@ -67,12 +66,12 @@ pub static ENTRY: Entry = Entry::of::<MplsSwitch>(Spec {
 
 reasons! {
     /// Why a packet is not switched.
-    enum Bad {
+    enum MplsSwitchDrop {
         NoStack = "no-stack": "it is no Ethernet frame with a label stack, or that is cut",
         UnknownLabel = "unknown-label": "the table has no entry for its label",
         Expired = "expired": "the time-to-live of a label that was looked up was over",
         TooDeep = "too-deep": "more than 16 of its labels ended here",
-        UnknownPayload = "unknown-payload": "what is behind the last label is neither IP nor IPv6",
+        UnknownPayload = "unknown-payload": "the payload behind the last label is neither IP nor IPv6",
         NoEnd = "no-end": "its last label is taken off, and the entry has no output",
     }
 }
@@ -84,11 +83,11 @@ type Table = Result<Labels, String>;
 
 #[derive(Arguments, Handlers)]
 #[handler(
-    read, shared, name = "table", "a line per label: label, what is done, output, next hop",
+    read, shared, name = "table", "a line per label: label, operation, output, next hop",
     get = table(&self.labels)?.show()
 )]
 #[handler(
-    read, shared, name = "lookup", "what is done with a label; empty for nothing",
+    read, shared, name = "lookup", "the operation on a label; empty for none",
     read = self.read_lookup(name, param)
 )]
 #[handler(
@@ -113,7 +112,7 @@ struct MplsSwitch {
     mac: MacAddr,
     #[arg(
         keyword, name = "MODEL", value = String, ty = Ty::Choice(&["uniform", "pipe"]),
-        or = "uniform", "what tunnels do to hops"
+        or = "uniform", "treatment of the time-to-live by tunnels"
     )]
     #[arg(
         keyword, name = "TTL", value = u8, or = "255",
@@ -182,7 +181,7 @@ fn labels(args: &Args<'_>, capacity: usize) -> Result<Arc<Table>, ArgErrors> {
     }
 }
 
-/// What a walk through the labels that end here came to.
+/// The result of a walk through the labels that end here.
 struct Found {
     /// Where the label that was looked up last stands.
     at: usize,
@@ -223,34 +222,34 @@ fn expose(data: &mut [u8], at: usize, is_label: bool, ttl: Option<u8>) -> Option
 impl MplsSwitch {
     /// Follows the labels that end here to the first that leads somewhere.
     #[inline]
-    fn walk(&self, labels: &Labels, data: &[u8]) -> Result<Found, Bad> {
-        let (ether, _) = EthernetHeader::view(data).map_err(|_| Bad::NoStack)?;
+    fn walk(&self, labels: &Labels, data: &[u8]) -> Result<Found, MplsSwitchDrop> {
+        let (ether, _) = EthernetHeader::view(data).map_err(|_| MplsSwitchDrop::NoStack)?;
         if !is_stack(ether.ethertype()) {
-            return Err(Bad::NoStack);
+            return Err(MplsSwitchDrop::NoStack);
         }
         let (mut at, mut above) = (EthernetHeader::LEN, u8::MAX);
         for _ in 0..=MAX_LABELS {
             let entry = data.get(at..).and_then(|rest| MplsLabel::view(rest).ok());
-            let entry = *entry.ok_or(Bad::NoStack)?.0;
-            let hop = labels.get(entry.label()).ok_or(Bad::UnknownLabel)?;
+            let entry = *entry.ok_or(MplsSwitchDrop::NoStack)?.0;
+            let hop = labels.get(entry.label()).ok_or(MplsSwitchDrop::UnknownLabel)?;
             let ttl = entry.ttl().min(above);
-            // Who ends a path goes on with the packet himself, and decrements then.
+            // A path's egress processes the packet itself, and decrements then.
             let least = if hop.mac.is_some() { 2 } else { 1 };
             if ttl < least {
-                return Err(Bad::Expired);
+                return Err(MplsSwitchDrop::Expired);
             }
             if hop.port.is_some() {
                 return Ok(Found { at, entry, ttl, hop });
             }
             if entry.is_bottom() {
-                return Err(Bad::NoEnd);
+                return Err(MplsSwitchDrop::NoEnd);
             }
             if self.ttl.is_none() {
                 above = ttl;
             }
             at += MplsLabel::LEN;
         }
-        Err(Bad::TooDeep)
+        Err(MplsSwitchDrop::TooDeep)
     }
 
     /// Does what the table says; the output.
@@ -264,7 +263,7 @@ impl MplsSwitch {
                 let below = at + MplsLabel::LEN;
                 let limit = self.ttl.is_none().then_some(left);
                 let exposed = expose(packet.data_mut(), below, !entry.is_bottom(), limit);
-                (below, exposed.ok_or(Bad::UnknownPayload)?)
+                (below, exposed.ok_or(MplsSwitchDrop::UnknownPayload)?)
             }
             Action::Swap | Action::Push => (at, ethertype::MPLS),
         };
@@ -272,7 +271,8 @@ impl MplsSwitch {
             (Action::Swap, [first, rest @ ..]) => (*first, rest),
             (_, pushed) => (entry.label(), pushed),
         };
-        let (ether, _) = EthernetHeader::view(packet.data()).map_err(|_| Bad::NoStack)?;
+        let (ether, _) =
+            EthernetHeader::view(packet.data()).map_err(|_| MplsSwitchDrop::NoStack)?;
         let ether = match hop.mac {
             Some(mac) => EthernetHeader::new(mac, self.mac, new_type),
             None => EthernetHeader::new(ether.dst(), ether.src(), new_type),
@@ -284,10 +284,10 @@ impl MplsSwitch {
             return Err(Reason::NO_MEMORY);
         }
         // The front has just that length, and a label that is kept stands behind it.
-        let mut rest = ether.emit(packet.data_mut()).map_err(|_| Bad::NoStack)?;
+        let mut rest = ether.emit(packet.data_mut()).map_err(|_| MplsSwitchDrop::NoStack)?;
         for label in pushed.iter().rev() {
             let new = MplsLabel::new(*label, class, false, self.ttl.unwrap_or(left));
-            rest = new.emit(rest).map_err(|_| Bad::NoStack)?;
+            rest = new.emit(rest).map_err(|_| MplsSwitchDrop::NoStack)?;
         }
         if hop.operation != Action::Pop {
             let top = MplsLabel::new(swapped, class, entry.is_bottom(), left);

@@ -25,7 +25,7 @@ pub(crate) enum Destination {
 }
 
 impl Destination {
-    /// What `text` stands for: an address or `DST_ANNO`.
+    /// The meaning of `text`: an address or `DST_ANNO`.
     fn parse(text: &str, parse: impl Fn(&str) -> Result<Ipv4Addr, String>) -> Result<Self, String> {
         match text.trim() {
             "DST_ANNO" => Ok(Destination::Anno),

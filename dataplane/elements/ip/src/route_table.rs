@@ -105,7 +105,7 @@ impl Fib for SharedFib6 {
     }
 }
 
-/// What a prefix had before a change.
+/// A prefix's routes before a change.
 type Before<K> = (Prefix<K>, Option<Route<K>>);
 
 /// The routes of one element, shared by its replicas.
@@ -193,7 +193,7 @@ impl<F: Fib> RouteTable<F> {
     /// Enters the routes of a file, a line each; the first replica that asks reads it.
     ///
     /// # Errors
-    /// What is wrong with the file, with the line's number.
+    /// The errors in the file, with the line's number.
     pub(crate) fn load(&self, file: &str) -> Result<(), String> {
         let read = || {
             let text = read_file(file).map_err(|error| format!("FILE {file}: {error}"))?;

@@ -1,4 +1,4 @@
-//! What the elements that route by address share: their table, how it is loaded, and its handlers.
+//! The common part of elements that route by address: their table, its loading, and its handlers.
 
 use std::sync::Arc;
 
@@ -60,7 +60,7 @@ impl<F: Fib> Routes<F> {
         Routes { changeable: false, ..self }
     }
 
-    /// The table; an element whose table has errors is never built.
+    /// The table; an element with errors in its table is never built.
     #[inline]
     pub(crate) fn table(&self) -> Option<&RouteTable<F>> {
         self.table.as_ref().as_ref().ok()
@@ -69,7 +69,7 @@ impl<F: Fib> Routes<F> {
     /// Warns of arguments that make no difference, and reads FILE.
     ///
     /// # Errors
-    /// What is wrong with the file.
+    /// The errors in the file.
     pub(crate) fn initialize(&self, cx: &mut Cx<'_>) -> Result<(), String> {
         let Some(table) = self.table() else { return Ok(()) };
         if let Some(warning) = table.warning() {

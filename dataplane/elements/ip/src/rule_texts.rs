@@ -1,4 +1,4 @@
-//! What elements whose arguments are rules have in common: how mistakes and doubts are reported.
+//! Error and warning texts shared by elements with rules as arguments.
 
 use thruway_flow::{IpProgram, Rule, RuleError};
 
@@ -21,8 +21,8 @@ pub fn listed(mistakes: &[Mistake]) -> String {
     mistakes.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// What is odd about correct rules: told to the user when the element starts. `places` are the
-/// rules' numbers for the user.
+/// Warnings about valid but suspicious rules, reported to the user when the element starts.
+/// `places` are the rules' numbers for the user.
 pub fn warnings<S: AsRef<str>>(
     element: &str,
     texts: &[S],

@@ -19,7 +19,7 @@ pub static ENTRY: Entry = Entry::of::<SetIpChecksum>(Spec {
     example: "InfiniteSource(\\<4500001400000000401100000100000102000002>, LIMIT 1, STOP true) \
               -> SetIPChecksum -> CheckIPHeader -> Print(ok) -> Discard",
     straight: true,
-    drops: Bad::DROPS,
+    drops: SetIpChecksumDrop::DROPS,
     cost: &[Operation::ChecksumIp.once()],
     changes: Changes::Headers,
     replicas: Replicas::Alike,
@@ -28,7 +28,7 @@ pub static ENTRY: Entry = Entry::of::<SetIpChecksum>(Spec {
 
 reasons! {
     /// Why there is no checksum to set.
-    enum Bad {
+    enum SetIpChecksumDrop {
         Length = "bad-length": "the packet is shorter than its IP header, or that than 20 bytes",
     }
 }
@@ -64,7 +64,7 @@ impl Element for SetIpChecksum {
         let before = batch.len();
         cx.filter(batch, |packet| match set(packet) {
             true => Verdict::Pass,
-            false => Verdict::drop(Bad::Length),
+            false => Verdict::drop(SetIpChecksumDrop::Length),
         });
         let bad = (before - batch.len()) as u64;
         if self.drops == 0 && bad > 0 {

@@ -16,14 +16,14 @@ pub static ENTRY: Entry = Entry::built::<SetRandIpAddress>(
         name: "SetRandIPAddress",
         topic: Topic::Ip,
         summary: "sets the destination annotation to random addresses",
-        docs: "Sets the destination annotation of every packet to an address of PREFIX, drawn evenly. \
-               With a LIMIT that is not negative the addresses come from as many that are drawn \
-               once, at the start. Two runs with one SEED draw the same.",
+        docs: "Sets the destination annotation of every packet to an address of PREFIX, drawn \
+               evenly. With a LIMIT that is not negative the addresses come from as many that are \
+               drawn once, at the start. Two runs with one SEED draw the same.",
         example: "InfiniteSource(LENGTH 4, LIMIT 1, STOP true) -> SetRandIPAddress(10.0.0.0/8) \
                   -> StoreIPAddress(0) -> Print -> Discard",
         straight: true,
         args: &[
-            Arg::required("PREFIX", Ty::IpPrefix, "what the addresses are of"),
+            Arg::required("PREFIX", Ty::IpPrefix, "prefix of the addresses"),
             Arg::optional("LIMIT", Ty::Int, "number of different addresses; -1 for all").or("-1"),
             Arg::keyword("SEED", Ty::UInt, "where the sequence of draws begins"),
         ],
@@ -45,7 +45,7 @@ struct SetRandIpAddress {
     /// where the sequence of draws began
     #[handler(read)]
     seed: u64,
-    /// What was drawn at the start; empty to draw for each packet.
+    /// The addresses drawn at the start; empty to draw for each packet.
     drawn: Vec<[u8; 4]>,
 }
 

@@ -23,7 +23,7 @@ pub static ENTRY: Entry = Entry::of::<SetTransportChecksum>(Spec {
     example: "InfiniteSource(\\<4500001c00000000401177cf0100000102000002 0001000200080000>, \
               LIMIT 1, STOP true) -> MarkIPHeader -> SetUDPChecksum -> Print(ok) -> Discard",
     straight: true,
-    drops: Bad::DROPS,
+    drops: SetTcpChecksumDrop::DROPS,
     cost: &[Operation::ChecksumLine.once()],
     changes: Changes::Headers,
     replicas: Replicas::Alike,
@@ -33,7 +33,7 @@ pub static ENTRY: Entry = Entry::of::<SetTransportChecksum>(Spec {
 
 reasons! {
     /// Why there is no checksum to set.
-    enum Bad {
+    enum SetTcpChecksumDrop {
         Length = "bad-length": "the lengths in the headers and that of the packet do not fit",
         Fragment = "fragment": "a fragment has no whole segment to sum",
     }
@@ -63,13 +63,14 @@ fn fix_length(segment: &mut [u8]) {
 }
 
 #[inline]
-fn set(packet: &mut Packet, udp: bool, fix_offset: bool) -> Result<(), Bad> {
-    let (ip, body) = Ipv4Header::parse_mut(packet.network_mut()).map_err(|_| Bad::Length)?;
+fn set(packet: &mut Packet, udp: bool, fix_offset: bool) -> Result<(), SetTcpChecksumDrop> {
+    let (ip, body) =
+        Ipv4Header::parse_mut(packet.network_mut()).map_err(|_| SetTcpChecksumDrop::Length)?;
     if ip.is_fragment() {
-        return Err(Bad::Fragment);
+        return Err(SetTcpChecksumDrop::Fragment);
     }
     let filled = if udp {
-        let len = UdpHeader::view(body).map_err(|_| Bad::Length)?.0.len();
+        let len = UdpHeader::view(body).map_err(|_| SetTcpChecksumDrop::Length)?.0.len();
         // Of the name, not of the field: as documented that is not looked at.
         UdpHeader::fill_checksum(body, pseudo(ip, thruway_wire::ip_protocol::UDP, len.into()))
     } else {
@@ -79,7 +80,7 @@ fn set(packet: &mut Packet, udp: bool, fix_offset: bool) -> Result<(), Bad> {
         let sum = pseudo(ip, thruway_wire::ip_protocol::TCP, body.len());
         TcpHeader::fill_checksum(body, sum)
     };
-    filled.map_err(|_| Bad::Length)
+    filled.map_err(|_| SetTcpChecksumDrop::Length)
 }
 
 #[inline]

@@ -1,4 +1,4 @@
-//! What VXLAN and GTP have in common: a header of eight bytes with an identifier.
+//! The common part of VXLAN and GTP: a header of eight bytes with an identifier.
 
 use thruway_element::{
     ArgErrors, Args, Cx, Element, Handler, HandlerError, Handlers, Operation, Reason, Replicas,
@@ -12,7 +12,7 @@ const HEADER: usize = 8;
 /// Identifier of a tunnelled packet, and where its payload begins and ends.
 type Inside = (u32, usize, usize);
 
-/// A kind of tunnel.
+/// A tunnel type.
 pub(super) struct Tunnel {
     /// The argument and handler with the identifier.
     pub(super) argument: &'static str,
@@ -22,26 +22,26 @@ pub(super) struct Tunnel {
     pub(super) max: u32,
     /// The header for an identifier and a payload length; `None` when that is too long.
     pub(super) header: fn(u32, usize) -> Option<[u8; HEADER]>,
-    /// What a packet with such a header holds.
+    /// The payload of a packet with such a header.
     pub(super) parse: fn(&[u8]) -> Option<Inside>,
 }
 
 reasons! {
     /// Why a packet does not go into a tunnel, or not out of one.
-    pub(super) enum Bad {
+    pub(super) enum TunnelDrop {
         TooLong = "too-long": "it is longer than the header's length field can hold",
         Header = "bad-header": "it does not begin with a header of this tunnel that carries data",
         OtherTunnel = "other-tunnel": "its identifier is not the one that was asked for",
     }
 }
 
-/// What elements declare that put headers on.
+/// Declarations of elements that add headers.
 pub(super) const ENCAP: Spec = Spec {
     topic: Topic::Ip,
     ports: "1/1-2",
     processing: "a/ah",
     straight: true,
-    drops: Bad::DROPS,
+    drops: TunnelDrop::DROPS,
     cost: &[Operation::HeaderWrite.once()],
     replicas: Replicas::Apart("each has its part of the identifications"),
     ..Spec::DEFAULT
@@ -88,7 +88,7 @@ impl End {
             id => id,
         };
         let Some(header) = (self.tunnel.header)(id, packet.len()) else {
-            return Verdict::reject(1, Bad::TooLong);
+            return Verdict::reject(1, TunnelDrop::TooLong);
         };
         if !packet.push(HEADER) {
             return Verdict::Drop(Reason::NO_MEMORY);
@@ -100,14 +100,14 @@ impl End {
     #[inline]
     fn decap(&self, packet: &mut Packet) -> Verdict {
         let Some((id, from, to)) = (self.tunnel.parse)(packet.data()) else {
-            return Verdict::reject(1, Bad::Header);
+            return Verdict::reject(1, TunnelDrop::Header);
         };
         if self.id != 0 && id != self.id {
-            return Verdict::reject(1, Bad::OtherTunnel);
+            return Verdict::reject(1, TunnelDrop::OtherTunnel);
         }
         packet.set_anno_number(Anno::AGGREGATE, id);
         packet.truncate(to);
-        if packet.pull(from) { Verdict::Pass } else { Verdict::reject(1, Bad::Header) }
+        if packet.pull(from) { Verdict::Pass } else { Verdict::reject(1, TunnelDrop::Header) }
     }
 }
 

@@ -10,7 +10,7 @@ pub static ENTRY: Entry = Entry::of::<Block>(Spec {
     name: "Block",
     topic: Topic::Queueing,
     summary: "sorts packets by the rate that was noted on them",
-    docs: "Packets whose FWD_RATE annotation (set by a monitor) is at most THRESH leave by \
+    docs: "Packets with a FWD_RATE annotation (set by a monitor) of at most THRESH leave by \
            output 0, others by output 1. With THRESH 0 all leave by output 0.",
     example: "InfiniteSource(LIMIT 3, STOP true) -> b :: Block(500) -> Discard;\n\
               b[1] -> Print(blocked) -> Discard",

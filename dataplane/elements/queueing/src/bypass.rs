@@ -13,8 +13,8 @@ pub static ENTRY: Entry = Entry::of::<Bypass>(Spec {
     docs: "While it is not active, packets go from input 0 to output 0. While it is, pushed \
            packets leave by output 1, and pulled ones come from input 1, where there is one: \
            that is the detour. Its end may be connected to the other port 1, which leads back \
-           to the usual way: from input 1 to output 0 where packets are pushed, from input 0 \
-           to output 1 where they are pulled. Packets pass through Bypass either way, so \
+           to the usual path: from input 1 to output 0 where packets are pushed, from input 0 \
+           to output 1 where they are pulled. Packets pass through Bypass on both paths, so \
            INLINE changes nothing here.",
     example: "InfiniteSource(LIMIT 3, STOP true) -> b :: Bypass -> Discard;\n\
               b[1] -> Print(debug) -> [1] b",

@@ -47,7 +47,7 @@ struct CheckLength {
     /// whether bytes left out count
     #[arg(keyword, name = "EXTRA_LENGTH", or = "false")]
     extra: bool,
-    /// an interface whose MTU counts where it is less
+    /// an interface; its MTU holds if it is less
     #[arg(keyword, ty = Ty::Str)]
     #[new(PortMtu::of(args)?)]
     port: PortMtu,

@@ -13,8 +13,8 @@ pub static ENTRY: Entry = Entry::of::<CheckPaint>(Spec {
     name: "CheckPaint",
     topic: Topic::Queueing,
     summary: "checks the paint annotation",
-    docs: "Packets whose colour (set by Paint) is COLOR go on; others leave by output 1, or are \
-           dropped where there is none. ANNO names another one-byte annotation to look at.",
+    docs: "Packets of colour COLOR (set by Paint) go on; others leave by output 1, or are \
+           dropped if it is unconnected. ANNO names another one-byte annotation to look at.",
     example: "InfiniteSource(LIMIT 3, STOP true) -> Paint(1) -> c :: CheckPaint(1) -> Discard;\n\
               c[1] -> Print(other) -> Discard",
     ports: "1/1-2",

@@ -25,8 +25,8 @@ pub static EXACT: Entry = Entry::new(
     Spec {
         name: "ExactCPUSwitch",
         summary: "sends packets to the output of their thread, counting only those that bring some",
-        docs: "As CPUSwitch, but only the threads that may bring it packets are counted: what the \
-               first of them pushes leaves by output 0.",
+        docs: "As CPUSwitch, but only the threads that may bring it packets are counted: packets \
+               of the first of them leave by output 0.",
         example: "InfiniteSource(LIMIT 3, STOP true) -> s :: ExactCPUSwitch;\n\
                   s[0] -> Print(first) -> Discard; s[1] -> Discard",
         purpose: Purpose::SwitchThreads(ThreadNumber::OfReaching),

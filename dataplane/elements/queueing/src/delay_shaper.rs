@@ -12,11 +12,10 @@ pub static ENTRY: Entry = Entry::of::<DelayShaper>(Spec {
     name: "DelayShaper",
     topic: Topic::Queueing,
     summary: "lets packets be pulled after a delay",
-    docs: "Packets can be pulled DELAY after the time that their timestamp says, but not before \
-           those that came earlier; a packet without timestamp counts from when it was first \
-           asked for. Packets leave with the present time as their timestamp. One packet at a \
-           time is held here; the others wait where they are, usually in a Queue behind a \
-           SetTimestamp.",
+    docs: "Packets can be pulled DELAY after the time in their timestamp, but not before those \
+           that came earlier; a packet without timestamp counts from when it was first asked for. \
+           Packets leave with the present time as their timestamp. One packet at a time is held \
+           here; the others wait where they are, usually in a Queue behind a SetTimestamp.",
     example: "TimedSource(10ms, LIMIT 3) -> Queue -> DelayShaper(5ms) -> Unqueue -> Discard",
     processing: "l/l",
     changes: Changes::Nothing,

@@ -13,11 +13,11 @@ pub static ENTRY: Entry = Entry::of::<DelayUnqueue>(Spec {
     name: "DelayUnqueue",
     topic: Topic::Queueing,
     summary: "pulls packets and pushes them on after a delay",
-    docs: "Pulls packets and pushes each DELAY after the time that its timestamp says, but not \
-           before those that it pulled earlier; a packet without timestamp counts from when it \
-           is pulled. Packets leave with the time at which they were due as their timestamp. \
-           One packet at a time is held here; the others wait where they are, usually in a \
-           Queue behind a SetTimestamp.",
+    docs: "Pulls packets and pushes each DELAY after the time in its timestamp, but not before \
+           packets pulled earlier; a packet without timestamp counts from when it is pulled. \
+           Packets leave with the time at which they were due as their timestamp. One packet at a \
+           time is held here; the others wait where they are, usually in a Queue behind a \
+           SetTimestamp.",
     example: "TimedSource(10ms, LIMIT 3) -> Queue -> DelayUnqueue(5ms) -> Discard",
     processing: "l/h",
     threading: Threading::Task,

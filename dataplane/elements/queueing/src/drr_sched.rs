@@ -11,10 +11,10 @@ pub static ENTRY: Entry = Entry::of::<DrrSched>(Spec {
     topic: Topic::Queueing,
     summary: "pulls equally many bytes from each of its inputs",
     docs: "Deficit round robin (Shreedhar and Varghese, \"Efficient Fair Queuing Using Deficit \
-           Round Robin\", 1995): in turn, each input that has packets may give QUANTUM bytes \
-           more, and what it could not use, since its next packet is longer, it may use the \
-           next time. So inputs get equal parts of the bytes however long their packets are. \
-           Inputs usually come from Queues.",
+           Round Robin\", 1995): in turn, each input that has packets may send QUANTUM more bytes; \
+           bytes left over, because its next packet is longer, count for its next turn. So inputs \
+           get equal parts of the bytes however long their packets are. Inputs usually come from \
+           Queues.",
     example: "InfiniteSource(LENGTH 1000) -> Queue -> s :: DRRSched -> Unqueue -> Discard;\n\
               InfiniteSource(LENGTH 100) -> Queue -> [1] s",
     ports: "-/1",
@@ -35,7 +35,7 @@ struct Share<P> {
     deficit: u64,
 }
 
-/// Whose turn it is, for packets `P`.
+/// The state of the deficit round robin, for packets `P`.
 struct Rounds<P> {
     shares: Vec<Share<P>>,
     next: usize,

@@ -5,7 +5,7 @@ use thruway_packet::{Batch, Packet};
 
 use thruway_elements_support::text::interval;
 
-/// At most one packet, whose timestamp says when it may go.
+/// At most one packet, held until the time in its timestamp.
 #[derive(Arguments, Handlers)]
 pub(super) struct Held {
     /// time between a packet's timestamp and its leaving

@@ -16,7 +16,7 @@ use thruway_elements_support::rate::{TokenBucket, bandwidth_text};
 
 /// Argument BURST_DURATION, of all.
 pub(super) const BURST_DURATION: Arg =
-    Arg::keyword("BURST_DURATION", Ty::Time, "what the bucket holds, in time").or("20ms");
+    Arg::keyword("BURST_DURATION", Ty::Time, "bucket size, in time").or("20ms");
 
 /// Argument RATE, in bytes or packets.
 pub(super) const fn rate(bytes: bool) -> Arg {
@@ -26,7 +26,7 @@ pub(super) const fn rate(bytes: bool) -> Arg {
     }
 }
 
-/// What handler `rate` shows.
+/// Description of handler `rate`.
 pub(super) const fn about_rate(bytes: bool) -> &'static str {
     if bytes { "bytes a second, with unit" } else { "packets a second" }
 }
@@ -34,18 +34,18 @@ pub(super) const fn about_rate(bytes: bool) -> &'static str {
 /// Argument BURST_BYTES or BURST_SIZE.
 pub(super) const fn burst(bytes: bool) -> Arg {
     match bytes {
-        true => Arg::keyword("BURST_BYTES", Ty::UInt, "what the bucket holds, in bytes"),
-        false => Arg::keyword("BURST_SIZE", Ty::UInt, "what the bucket holds, in packets"),
+        true => Arg::keyword("BURST_BYTES", Ty::UInt, "bucket size, in bytes"),
+        false => Arg::keyword("BURST_SIZE", Ty::UInt, "bucket size, in packets"),
     }
 }
-/// What is counted.
+/// The unit of counting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unit {
     Packets,
     Bytes,
 }
 
-/// What the bucket holds.
+/// The bucket's size.
 #[derive(Debug, Clone, Copy)]
 enum Burst {
     Milliseconds(u64),
@@ -76,7 +76,7 @@ pub(super) struct Limit {
     last: Option<i64>,
 }
 
-/// What threads share of a limit.
+/// The state of a limit that threads share.
 struct Common {
     rate: AtomicU64,
     credit: Credit,
@@ -171,7 +171,7 @@ impl Limit {
             return batch.iter().take_while(passes).count();
         };
         self.last = Some(now);
-        // What cannot be was refused when the rate was set.
+        // Impossible rates were refused when they were set.
         let Ok((pace, now)) = common.pace(self.burst, now) else { return 0 };
         let mut count = 0;
         pace.spend(&common.credit, now, |there| {
@@ -190,7 +190,7 @@ impl Limit {
         count
     }
 
-    /// What is left for the next configuration's limit.
+    /// The level for the next configuration's limit.
     pub(super) fn hand_over(&self) -> Option<Box<dyn Any + Send>> {
         let level = match (&self.common, self.last) {
             (None, _) => self.bucket.level()?,

@@ -17,10 +17,10 @@ pub static ENTRY: Entry = Entry::of::<Meter<false>>(Spec {
     summary: "sends packets to outputs by the rate at which they come",
     docs: "Measures the rate of packets, an exponentially weighted moving average as Counter's, \
            and sends all packets to one output: to output 0 while the rate is below the first \
-           RATE, to output 1 while it is below the second, and so on; to the last output while \
-           it has reached the last RATE. RATEs must grow, and there is one output more than \
-           RATEs. Where several threads bring packets the rate is that of all of them; each \
-           looks at what the others counted when a millisecond has gone by.",
+           RATE, to output 1 while it is below the second, and so on; to the last output while it \
+           has reached the last RATE. RATEs must grow, and there is one output more than RATEs. \
+           Where several threads bring packets the rate is that of all of them; each reads the \
+           others' counts once a millisecond.",
     example: "InfiniteSource(LIMIT 3, STOP true) -> m :: Meter(10000) -> Discard;\n\
               m[1] -> Print(fast) -> Discard",
     ports: "1/2-",
@@ -28,7 +28,7 @@ pub static ENTRY: Entry = Entry::of::<Meter<false>>(Spec {
     straight: true,
     changes: Changes::Nothing,
     cost: &[Operation::Count.once(), Operation::Sort.once()],
-    replicas: Replicas::Sharing("what they count: the rate is that of all threads"),
+    replicas: Replicas::Sharing("their counts: the rate is that of all threads"),
     ..Spec::DEFAULT
 });
 
@@ -50,9 +50,9 @@ const SCALE: u32 = 10;
 /// Highest bound: what the average, 64 bits with its fraction, can show.
 const RATE_MAX: u64 = 1 << 42;
 
-/// What is measured.
+/// The measured unit.
 enum Measured {
-    /// What one thread sees.
+    /// The packets of one thread.
     Own(Rate),
     /// What all threads see: each counts in a place of its own, and looks at those of the others
     /// when a millisecond has gone by.
@@ -142,7 +142,7 @@ fn bounds<const BYTES: bool>(args: &Args<'_>) -> Result<Vec<u64>, ArgErrors> {
 impl<const BYTES: bool> Element for Meter<BYTES> {
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         if let Measured::Common { .. } = self.rate {
-            // A thread whose first packet comes late is to know what the others counted.
+            // A thread that gets its first packet late must know what the others counted.
             self.rate.update(cx.now(), 0);
         }
         Ok(())
@@ -170,8 +170,8 @@ mod tests {
     const MS: i64 = 1_000_000;
 
     proptest! {
-        /// Threads among whom a steady stream is spread send packets where one thread would that
-        /// has them all, but for the part of them that one millisecond may differ.
+        /// If a steady stream is spread over threads, they forward the packets that a single thread
+        /// would, within the tolerance of one millisecond.
         #[test]
         fn replicas_measure_one_rate(
             threads in 2usize..5,
@@ -192,8 +192,8 @@ mod tests {
             let slack = rate / 100.0 + (per_ms + threads) as f64 * 1000.0 / 16.0;
             for replica in &mut all {
                 let text = replica.read("rate", "").unwrap();
-                let told: f64 = text.parse().unwrap();
-                prop_assert!((told - rate).abs() <= slack, "{told} {rate}");
+                let shown: f64 = text.parse().unwrap();
+                prop_assert!((shown - rate).abs() <= slack, "{shown} {rate}");
                 let out = replica.push([Packet::zeroed(60).unwrap()]);
                 let is_close = (rate - f64::from(bound)).abs() <= slack;
                 let reached = out[1].len() == 1;

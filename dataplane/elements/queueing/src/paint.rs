@@ -12,7 +12,7 @@ pub static ENTRY: Entry = Entry::of::<Paint>(Spec {
     topic: Topic::Queueing,
     summary: "sets the paint annotation",
     docs: "Sets each packet's paint annotation to COLOR. PaintSwitch and PaintTee look at it; a \
-           packet that nobody painted has colour 0. ANNO names another one-byte annotation to \
+           unpainted packet has colour 0. ANNO names another one-byte annotation to \
            use instead.",
     example: "InfiniteSource(LIMIT 3, STOP true) -> Paint(1) -> Print(OK) -> Discard",
     straight: true,

@@ -12,8 +12,8 @@ pub static ENTRY: Entry = Entry::of::<PaintTee>(Spec {
     name: "PaintTee",
     topic: Topic::Queueing,
     summary: "copies packets of one colour to a second output",
-    docs: "Every packet goes on through output 0. Of a packet whose colour (set by Paint) is \
-           COLOR, a copy leaves by output 1 before. Routers use it to notice packets that \
+    docs: "Every packet goes on through output 0. Before, a copy of each packet of colour COLOR \
+           (set by Paint) leaves by output 1. Routers use it to notice packets that \
            leave by the interface they came in by, which call for an ICMP redirect. ANNO names \
            another one-byte annotation to look at.",
     example: "InfiniteSource(LIMIT 3, STOP true) -> Paint(1) -> t :: PaintTee(1) -> Discard;\n\

@@ -14,13 +14,13 @@ pub static ENTRY: Entry = Entry::of::<Pipeliner>(Spec {
     name: "Pipeliner",
     topic: Topic::Queueing,
     summary: "hands packets to its own thread, which pushes them on",
-    docs: "Each thread that pushes packets into it has a ring of CAPACITY packets; the thread \
-           that the element is placed on (StaticThreadSched) empties all rings, up to BURST \
-           packets of each at a time, and what is behind runs in that thread only. What that \
-           thread pushes itself goes straight through, unless DIRECT_TRAVERSAL is false. A \
-           packet that comes to a full ring is dropped or, with BLOCKING true, its thread \
-           waits, for a second at most. The thread that empties a ring is woken if it \
-           sleeps, so ALWAYS_UP makes no difference.",
+    docs: "Each thread that pushes packets into it has a ring of CAPACITY packets; the thread that \
+           the element is placed on (StaticThreadSched) empties all rings, up to BURST packets of \
+           each at a time, and the elements behind run in that thread only. What that thread \
+           pushes itself goes straight through, unless DIRECT_TRAVERSAL is false. A packet that \
+           comes to a full ring is dropped or, with BLOCKING true, its thread waits, for a second \
+           at most. The thread that empties a ring is woken if it sleeps, so ALWAYS_UP makes no \
+           difference.",
     example: "InfiniteSource(LIMIT 3, STOP true) -> p :: Pipeliner -> Discard;\n\
               StaticThreadSched(p 1)",
     ports: "1/1",

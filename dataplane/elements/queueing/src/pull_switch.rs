@@ -31,8 +31,8 @@ pub static ENTRY: Entry = Entry::of::<PullSwitch>(Spec {
 pub static FIXED: Entry = Entry::of::<PullSwitch>(Spec {
     name: "StaticPullSwitch",
     aliases: &[],
-    summary: "pulls from one input for good",
-    docs: "A PullSwitch whose INPUT must be given and does not change.",
+    summary: "pulls from one fixed input",
+    docs: "A PullSwitch with a required INPUT that cannot change.",
     example: "InfiniteSource -> Queue -> s :: StaticPullSwitch(1) -> Unqueue -> Discard;\n\
               InfiniteSource -> Queue -> [1] s",
     purpose: Purpose::FixedSwitch,

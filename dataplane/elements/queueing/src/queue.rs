@@ -78,7 +78,7 @@ pub static FRONT_DROP: Entry = Entry::of::<Queue>(Spec {
 pub static MIXED: Entry = Entry::of::<Queue>(Spec {
     name: "MixedQueue",
     summary: "stores packets in a queue with a second input that goes first",
-    docs: "A Queue whose input 0 is first-in-first-out, and whose input 1 is last-in-first-out: \
+    docs: "A Queue with two inputs: input 0 is first-in-first-out, input 1 is last-in-first-out: \
            a packet from there is the next to be pulled. A packet that comes to input 0 of a \
            full queue leaves by output 1, or is dropped where there is none; one that comes \
            to input 1 takes the place of the packet at the end of the queue. All that push \
@@ -101,13 +101,13 @@ reasons! {
     }
 }
 
-/// Largest CAPACITY: more packets than packet memory has frames help nobody.
+/// Largest CAPACITY: more packets than packet memory has frames would be of no use.
 const CAPACITY_MAX: usize = 1 << 24;
 
 /// Packets for which room is made beforehand.
 const ROOM: usize = 4096;
 
-/// Who must go when a packet comes and the queue is full.
+/// Which packet is dropped when one comes and the queue is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Victim {
     /// The packet that comes.
@@ -376,9 +376,9 @@ mod tests {
             }
         }
 
-        /// The other ways to store are lists too, which lose their first or their last.
+        /// The other storage policies are lists too, which lose their first or their last packet.
         #[test]
-        fn who_must_go(
+        fn which_packet_is_dropped(
             capacity in 0usize..6,
             pushes in prop::collection::vec(0u8..3, 1..60),
         ) {

@@ -1,4 +1,4 @@
-//! RatedSplitter: so much a second goes one way, the rest another.
+//! RatedSplitter: packets up to a rate leave by one output, the excess by another.
 
 use std::any::Any;
 
@@ -15,12 +15,11 @@ pub static ENTRY: Entry = Entry::of::<RatedSplitter<false>>(Spec {
     name: "RatedSplitter",
     topic: Topic::Queueing,
     summary: "splits off the packets that exceed a rate",
-    docs: "Up to RATE packets a second leave by output 0, and what comes beyond that by output 1 \
-           (or is dropped where there is none), so that output 0 has its RATE even if more \
-           comes. The rate is kept by a token bucket, full at the start, which holds what comes \
-           in BURST_DURATION or else BURST_SIZE packets (at least one). Where several threads \
-           bring packets they share the bucket: RATE is that of all of them. A configuration that \
-           takes over goes on with what is in it.",
+    docs: "Up to RATE packets a second leave by output 0, the excess by output 1 (or is dropped if \
+           that is unconnected), so that output 0 has its RATE even if more comes. The rate is \
+           kept by a token bucket, full at the start, which holds the packets in BURST_DURATION or \
+           else BURST_SIZE packets (at least one). Where several threads bring packets they share \
+           the bucket: RATE is that of all of them. A hot swap keeps the bucket's level.",
     example: "InfiniteSource(LIMIT 9, STOP true) -> s :: RatedSplitter(100) -> Discard;\n\
               s[1] -> Print(more) -> Discard",
     ports: "1/1-2",
@@ -37,9 +36,9 @@ pub static ENTRY: Entry = Entry::of::<RatedSplitter<false>>(Spec {
 pub static BANDWIDTH: Entry = Entry::of::<RatedSplitter<true>>(Spec {
     name: "BandwidthRatedSplitter",
     summary: "splits off the packets that exceed a rate in bytes",
-    docs: "A RatedSplitter whose RATE is in bytes a second: packets leave by output 0 while the \
+    docs: "A RatedSplitter with a RATE in bytes a second: packets leave by output 0 while the \
            token bucket owes nothing, and it owes what a packet has more than it held. It is full \
-           at the start and holds what comes in BURST_DURATION or else BURST_BYTES.",
+           at the start and holds the bytes of BURST_DURATION, or BURST_BYTES.",
     example: "InfiniteSource(LIMIT 9, STOP true) -> s :: BandwidthRatedSplitter(1Mbps) \
               -> Discard;\n\
               s[1] -> Print(more) -> Discard",

@@ -17,11 +17,11 @@ pub static ENTRY: Entry = Entry::of::<RatedUnqueue<false>>(Spec {
     topic: Topic::Queueing,
     summary: "pulls packets at a rate and pushes them on",
     docs: "Pulls RATE packets a second and pushes them. The rate is kept by a token bucket, full \
-           at the start, which holds what comes in BURST_DURATION or else BURST_SIZE packets \
-           (at least one): so much may follow at once on a pause. Time goes in milliseconds, \
-           and as in Click the part of a token that no longer fits is lost: with BURST_SIZE 1 \
-           and 100 packets a second, there are 11 ms between packets. With RATE 0 nothing is \
-           pulled once the bucket is empty.",
+           at the start, which holds the packets of BURST_DURATION, or BURST_SIZE packets (at \
+           least one): so much may follow at once on a pause. Time goes in milliseconds, and as in \
+           Click the part of a token that no longer fits is lost: with BURST_SIZE 1 and 100 \
+           packets a second, there are 11 ms between packets. With RATE 0 nothing is pulled once \
+           the bucket is empty.",
     example: "InfiniteSource -> Queue -> RatedUnqueue(100) -> Discard",
     processing: "l/h",
     threading: Threading::Task,
@@ -36,9 +36,9 @@ pub static ENTRY: Entry = Entry::of::<RatedUnqueue<false>>(Spec {
 pub static BANDWIDTH: Entry = Entry::of::<RatedUnqueue<true>>(Spec {
     name: "BandwidthRatedUnqueue",
     summary: "pulls bytes at a rate and pushes them on",
-    docs: "A RatedUnqueue whose RATE is in bytes a second. It pulls a packet while its token \
-           bucket owes nothing, and the bucket owes what the packet has more than it held. It \
-           is full at the start and holds what comes in BURST_DURATION or else BURST_BYTES.",
+    docs: "A RatedUnqueue with a RATE in bytes a second. It pulls a packet while its token bucket \
+           owes nothing, and the bucket owes the packet's bytes in excess of its level. It is full \
+           at the start and holds the bytes of BURST_DURATION, or BURST_BYTES.",
     example: "InfiniteSource -> Queue -> BandwidthRatedUnqueue(1Mbps) -> Discard",
     ..ENTRY.spec
 })
@@ -80,7 +80,7 @@ struct RatedUnqueue<const BYTES: bool> {
     #[handler(both)]
     active: bool,
     #[handler(sum, name = "count", "packets moved", get = self.calls.packets)]
-    #[handler(sum, "how often it ran, and to what effect")]
+    #[handler(sum, "runs of the task, and their results")]
     calls: Calls,
     #[new(Batch::with_room())]
     batch: Batch,
@@ -100,7 +100,7 @@ impl<const BYTES: bool> Element for RatedUnqueue<BYTES> {
             let latest = cx.now().saturating_add(SLEEP_MAX);
             return bucket.ready_at(threshold).map_or(Run::Idle, |at| Run::At(at.min(latest)));
         }
-        // Nobody knows how many bytes the next packets have.
+        // The sizes of the next packets are unknown.
         let packets = match self.limit.unit {
             Unit::Packets => usize::try_from(bucket.tokens()).unwrap_or(usize::MAX),
             Unit::Bytes => 1,

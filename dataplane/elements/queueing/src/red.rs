@@ -89,7 +89,7 @@ impl Average {
         } else {
             (0..passed).for_each(|_| self.observe(0));
         }
-        // What is less than a period is counted the next time.
+        // The rest of a period counts the next time.
         self.empty = match self.empty {
             Some(since) if passed < FORGOTTEN => Some(since.saturating_add(passed * FADING)),
             _ => Some(now),
@@ -198,7 +198,7 @@ struct Red {
         required, name = "MAX_P", value = Probability,
         "probability of marking at MAX_THRESH, 0 to 1"
     )]
-    /// What QUEUES names.
+    /// The elements of QUEUES.
     #[arg(like = QUEUES)]
     #[new(names_of(args).unwrap_or_default())]
     named: Vec<String>,
@@ -228,7 +228,7 @@ fn scaled_p(p: Probability) -> u64 {
 pub(super) const QUEUES: Arg =
     Arg::keyword("QUEUES", Ty::Any, "names of the queues to watch, with blanks between");
 
-/// What QUEUES names, if it is given.
+/// The elements of QUEUES, if given.
 pub(super) fn names_of(args: &Args<'_>) -> Option<Vec<String>> {
     args.text(QUEUES.name).map(|text| text.split_whitespace().map(str::to_owned).collect())
 }
@@ -292,8 +292,8 @@ impl Element for Red {
         self.queues =
             if self.named.is_empty() { cx.nearest_stores() } else { find_stores(cx, &self.named)? };
         if self.queues.is_empty() {
-            let way = if cx.is_pull_input(0) { "upstream" } else { "downstream" };
-            return Err(format!("no Queue is {way}; name those that it should watch in QUEUES"));
+            let side = if cx.is_pull_input(0) { "upstream" } else { "downstream" };
+            return Err(format!("no Queue is {side}; name the Queues to watch in QUEUES"));
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ pub static ENTRY: Entry = Entry::of::<RoundRobinSwitch>(Spec {
     topic: Topic::Queueing,
     summary: "sends packets to its outputs in turn",
     docs: "The first packet leaves by output 0, the next by output 1, and so on round. Where \
-           several threads push into it, each goes round by itself.",
+           several threads push into it, each has its own turn.",
     example: "InfiniteSource(LIMIT 4, STOP true) -> s :: RoundRobinSwitch;\n\
               s[0] -> Print(even) -> Discard; s[1] -> Print(odd) -> Discard",
     ports: "1/1-",

@@ -11,7 +11,7 @@ pub static ENTRY: Entry = Entry::of::<SetAnnoByte>(Spec {
     topic: Topic::Queueing,
     summary: "sets a byte of the annotations",
     docs: "Sets the byte at OFFSET of each packet's annotations to VALUE. Paint does the same, \
-           with its arguments the other way round.",
+           with its arguments in the reverse order.",
     example: "InfiniteSource(LIMIT 3, STOP true) -> SetAnnoByte(PAINT, 1) -> CheckPaint(1) \
               -> Print(OK) -> Discard",
     straight: true,
@@ -32,7 +32,7 @@ struct SetAnnoByte {
     anno: Anno,
     /// 0 to 255
     #[arg(required)]
-    #[handler(read, "what it is set to")]
+    #[handler(read, "the value")]
     value: u8,
 }
 

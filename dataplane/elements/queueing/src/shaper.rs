@@ -13,12 +13,12 @@ use thruway_elements_support::rate::{RateArg, TokenBucket};
 pub static ENTRY: Entry = Entry::of::<Shaper<false>>(Spec {
     name: "Shaper",
     topic: Topic::Queueing,
-    summary: "shapes what is pulled to a maximum rate in packets",
+    summary: "shapes pulled packets to a maximum rate in packets",
     docs: "Passes pulls on as long as packets keep to RATE, and has nothing to give otherwise; \
-           packets stay where they are meanwhile, usually in a Queue. Packets are spaced \
-           evenly; a puller that comes late may catch up at most 10 ms, or one packet. A RATE of 0 lets \
-           nothing pass. A second output, where there is one, gives packets only while output \
-           0 does not: what is more than the rate.",
+           packets stay where they are meanwhile, usually in a Queue. Packets are spaced evenly; a \
+           puller that comes late may catch up at most 10 ms, or one packet. A RATE of 0 lets \
+           nothing pass. A second output, where there is one, gives packets only while output 0 \
+           does not: what is more than the rate.",
     example: "InfiniteSource -> Queue -> Shaper(1000) -> Unqueue -> Discard",
     ports: "1/1-2",
     processing: "l/l",
@@ -31,7 +31,7 @@ pub static ENTRY: Entry = Entry::of::<Shaper<false>>(Spec {
 /// See the spec.
 pub static BANDWIDTH: Entry = Entry::of::<Shaper<true>>(Spec {
     name: "BandwidthShaper",
-    summary: "shapes what is pulled to a maximum rate in bytes",
+    summary: "shapes pulled packets to a maximum rate in bytes",
     docs: "Passes pulls on as long as the packets' bytes keep to RATE, and has nothing to give \
            otherwise; packets stay where they are meanwhile, usually in a Queue. Packets are \
            spaced evenly: after a packet, the next is given when the time for its bytes has \
@@ -43,7 +43,7 @@ pub static BANDWIDTH: Entry = Entry::of::<Shaper<true>>(Spec {
     ..ENTRY.spec
 });
 
-/// A late puller may catch up what comes in this part of a second, or one packet.
+/// A late puller may catch up the packets of this part of a second, or one packet.
 const CATCH_UP: u64 = 100;
 
 const TIMER: u32 = 0;
@@ -59,7 +59,7 @@ struct Shaper<const BYTES: bool> {
         doc = if BYTES { "most bytes a second, with unit" } else { "most packets a second" },
         get = RateArg::<BYTES>(self.bucket.rate()), then = self.begin(cx)
     )]
-    #[handler(write, name = "reset", "forgets what was owed or saved up", run = {
+    #[handler(write, name = "reset", "resets the bucket", run = {
         self.bucket = bucket(self.bucket.rate());
         self.begin(cx);
     })]
@@ -82,7 +82,7 @@ fn bucket(rate: u64) -> TokenBucket {
 }
 
 impl<const BYTES: bool> Shaper<BYTES> {
-    /// Lets whoever was refused try again in time.
+    /// Lets a refused puller try again in time.
     fn wake_later(&mut self, cx: &mut Cx<'_>) {
         if let Some(at) = self.bucket.ready_at(1).filter(|_| !self.waking) {
             self.waking = true;
@@ -90,7 +90,7 @@ impl<const BYTES: bool> Shaper<BYTES> {
         }
     }
 
-    /// With a new bucket, whoever was refused may try again at once.
+    /// With a new bucket, a refused puller may try again at once.
     fn begin(&mut self, cx: &mut Cx<'_>) {
         cx.clear_timer(TIMER);
         self.waking = false;

@@ -12,10 +12,10 @@ pub static ENTRY: Entry = Entry::of::<StrideSched>(Spec {
     name: "StrideSched",
     topic: Topic::Queueing,
     summary: "pulls from its inputs in proportion to their tickets",
-    docs: "Stride scheduling of packets: of what is pulled at its output, each input that has \
-           packets gives a part in proportion to its TICKETS, one argument for each input (0 \
-           to 32768). An input that has nothing when its turn comes is passed over until its \
-           next turn. Inputs usually come from Queues.",
+    docs: "Stride scheduling of packets: each input that has packets gets a share of the pulls at \
+           the output in proportion to its TICKETS, one argument for each input (0 to 32768). An \
+           input that has nothing when its turn comes is passed over until its next turn. Inputs \
+           usually come from Queues.",
     example: "InfiniteSource -> Queue -> s :: StrideSched(3, 1) -> Unqueue -> Discard;\n\
               InfiniteSource -> Queue -> [1] s",
     ports: "1-/1",

@@ -14,9 +14,9 @@ pub static ENTRY: Entry = Entry::of::<StrideSwitch>(Spec {
     topic: Topic::Queueing,
     summary: "sends packets to its outputs in proportion to their tickets",
     docs: "Stride scheduling of outputs: each output gets a part of the packets in proportion to \
-           its TICKETS, one argument for each output (0 to 32768). Where no output has \
-           tickets, packets are dropped. Where several threads push into it, each keeps to \
-           the proportion by itself.",
+           its TICKETS, one argument for each output (0 to 32768). Where no output has tickets, \
+           packets are dropped. Where several threads push into it, each keeps the proportion on \
+           its own.",
     example: "InfiniteSource(LIMIT 8, STOP true) -> s :: StrideSwitch(3, 1);\n\
               s[0] -> Print(most) -> Discard; s[1] -> Print(few) -> Discard",
     ports: "1/1-",

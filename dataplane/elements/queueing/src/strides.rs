@@ -27,7 +27,7 @@ impl Client {
     }
 }
 
-/// Ports and whose turn it is.
+/// Ports and their turns.
 #[derive(Debug, Clone, Handlers)]
 pub(super) struct Strides {
     #[handler(
@@ -88,7 +88,7 @@ impl Strides {
             client.pass = client.pass.wrapping_add(client.stride);
             asked += 1;
         }
-        // Whoever was asked goes back, first come first, behind the others.
+        // The ports that were asked go back, in order, behind the others.
         for left in (1..=asked).rev() {
             let port = self.order.remove(0);
             self.insert(left - 1, port);
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_nothing_has_had_its_turn() {
+    fn an_empty_port_loses_its_turn() {
         let mut strides = Strides::new([2, 0, 1].into_iter());
         let mut asked = Vec::new();
         assert!(!strides.turn(|port| {
@@ -201,7 +201,7 @@ mod tests {
 
         /// However ports give and refuse, the order stays one of all ports.
         #[test]
-        fn nobody_is_lost(n in 1usize..6, gives in prop::collection::vec(any::<u8>(), 1..100)) {
+        fn no_port_is_lost(n in 1usize..6, gives in prop::collection::vec(any::<u8>(), 1..100)) {
             let mut strides = Strides::new((0..n).map(|port| port as u32 + 1));
             for give in gives {
                 let mut asked = Vec::new();

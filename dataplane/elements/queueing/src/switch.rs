@@ -30,8 +30,8 @@ pub static ENTRY: Entry = Entry::of::<Switch>(Spec {
 /// See the spec.
 pub static FIXED: Entry = Entry::of::<Switch>(Spec {
     name: "StaticSwitch",
-    summary: "sends all packets to one output for good",
-    docs: "A Switch whose OUTPUT must be given and does not change.",
+    summary: "sends all packets to one fixed output",
+    docs: "A Switch with a required OUTPUT that cannot change.",
     example: "InfiniteSource(LIMIT 3, STOP true) -> s :: StaticSwitch(1);\n\
               s[0] -> Discard; s[1] -> Print(one) -> Discard",
     purpose: Purpose::FixedSwitch,

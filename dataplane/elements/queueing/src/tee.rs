@@ -14,7 +14,7 @@ pub static ENTRY: Entry = Entry::of::<Tee>(Spec {
     topic: Topic::Queueing,
     summary: "copies packets to all outputs",
     docs: "Each packet leaves by every output: as a copy by all but the last. Tee has as many \
-           outputs as are connected; N, if given, says how many that should be.",
+           outputs as are connected; N, if given, is the required number of outputs.",
     example: "InfiniteSource(LIMIT 1, STOP true) -> t :: Tee(2);\n\
               t[0] -> Print(a) -> Discard; t[1] -> Print(b) -> Discard",
     ports: "1/1-",
@@ -75,7 +75,7 @@ pub(super) fn copy_to_outputs(cx: &mut Cx<'_>, packet: &Packet, ports: Range<usi
     }
 }
 
-/// What so many copies of a packet cost.
+/// The cost of so many copies of a packet.
 pub(super) fn copying(copies: usize, load: &Load) -> Vec<Cost> {
     let copies = copies as f64;
     let lines = copies * Load::lines(load.packet_bytes);

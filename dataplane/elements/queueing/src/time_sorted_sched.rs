@@ -15,9 +15,9 @@ pub static ENTRY: Entry = Entry::of::<TimeSortedSched>(Spec {
     summary: "merges its inputs by timestamp",
     docs: "Gives the packet with the earliest timestamp of those at its inputs, each of which \
            should be sorted by itself, as captures are. Up to BUFFER packets of each input are \
-           looked at, so that more than 1 puts smaller disorder right. Packets of equal times \
-           go in order of the inputs. With STOP, the driver is asked to stop when no input has \
-           packets, and again when packets came and ran out.",
+           inspected, so that more than 1 corrects minor reordering. Packets of equal times go in \
+           order of the inputs. With STOP, the driver is asked to stop when no input has packets, \
+           and again when packets came and ran out.",
     example: "InfiniteSource(LIMIT 3) -> Queue -> s :: TimeSortedSched -> Unqueue -> Discard;\n\
               InfiniteSource(LIMIT 3) -> Queue -> [1] s",
     ports: "-/1",

@@ -33,7 +33,7 @@ struct Unqueue2 {
     /// packets per scheduling; 0 for all there are
     #[arg(optional, or = "1", as = u32, via = burst_of)]
     burst: usize,
-    /// What QUEUES names, if it is given.
+    /// The elements of QUEUES, if given.
     #[arg(like = QUEUES)]
     #[new(names_of(args))]
     named: Option<Vec<String>>,

@@ -1,4 +1,4 @@
-//! An element alone, for tests: batches go in, what comes out of each output is looked at.
+//! A test rig for one element: feeds batches in, and inspects the packets of each output.
 #![forbid(unsafe_code)]
 
 use std::collections::HashMap;
@@ -164,7 +164,7 @@ impl Rig {
         let wires = Wires {
             slots: (0..outputs).map(slot).collect(),
             targets: (0..outputs as u32).map(Target::Slot).collect(),
-            // The second node stands for whoever is behind.
+            // The second node stands for the downstream.
             first_target: vec![0, outputs as u32, outputs as u32],
             sources: vec![None],
             first_source: vec![0, 1],
@@ -226,7 +226,7 @@ impl Rig {
         self.entry.buffer(&*self.element).map_or(0, Buffer::holding)
     }
 
-    /// What the element does for sessions that move.
+    /// The element's interface for sessions that move.
     pub fn session_mover(&self) -> Option<&dyn SessionMover> {
         self.entry.session_mover(&*self.element)
     }
@@ -255,7 +255,7 @@ impl Rig {
         f(&mut *self.element, &mut Cx::new(0, &mut self.wires, &mut self.host))
     }
 
-    /// What leaves by each output after one batch went in.
+    /// The packets of each output after one batch went in.
     pub fn push(&mut self, packets: impl IntoIterator<Item = Packet>) -> Vec<Vec<Packet>> {
         self.push_at(0, packets)
     }
@@ -304,7 +304,7 @@ impl Rig {
         self.wires.stats[0].drops.iter().map(|count| count.get()).collect()
     }
 
-    /// What the user was told.
+    /// Lines that the element logged for the user.
     pub fn messages(&self) -> &[String] {
         &self.host.lines
     }

@@ -33,7 +33,7 @@ pub(crate) struct Table<F: PerSession> {
     /// Both directions.
     keys: HashMap<Tuple, (u32, Direction)>,
     next: u32,
-    /// States of sessions that were evicted, as they are told to the function.
+    /// States of evicted sessions, to be passed to the function.
     evicted: Vec<F::State>,
     /// By forward tuple: what another thread's replica would be given.
     pub(crate) published: HashMap<Tuple, [u64; 4]>,
@@ -140,7 +140,7 @@ impl<F: PerSession> Table<F> {
         let tuple = if is_error { tuple_of(&bytes[28..]) } else { tuple_of(&bytes) };
         let Some(tuple) = tuple else { return self.function.without(packet) };
         if is_error {
-            // The error goes the other way than what it quotes, which left the box translated.
+            // The error travels against the packet that it quotes, which left the box translated.
             let Some((index, direction)) = self.keys.get(&tuple.reversed()).copied() else {
                 return self.function.without(packet);
             };

@@ -31,35 +31,35 @@ pub static ENTRY: Entry = Entry::built::<Balance>(
         name: "Balance",
         topic: Topic::Sessions,
         summary: "spreads sessions over replicas of a function, by their load",
-        docs: "Sends each session to one of several replicas of a function, and all its packets \
-               to that one, in both directions: a replica has the state of its sessions. With one \
+        docs: "Sends each session to one of several replicas of a function, and all its packets to \
+               that one, in both directions: a replica has the state of its sessions. With one \
                input, output N leads to replica N. With two inputs (one for each direction) and R \
                replicas, packets of input 0 leave by the outputs 0 to R - 1 and those of input 1 \
                by R to 2R - 1.\n\n\
-               METHOD says how a new session gets its replica: least-queue (the one for which the \
-               fewest packets wait: in the rings of its Nf, its Queue, or whatever keeps packets \
-               nearest behind its output; of several the one with the fewest sessions), \
+               METHOD selects how a new session gets its replica: least-queue (the one for which \
+               the fewest packets wait: in the rings of its Nf, its Queue, or whatever keeps \
+               packets nearest behind its output; of several the one with the fewest sessions), \
                least-sessions, weighted (round robin), or consistent-hash (rendezvous hashing of \
                addresses and ports, so that all threads and hosts choose alike). WEIGHTS are the \
-               replicas' shares, from 1 on, in order. DRAINED names replicas that get no new sessions at \
-               first, or from a hot swap on.\n\n\
-               A replica whose queue is full, or whose function does not run, gets no new sessions \
-               as long as others can have them. When it has been so for FAILOVER without a break, \
-               its sessions go to others; with FAILOVER 0 they wait for it. \
-               Handlers change replicas at run time: drain (no new sessions, open ones go on; with now \
-               they move, with anew they begin again at others, with their next packet), \
-               resume, weight, move. When all are drained, packets of new sessions are dropped. A new \
-               configuration that takes over keeps the sessions of replicas that it has, too.\n\n\
-               Sessions that move take with them what their function keeps of them, if the first element \
-               behind each output that keeps packets is an Nf with SESSION: packets that come \
-               meanwhile wait here until the old replica has given back those that it has, and go \
-               on as the new one takes them, so that none is overtaken or lost. The function there \
-               may be a newer version that keeps more of a session; what it finds of that is \
-               zeros. Behind other elements sessions begin anew, with their next \
-               packet.\n\n\
+               replicas' shares, from 1 on, in order. DRAINED names replicas that get no new \
+               sessions at first, or from a hot swap on.\n\n\
+               A replica with a full queue, or with a function that does not run, gets no new \
+               sessions as long as others can have them. When it has been so for FAILOVER without \
+               a break, its sessions go to others; with FAILOVER 0 they wait for it. Handlers \
+               change replicas at run time: drain (no new sessions, open ones go on; with now they \
+               move, with anew they begin again at other replicas, with their next packet), \
+               resume, weight, move. When all are drained, packets of new sessions are dropped. A \
+               new configuration that takes over keeps the sessions of replicas that it has, \
+               too.\n\n\
+               Sessions that move take with them what their function keeps of them, if the first \
+               element behind each output that keeps packets is an Nf with SESSION: packets that \
+               come meanwhile wait here until the old replica has given back those that it has, \
+               and go on as the new one takes them, so that none is overtaken or lost. The \
+               function there may be a newer version that keeps more of a session; it finds zeros \
+               there. Behind other elements sessions begin anew, with their next packet.\n\n\
                A packet without a session (ARP, fragments) goes to the first replica that takes \
-               sessions. It is FlowClassifier that finds sessions, so it must be upstream, on both \
-               ways.",
+               sessions. FlowClassifier finds the sessions, so it must be upstream, in both \
+               directions.",
         example: "FromDump(examples/captures/lan.pcap, STOP true) -> FlowClassifier \
                   ~> b :: Balance(METHOD weighted, WEIGHTS 3 1); \
                   b[0] -> Counter -> d :: Discard; b[1] -> Counter -> d",
@@ -102,7 +102,7 @@ fn method(word: &str) -> Option<Method> {
     [LeastQueue, LeastSessions, Weighted, ConsistentHash].get(at).copied()
 }
 
-/// What becomes of the sessions of a replica that is drained.
+/// The treatment of the sessions of a drained replica.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Leave {
     /// They stay until they end.
@@ -131,7 +131,7 @@ enum Leave {
     get = self.looked(cx).moved
 )]
 #[handler(
-    read, name = "moving", "moves under way: a line `FROM TO MOVED LEFT_BEHIND`",
+    read, name = "moving", "moves in progress: a line `FROM TO MOVED LEFT_BEHIND`",
     get = self.mover(cx).describe()
 )]
 #[handler(
@@ -283,7 +283,7 @@ impl Balance {
     }
 }
 
-/// What is said of whether a replica takes sessions.
+/// Description of the handler for whether a replica takes sessions.
 fn standing(replica: &Member<Replica>) -> String {
     match replica.standing {
         Standing::Up if replica.is_passed_over => "failed".to_owned(),

@@ -76,7 +76,7 @@ const SOURCES_MAX: u32 = 1 << 24;
 #[repr(transparent)]
 struct Counted(u32);
 
-/// Another thread's replica counts it, or nobody: an error without its connection.
+/// Another thread's replica counts it, or none: an error without its connection.
 const ELSEWHERE: Counted = Counted(u32::MAX);
 
 #[derive(Arguments, Handlers)]
@@ -149,18 +149,18 @@ fn pace(
     }
 }
 
-/// Whoever knew it could make sources collide.
+/// An attacker that knew it could make sources collide.
 fn seed() -> [u64; 2] {
     std::array::from_fn(|_| RandomState::new().build_hasher().finish())
 }
 
-/// What one element leaves to another.
+/// The state for a successor.
 struct Kept {
     sources: Sources,
     open: u64,
 }
 
-/// Who opened the session of this packet.
+/// The host that opened the session of this packet.
 fn opener(packet: &Packet, direction: Direction) -> Option<IpAddr> {
     let head = packet.network();
     let (v4, v6) = match direction {

@@ -23,53 +23,55 @@ pub static ENTRY: Entry = Entry::new(
         name: "FlowClassifier",
         topic: Topic::Sessions,
         summary: "classifies once for all functions behind it, and finds each packet's session",
-        docs: "Stands where packets come in. It looks at each packet's headers once (Ethernet, VLAN \
-               tags, IPv4 and IPv6 with extension headers; they are marked as CheckIPHeader marks \
-               them, but the IP checksum is not checked), finds the class that the dispatchers \
-               behind it would find (FlowDispatcher, and links written '~>'), and the session that \
-               the functions behind it want. Neither is done again on the way: dispatchers and \
-               functions find both in the packet's metadata. 'thruway check --explain' shows what \
-               was made of a configuration.\n\n\
-               Several FlowClassifiers of one configuration (one for each side, say) share one table \
-               per thread, so a connection whose two directions come in by different ones is one \
-               session. What is set at any of them counts for all, and so do the handlers, but \
-               for the counts of drops.\n\n\
-               With several threads, the first that receives a packet of a flow serves it as long as \
-               its session lasts, and others that receive its packets (because the sender or a \
+        docs: "Stands where packets come in. It looks at each packet's headers once (Ethernet, \
+               VLAN tags, IPv4 and IPv6 with extension headers; they are marked as CheckIPHeader \
+               marks them, but the IP checksum is not checked), finds the class that the \
+               dispatchers behind it would find (FlowDispatcher, and links written '~>'), and the \
+               session that the functions behind it want. Neither is repeated downstream: \
+               dispatchers and functions find both in the packet's metadata. 'thruway check \
+               --explain' shows the result for a configuration.\n\n\
+               Several FlowClassifiers of one configuration (one for each side, say) share one \
+               table per thread, so a connection with directions at different ones is one session. \
+               What is set at any of them counts for all, and so do the handlers, but for the \
+               counts of drops.\n\n\
+               With several threads, the first that receives a packet of a flow serves it as long \
+               as its session lasts, and others that receive its packets (because the sender or a \
                network card moved it to another queue) hand them over to that thread, in order; \
                where an element wants both directions of a connection in one thread (TCPIn), both. \
                Such a packet is counted where it came and where it is served.\n\n\
                These packets get no session: non-IP; contradictory or truncated headers; where the \
                session has ports, fragments (use IPReassembler first) and protocols without known \
-               ports; ICMP errors about packets of no session. Such packets go on to functions, \
-               whose manuals say how they treat them. An ICMP error about a packet of a \
-               session belongs to that session and goes its way.\n\n\
+               ports; ICMP errors about packets of no session. Such packets go on to functions; \
+               the functions' manuals describe how they treat them. An ICMP error about a packet \
+               of a session belongs to that session and takes its path.\n\n\
                A thread keeps at most SESSIONS_MAX sessions of each sort, of them EMBRYONIC_MAX \
                embryonic ones (of which only one side has spoken, or whose TCP handshake is not \
-               complete). When there is no room for a new session the oldest embryonic one goes; is \
-               there none, the packet is dropped. So a flood of SYNs leaves open sessions alone. \
-               Timeouts are counted from the last packet: TCP_NEW before the handshake is complete, \
-               TCP while open (RFC 5382), TCP_CLOSING after one FIN, TCP_CLOSED after both or a RST; \
-               UDP_NEW and OTHER_NEW before there is a reply, UDP (RFC 4787), ICMP (RFC 5508) and \
-               OTHER then. A SYN for a closed connection begins a new session.\n\n\
+               complete). When there is no room for a new session the oldest embryonic one goes; \
+               is there none, the packet is dropped. So a flood of SYNs leaves open sessions \
+               alone. Timeouts are counted from the last packet: TCP_NEW before the handshake is \
+               complete, TCP while open (RFC 5382), TCP_CLOSING after one FIN, TCP_CLOSED after \
+               both or a RST; UDP_NEW and OTHER_NEW before there is a reply, UDP (RFC 4787), ICMP \
+               (RFC 5508) and OTHER then. A SYN for a closed connection begins a new session.\n\n\
                What a TCP segment says counts only if its receiver would take it (RFC 5961): a RST \
                with the number that is expected next, FIN and data inside the window, an \
-               acknowledgement of what was sent, no SYN inside a connection, and of these a right \
-               checksum (or one that a local sender left to the network card). Other segments go on \
-               as well, for the ends to judge, and are counted (stray): whoever cannot see a \
-               connection cannot end its session. Of a connection that was not seen to open the \
-               numbers are taken as they come, until both sides agree. Sessions that are more than a \
-               connection (pair, source) end by their timeouts OTHER, whatever TCP says.\n\n\
-               With INPUT tagged a switch in front finds the classes: 'thruway offload' gives it rules \
-               that do the same, drop what nobody behind wants, and put a tag with the class before \
-               the rest. The tag is taken off here. Only tags of the rules that 'tags' names are \
-               trusted, and only for headers that a switch reads as this element does; all other \
-               packets are classified here. Use it where nobody but that switch can send.\n\n\
-               With TAG_ANNO, VLAN_TCI for example, another host finds the classes: packets come by NSHDecap \
-               or HopDecap, which set that annotation to the tag that the other host gave. The tag \
-               of class N (the line N of 'classes', the first being 0) is 2 + N, or 2048 + N of the \
-               generation odd. The handler 'tags' says which are trusted, as with a switch: after a \
-               start and after each change of the configuration, none.",
+               acknowledgement of data that was sent, no SYN inside a connection, and of these a \
+               right checksum (or one that a local sender left to the network card). Other \
+               segments go on as well, for the ends to judge, and are counted (stray): an attacker \
+               that cannot see a connection cannot end its session. Of a connection that was not \
+               seen to open the numbers are taken as they come, until both sides agree. Sessions \
+               that are more than a connection (pair, source) end by their timeouts OTHER, \
+               whatever TCP's flags.\n\n\
+               With INPUT tagged a switch in front finds the classes: 'thruway offload' gives it \
+               rules that do the same, drop packets that no function wants, and put a tag with the \
+               class before the rest. The tag is taken off here. Only tags of the rules that \
+               'tags' names are trusted, and only for headers that a switch reads as this element \
+               does; all other packets are classified here. Use it only where no other host than \
+               that switch can send.\n\n\
+               With TAG_ANNO, VLAN_TCI for example, another host finds the classes: packets come \
+               by NSHDecap or HopDecap, which set that annotation to the tag that the other host \
+               gave. The tag of class N (the line N of 'classes', the first being 0) is 2 + N, or \
+               2048 + N of the generation odd. The handler 'tags' selects the trusted tags, as \
+               with a switch: after a start and after each change of the configuration, none.",
         example: "FromDump(web.pcap, STOP true) -> FlowClassifier ~> FlowDispatcher(-, SESSION connection) -> Discard",
         processing: "h/h",
         threading: Threading::SessionHandoff,
@@ -77,8 +79,8 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword(
                 "INPUT",
                 Ty::Choice(&["ethernet", "ip", "marked", "tagged"]),
-                "what packets begin with; marked: the network header is where it is marked; tagged: \
-                 Ethernet, with the tags of a switch",
+                "what packets begin with; marked: the network header is where it is marked; \
+                 tagged: Ethernet, with the tags of a switch",
             )
             .or("ethernet"),
             Arg::keyword("TAG_ANNO", Ty::Anno, "annotation with tags of another host; none if not given"),
@@ -97,7 +99,7 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword(
                 "EARLY_DROP",
                 Ty::Bool,
-                "whether packets that nobody behind wants or counts are dropped here",
+                "whether packets that no element downstream wants or counts are dropped here",
             )
             .or("true"),
             ignored("AGGCACHE"),
@@ -114,7 +116,7 @@ pub static ENTRY: Entry = Entry::new(
             ignored("VERBOSE"),
             ignored("VERBOSE_FCB"),
         ],
-        drops: Bad::DROPS,
+        drops: FlowClassifierDrop::DROPS,
         handlers: &[
             Handler::sum("sessions", "sessions now"),
             Handler::sum("count", "the same, by FastClick's name"),
@@ -126,7 +128,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::sum("expired", "sessions that timed out"),
             Handler::sum("closed", "sessions that their protocol or a function ended"),
             Handler::sum("evicted", "embryonic sessions that made room for others"),
-            Handler::sum("refused", "packets for whose session there was no room"),
+            Handler::sum("refused", "packets without room for their session"),
             Handler { merge: Merge::Concat, ..Handler::read("levels", LEVELS) },
             Handler { merge: Merge::Concat, ..Handler::read("classes", CLASSES) },
             Handler { merge: Merge::Concat, ..Handler::read("table", TABLE) },
@@ -137,7 +139,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::sum("sessionless", "packets without a session, a line for each reason"),
             Handler::read("fingerprint", "a number that only the same classes have"),
             Handler::both("tags", tags::TAGS),
-            Handler::sum("tagged", "packets whose class was that of their tag"),
+            Handler::sum("tagged", "packets classified by their tag"),
             Handler::both("offloaded", tags::OFFLOADED).shared(),
         ],
         cost: &[
@@ -181,7 +183,7 @@ const FLOWS: &str = "sessions, a line each, of the next 1,024 records of each th
 
 reasons! {
     /// Why a packet goes no further.
-    enum Bad {
+    enum FlowClassifierDrop {
         NoRoom = "no-room": "there is no room for its session",
         Unwanted = "unwanted": "no dispatcher behind sends it anywhere",
         Offloaded = "unwanted-offloaded": "the same, dropped by the switch in front",
@@ -191,8 +193,8 @@ reasons! {
 /// Largest SESSIONS_MAX.
 const SESSIONS_MAX: u32 = 1 << 25;
 
-/// Steps of the decision that one [`Operation::Classify`] stands for: those of what it is measured
-/// with, eight on the ways to three classes.
+/// Steps of the decision that one [`Operation::Classify`] stands for: those of the benchmark that
+/// measures it, eight on the paths to three classes.
 const CLASSIFY_STEPS: f64 = 8.0 / 3.0;
 
 pub(super) struct FlowClassifier {
@@ -268,8 +270,8 @@ fn timeouts(args: &Args<'_>) -> Result<Timeouts, ArgError> {
 /// Why a packet is dropped that was refused.
 fn reason(refusal: Refusal) -> Reason {
     match refusal {
-        Refusal::NoRoom => Bad::NoRoom.into(),
-        Refusal::Unwanted => Bad::Unwanted.into(),
+        Refusal::NoRoom => FlowClassifierDrop::NoRoom.into(),
+        Refusal::Unwanted => FlowClassifierDrop::Unwanted.into(),
         // If it cannot go there.
         Refusal::Elsewhere(_) => Reason::CONGESTION,
     }
@@ -285,7 +287,7 @@ const SESSIONLESS: [(Kind, &str); 6] = [
     (Kind::Error, "icmp-error"),
 ];
 
-/// What a session takes: of those with the largest records, if there are several sorts.
+/// The memory of a session: of those with the largest records, if there are several sorts.
 fn session(flows: &Manager) -> Option<(usize, f64)> {
     let levels = 0..flows.plan().levels.len() as u8;
     levels.map(|level| flows.session_bytes(level)).max_by_key(|(record, _)| *record)
@@ -317,7 +319,7 @@ impl Element for FlowClassifier {
         let node = cx.node();
         if let Some(flows) = cx.flows() {
             if self.input != Input::Ip {
-                // A mark that nobody made is none.
+                // A mark with an unknown number is none.
                 flows.note_frames(node);
             }
             self.classifies = steps(flows.plan(), node) / CLASSIFY_STEPS;
@@ -415,9 +417,10 @@ impl Handlers for FlowClassifier {
                     let why = format!("'{value}' is no number of packets below 2^32");
                     return Err(HandlerError::refused(why));
                 };
-                // They came and went in the switch: what comes and what goes stay equal.
+                // The switch received and sent them: this keeps the account of received and sent
+                // packets equal.
                 cx.count_made(count as usize);
-                cx.count_drops(Bad::Offloaded, count as usize);
+                cx.count_drops(FlowClassifierDrop::Offloaded, count as usize);
                 self.offloaded += u64::from(count);
             }
             _ => return Err(HandlerError::no_write(name)),

@@ -26,32 +26,32 @@ pub static ENTRY: Entry = Entry::built::<FlowDispatcher>(
         topic: Topic::Sessions,
         summary: "sorts packets by traffic class",
         docs: "Each argument is a CLASS; a packet leaves by the output of the first that it is of, \
-               and is dropped where it is of none. There is one output for each class. A class that \
-               consists of patterns or is - may name its output instead, as in FastClick: \
+               and is dropped where it is of none. There is one output for each class. A class \
+               that consists of patterns or is - may name its output instead, as in FastClick: \
                FlowDispatcher(9/01 0, 9/06 0, - drop) sends ICMP and TCP to output 0. A class \
                without a number then takes the output after the highest one so far.\n\n\
-               As CTXDispatcher and FlowContextDispatcher, FastClick's further rules hold: a class \
-               whose output is not connected is dropped, and the last output takes what is of no \
-               class if no class leads to it.\n\n\
+               As CTXDispatcher and FlowContextDispatcher, FastClick's further rules hold: packets \
+               of a class with an unconnected output are dropped, and the last output takes \
+               packets of no class if no class leads to it.\n\n\
                A CLASS is an expression of IPClassifier's (tcp && dst port 80), which holds for \
                IPv4 packets only; or arp, arp request, arp reply, ip, ip6, tcp6, udp6, icmp6, http \
                (TCP port 80 over IPv4, either end); a pattern of Classifier's (12/0806 20/0001); \
                fields with hexadecimal values, all of which must fit (ethertype/0800 ip proto/06 \
                dst port/0050); or - for every packet.\n\n\
-               Without classes they follow from what is behind each output: the first element on \
-               the way that declares what it wants. The way is followed through elements that let \
-               the packets of an input leave by one output only and change no header. An output \
-               behind which nothing is declared takes the rest, and there may be one of them. A \
-               context link (a ~> b) is such a dispatcher.\n\n\
+               Without classes they follow from the elements downstream of each output: the first \
+               one on the path that declares its needs. The path is followed through elements that \
+               let the packets of an input leave by one output only and change no header. An \
+               output behind which nothing is declared takes the rest, and there may be one of \
+               them. A context link (a ~> b) is such a dispatcher.\n\n\
                Behind a FlowClassifier, packets have been sorted before they come here, by all \
                dispatchers' classes at once, and this one only looks up where they go. Elsewhere, \
                and behind elements that change headers, it looks at the packet; IP and transport \
                headers must then be marked, and a test of bytes that the packet does not have \
                fails.\n\n\
                SESSION gives all elements behind it sessions of this definition: connection, flow, \
-               pair, source, destination, or a list of fields (src, dst, src port, dst port, proto, \
-               frame[14]/0fff0000, ip[8]/00ff0000, transp[0]/ffff0000, http-header NAME) in quotes, \
-               with 'both ways' at the end where the two directions are one session.\n\n\
+               pair, source, destination, or a list of fields (src, dst, src port, dst port, \
+               proto, frame[14]/0fff0000, ip[8]/00ff0000, transp[0]/ffff0000, http-header NAME) in \
+               quotes, with 'both ways' at the end where the two directions are one session.\n\n\
                A class that no packet can be of, because an earlier one is the same or takes \
                everything, is an error.",
         example: "FromDump(examples/captures/lan.pcap, STOP true) -> Strip(14) -> CheckIPHeader \
@@ -254,8 +254,8 @@ impl Outputs {
             return Ok(());
         }
         Err(format!(
-            "{} classes, but {connected} outputs are connected; write one class for each output, or \
-             none, so that they follow from the elements behind",
+            "{} classes, but {connected} outputs are connected; write one class for each output, \
+             or none, so that they follow from the elements behind",
             rules.len()
         ))
     }

@@ -21,14 +21,14 @@ pub static ENTRY: Entry = Entry::built::<FlowHyperScan>(
         summary: "finds regular expressions in the packets of sessions, across packets",
         docs: "FastClick's, with an automaton of its own instead of the Hyperscan library. Looks \
                through each packet from its first byte on (strip headers before), as the \
-               continuation of what came before it in the same direction of its session; packets \
-               count in the order in which they come (for TCP in order, use TCPIn and \
-               WordMatcher or IntrusionPrevention). Packets go on whatever is found. A packet in \
-               which an expression ends counts once in `matches`, and with VERBOSE it is reported on \
+               continuation of the previous packets in the same direction of its session; packets \
+               count in the order in which they come (for TCP in order, use TCPIn and WordMatcher \
+               or IntrusionPrevention). Packets go on whatever is found. A packet in which an \
+               expression ends counts once in `matches`, and with VERBOSE it is reported on \
                standard error.\n\n\
                FLAGS are Hyperscan's letters: i (any case), m (^ after each line), s (. is a line \
-               end, too), 8 and W (UTF-8 and Unicode classes), H and V (make no difference). As \
-               a stream has no known end, expressions with $, \\b and \\B are refused, and so are \
+               end, too), 8 and W (UTF-8 and Unicode classes), H and V (make no difference). As a \
+               stream has no known end, expressions with $, \\b and \\B are refused, and so are \
                those that match nothing at all.",
         example: "FromDump(examples/captures/lan.pcap, STOP true) -> FlowClassifier \
                   ~> FlowHyperScan(\"GET +/\", \"host: *[a-z]+\", FLAGS i) -> Discard",
@@ -36,7 +36,8 @@ pub static ENTRY: Entry = Entry::built::<FlowHyperScan>(
         args: &[
             Arg::rest("EXPRESSION", Ty::Str, "what is looked for"),
             Arg::keyword("FLAGS", Ty::Str, "how all expressions are read"),
-            Arg::keyword("VERBOSE", Ty::Bool, "whether packets that match are reported").or("false"),
+            Arg::keyword("VERBOSE", Ty::Bool, "whether packets that match are reported")
+                .or("false"),
             ignored("PAYLOAD_ONLY"),
         ],
         wants: Wants::session::<ScanState>("connection"),
@@ -49,7 +50,7 @@ pub static ENTRY: Entry = Entry::built::<FlowHyperScan>(
 )
 .with_hot_swap::<FlowHyperScan>();
 
-/// What is remembered of a session.
+/// The state of a session.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
 struct ScanState {
@@ -84,9 +85,9 @@ impl PerSession for Scan {
     }
 
     fn each(&mut self, packet: &mut Packet, session: &mut Session<'_, ScanState>) -> Verdict {
-        let way = usize::from(session.direction == Direction::Reply);
+        let direction = usize::from(session.direction == Direction::Reply);
         let state = &mut *session.state;
-        if self.expressions.feed(&mut state.progress[way], packet.data()) {
+        if self.expressions.feed(&mut state.progress[direction], packet.data()) {
             self.counts.matches += 1;
             self.counts.sessions += u64::from(state.is_found == 0);
             state.is_found = 1;

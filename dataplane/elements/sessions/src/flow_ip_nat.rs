@@ -30,14 +30,14 @@ pub static ENTRY: Entry = Entry::built::<FlowIpNat>(
         name: "FlowIPNAT",
         topic: Topic::Sessions,
         summary: "gives sessions an outside address and port, by FastClick's name",
-        docs: "Sets the source of each session's packets to SIP and to a port of its own, from 1024 \
-               on in turn; threads have equal shares of the ports. The replies go through a \
-               FlowIPNATReverse, which sets their destination back. Both stand behind a FlowManager \
-               (or FlowClassifier). TCP, UDP and ICMP queries (by their identifier) are translated, \
-               and ICMP errors about them. If replies come here, too, they are translated like a \
-               session of their own. A port is free again when its session ends; at most 1024 ports \
-               are looked at for a new session. Ports can be foreseen (RFC 6056): where that \
-               matters, use NAT.",
+        docs: "Sets the source of each session's packets to SIP and to a port of its own, from \
+               1024 on in turn; threads have equal shares of the ports. The replies go through a \
+               FlowIPNATReverse, which sets their destination back. Both stand behind a \
+               FlowManager (or FlowClassifier). TCP, UDP and ICMP queries (by their identifier) \
+               are translated, and ICMP errors about them. If replies come here, too, they are \
+               translated like a session of their own. A port is free again when its session ends; \
+               at most 1024 ports are looked at for a new session. Ports can be foreseen (RFC \
+               6056): where that matters, use NAT.",
         example: "FromIPSummaryDump(-, STOP true) -> FlowIPManager -> FlowIPNAT(SIP 192.0.2.1) \
                   -> IPPrint -> Discard",
         args: &[
@@ -46,7 +46,7 @@ pub static ENTRY: Entry = Entry::built::<FlowIpNat>(
                 .or("true"),
             ignored("STATE"),
         ],
-        drops: Bad::DROPS,
+        drops: FlowIpNatDrop::DROPS,
         wants: Wants { translates: true, ..Wants::session::<Ports>("connection") },
         changes: Changes::Headers,
         cost: &[Operation::SessionState.once(), Operation::RewriteIp.once()],
@@ -60,11 +60,11 @@ pub static ENTRY: Entry = Entry::built::<FlowIpNat>(
 
 reasons! {
     /// Why a packet goes no further.
-    pub(super) enum Bad {
+    pub(super) enum FlowIpNatDrop {
         NoPort = "no-port": "all ports that were looked at are in use",
         NoRoom = "no-room": "the flow manager has no room for its replies",
         NoSyn = "no-syn": "it begins a TCP session, and is no SYN",
-        NoMapping = "no-mapping": "it is no reply to what FlowIPNAT has translated",
+        NoMapping = "no-mapping": "it is no reply to a packet that FlowIPNAT has translated",
         NoSession = "no-session": "it is not IPv4, a fragment, or of a protocol without ports",
         Malformed = "malformed": "its headers are not all there",
     }
@@ -72,7 +72,7 @@ reasons! {
 
 /// Most ports that are offered to the flow manager for a session.
 const TRIES_MAX: usize = 4;
-/// What a session got, by direction. A translation to port 0 is none.
+/// A session's translations, by direction. A translation to port 0 is none.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
 struct Ports([Translation; 2]);
@@ -107,17 +107,17 @@ impl Nat {
         })
     }
 
-    /// Finds a port; with `answers` one whose replies the flow manager can tell from others.
+    /// Finds a port; with `answers`, one with replies that the flow manager can attribute.
     fn assign(
         &mut self,
         tuple: FiveTuple<u32>,
         mut answers: Option<&mut dyn Answers>,
-    ) -> Result<Translation, Bad> {
+    ) -> Result<Translation, FlowIpNatDrop> {
         let inside = (tuple.src, tuple.src_port);
         for _ in 0..TRIES_MAX {
-            let port = self.ports.take(&mut self.share, inside).ok_or(Bad::NoPort)?;
+            let port = self.ports.take(&mut self.share, inside).ok_or(FlowIpNatDrop::NoPort)?;
             let translation = Translation::new(tuple.protocol, inside, (self.sip, port))
-                .map_err(|_| Bad::NoSession)?;
+                .map_err(|_| FlowIpNatDrop::NoSession)?;
             let reply = translation.translated(End::Source, tuple).reversed();
             let answered = answers.as_mut().map_or(Ok(()), |answers| answers.answer(&reply));
             if answered.is_ok() {
@@ -126,10 +126,10 @@ impl Nat {
             }
             self.ports.free(port, inside);
             if answered == Err(NoAnswer::NoRoom) {
-                return Err(Bad::NoRoom);
+                return Err(FlowIpNatDrop::NoRoom);
             }
         }
-        Err(Bad::NoPort)
+        Err(FlowIpNatDrop::NoPort)
     }
 
     fn close(&mut self, state: &Ports) {
@@ -151,12 +151,12 @@ impl PerSession for Nat {
     ) -> Result<(), Reason> {
         *state = Ports::default();
         let Some((kind, tuple)) = tuple_of(packet.network()).filter(|_| !opening.related) else {
-            return Err(Bad::NoSession.into());
+            return Err(FlowIpNatDrop::NoSession.into());
         };
         let is_syn =
             || TcpHeader::view(packet.transport()).is_ok_and(|(tcp, _)| tcp.has_flags(flags::SYN));
         if kind == Kind::Tcp && !self.accepts_non_syn && !is_syn() {
-            return Err(Bad::NoSyn.into());
+            return Err(FlowIpNatDrop::NoSyn.into());
         }
         if opening.direction == Direction::Forward {
             state.0[0] = self.assign(tuple, Some(&mut *opening.answers))?;
@@ -168,7 +168,7 @@ impl PerSession for Nat {
         let translation = &mut session.state.0[index(session.direction)];
         if translation.after().1 == 0 {
             let tuple = tuple_of(packet.network()).filter(|_| !session.related);
-            let assigned = tuple.ok_or(Bad::NoSession);
+            let assigned = tuple.ok_or(FlowIpNatDrop::NoSession);
             match assigned.and_then(|(_, tuple)| self.assign(tuple, None)) {
                 Ok(assigned) => *translation = assigned,
                 Err(bad) => return Verdict::drop(bad),
@@ -176,12 +176,12 @@ impl PerSession for Nat {
         }
         match translation.apply(packet, End::Source, Direction::Forward, session.related) {
             Ok(()) => Verdict::Pass,
-            Err(_) => Verdict::drop(Bad::Malformed),
+            Err(_) => Verdict::drop(FlowIpNatDrop::Malformed),
         }
     }
 
     fn without(&mut self, _packet: &mut Packet) -> Verdict {
-        Verdict::drop(Bad::NoSession)
+        Verdict::drop(FlowIpNatDrop::NoSession)
     }
 }
 
@@ -192,7 +192,7 @@ struct FlowIpNat {
     function: Nat,
 }
 
-/// What a successor takes over.
+/// The state for a successor.
 struct Given {
     ports: Arc<PortMap>,
     counts: [u64; 2],

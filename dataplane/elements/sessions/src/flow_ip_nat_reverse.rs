@@ -9,7 +9,7 @@ use thruway_element::{
 use thruway_packet::{Batch, Packet};
 
 use super::flow_ip_nat::ports::PortMap;
-use super::flow_ip_nat::{self, Bad};
+use super::flow_ip_nat::{self, FlowIpNatDrop};
 use super::nat::kind::tuple_of;
 use super::rewrite::{End, Translation};
 use crate::rewriters::quoted;
@@ -18,7 +18,7 @@ use crate::rewriters::quoted;
 pub static ENTRY: Entry = Entry::new(
     Spec {
         name: "FlowIPNATReverse",
-        summary: "sets back the destination of replies to what a FlowIPNAT has translated",
+        summary: "restores the destination of replies to packets that a FlowIPNAT has translated",
         docs: "Sets the destination of replies, and of ICMP errors, to the address and port that \
                the session had before FlowIPNAT NAT translated it; the destination annotation \
                follows. Packets of sessions that did not begin at that FlowIPNAT are dropped.",
@@ -57,15 +57,15 @@ impl Reverse {
     }
 
     /// The same by the first packet.
-    fn begin(&self, packet: &Packet, related: bool) -> Result<Translation, Bad> {
+    fn begin(&self, packet: &Packet, related: bool) -> Result<Translation, FlowIpNatDrop> {
         if related {
-            let about = quoted(packet.transport()).ok_or(Bad::NoSession)?;
+            let about = quoted(packet.transport()).ok_or(FlowIpNatDrop::NoSession)?;
             let ident = about.ident.map(|(ident, _)| ident);
-            let port = about.ports.map(|(src, _)| src).or(ident).ok_or(Bad::NoSession)?;
-            return self.of(about.protocol, (about.src, port)).ok_or(Bad::NoMapping);
+            let port = about.ports.map(|(src, _)| src).or(ident).ok_or(FlowIpNatDrop::NoSession)?;
+            return self.of(about.protocol, (about.src, port)).ok_or(FlowIpNatDrop::NoMapping);
         }
-        let (_, tuple) = tuple_of(packet.network()).ok_or(Bad::NoSession)?;
-        self.of(tuple.protocol, (tuple.dst, tuple.dst_port)).ok_or(Bad::NoMapping)
+        let (_, tuple) = tuple_of(packet.network()).ok_or(FlowIpNatDrop::NoSession)?;
+        self.of(tuple.protocol, (tuple.dst, tuple.dst_port)).ok_or(FlowIpNatDrop::NoMapping)
     }
 }
 
@@ -78,9 +78,9 @@ impl PerSession for Reverse {
         packet: &mut Packet,
         state: &mut Translation,
     ) -> Result<(), Reason> {
-        // A session that begins outside would be anybody's who guesses a port.
+        // Any outside host that guesses a port could take over a session that begins outside.
         if opening.direction == Direction::Forward {
-            return Err(Bad::NoMapping.into());
+            return Err(FlowIpNatDrop::NoMapping.into());
         }
         *state = self.begin(packet, opening.related)?;
         Ok(())
@@ -93,12 +93,12 @@ impl PerSession for Reverse {
                 packet.set_dst_ip(translation.after().0.to_be_bytes());
                 Verdict::Pass
             }
-            Err(_) => Verdict::drop(Bad::Malformed),
+            Err(_) => Verdict::drop(FlowIpNatDrop::Malformed),
         }
     }
 
     fn without(&mut self, _packet: &mut Packet) -> Verdict {
-        Verdict::drop(Bad::NoSession)
+        Verdict::drop(FlowIpNatDrop::NoSession)
     }
 }
 

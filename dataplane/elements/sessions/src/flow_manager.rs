@@ -28,8 +28,8 @@ pub static ENTRY: Entry = Entry::new(
         summary: "a FlowClassifier by FastClick's names",
         docs: "FlowClassifier, with the words that FastClick's managers know: CAPACITY is the most \
                sessions, TIMEOUT every timeout (those of FlowClassifier where it is not given or \
-               0). The kinds of tables that FastClick offers are one here. CONTEXT says what \
-               packets begin with: ETHER, or NONE and IP for a marked IP header.",
+               0). The kinds of tables that FastClick offers are one here. CONTEXT is the first \
+               header of the packets: ETHER, or NONE and IP for a marked IP header.",
         example: "FromDump(web.pcap, STOP true) -> MarkIPHeader(14) -> FlowIPManager(CAPACITY 1000) \
                   ~> SessionStats(-) -> Discard",
         args: &[

@@ -30,7 +30,7 @@ pub static ENTRY: Entry = Entry::of::<FlowPrint>(Spec {
 })
 .with_hot_swap::<FlowPrint>();
 
-/// What is known of a session.
+/// The state of a session.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
 struct Count {

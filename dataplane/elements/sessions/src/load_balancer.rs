@@ -31,33 +31,33 @@ pub static ENTRY: Entry = Entry::built::<LoadBalancer>(
         docs: "VIP lists services (virtual addresses), with spaces between: ADDRESS:PORT/tcp, \
                ADDRESS:PORT/udp, ADDRESS/tcp (every port), ADDRESS/icmp. Each SERVER is \
                ADDRESS[:PORT] [WEIGHT]; without a port packets keep theirs. A session that begins \
-               with a packet to a service gets a server: from then on destination address and \
-               port of the client's packets are the server's, and source address and port of the \
+               with a packet to a service gets a server: from then on destination address and port \
+               of the client's packets are the server's, and source address and port of the \
                answers, and of ICMP errors from the server's side, the service's. The destination \
                annotation follows. Checksums are changed by the difference, so a wrong one stays \
                wrong. All other packets pass unchanged.\n\n\
                Input 0 is for packets from clients, input 1 for those from servers; they leave by \
-               the output of the same number. Where one way carries both, input 0 alone is used. \
-               The answers must come back through this element: servers route to clients by this \
-               host. A client that is a server's direct neighbour would be answered directly, and \
-               its connection fail.\n\n\
+               the output of the same number. If one link carries both, only input 0 is used. The \
+               answers must come back through this element: servers route to clients by this host. \
+               A client that is a server's direct neighbour would be answered directly, and its \
+               connection fail.\n\n\
                METHOD is round-robin, weighted (round robin by weight), least-connections (fewest \
                open sessions for its weight, of those that this thread began) or consistent-hash \
                (rendezvous hashing with weights: a change of the list moves only sessions that \
                must move; all threads and hosts with the same list choose alike). HASH says of \
                what: the connection, or the client's source address, so that a client keeps its \
-               server. If the answers of the chosen server could not be distinguished from those of \
-               another session, another server is taken.\n\n\
+               server. If the answers of the chosen server could not be distinguished from those \
+               of another session, another server is taken.\n\n\
                Servers change at run time by handlers: drain (no new sessions, open ones go on), \
                resume, weight, add, remove. A server that is removed keeps its open sessions until \
                they end, like a drained one, and is forgotten then; after 'remove SERVER now' the \
                next packet of each is dropped and ends it, and the packet behind gets another \
                server: TCP clients connect again. When no server takes sessions, packets of new \
-               ones are dropped (no-server). A new configuration that takes over keeps the sessions \
-               and standing of servers that are on its list too, and removes others.\n\n\
+               ones are dropped (no-server). A new configuration that takes over keeps the \
+               sessions and standing of servers that are on its list too, and removes others.\n\n\
                IPv4 only: IPv6 packets pass unchanged. Fragments to a service's address are \
-               dropped, as they name no port: put an IPReassembler in front. It is FlowClassifier \
-               that finds sessions, so it must be upstream on both ways.",
+               dropped, as they name no port: put an IPReassembler in front. FlowClassifier finds \
+               the sessions, so it must be upstream in both directions.",
         example: "FromDump(examples/captures/lan.pcap, STOP true) -> FlowClassifier \
                   ~> LoadBalancer(VIP 192.0.2.1:80/tcp, 10.1.0.1:8080, 10.1.0.2:8080 3, \
                   METHOD weighted) -> Discard",
@@ -67,8 +67,7 @@ pub static ENTRY: Entry = Entry::built::<LoadBalancer>(
         args: &[
             Arg::rest("SERVER", Ty::Rule("ADDRESS[:PORT] [WEIGHT]"), "a server"),
             Arg::required_keyword("VIP", Ty::Rule("ADDRESS[:PORT]/PROTOCOL..."), "the services"),
-            Arg::keyword("METHOD", Ty::Choice(METHODS), "how servers are chosen")
-                .or("round-robin"),
+            Arg::keyword("METHOD", Ty::Choice(METHODS), "how servers are chosen").or("round-robin"),
             Arg::keyword(
                 "HASH",
                 Ty::Choice(&["connection", "source"]),

@@ -36,7 +36,7 @@ use kind::Kind;
 use mapping::Mappings;
 use ports::{Pool, Ports, Share};
 use rules::Rules;
-use sessions::{Bad, Filter, Translator, describe};
+use sessions::{Filter, NatDrop, Translator, describe};
 use state::{NatSession, WORDS};
 use thruway_elements_support::random::Secret;
 
@@ -48,45 +48,48 @@ pub static ENTRY: Entry = Entry::built::<Nat>(
         summary: "translates IPv4 addresses and ports between inside and outside",
         docs: "Input 0 takes packets from inside, input 1 those from outside; both behind a \
                FlowClassifier. Output 0 leads outside, output 1 inside, output 2 (if connected) to \
-               the middlebox itself. The destination annotation is set to the new destination. TCP, \
-               UDP and ICMP queries (by their identifier) are translated, and ICMP errors about \
-               them both ways with the packet that they quote (RFC 5508); checksums are changed, \
-               not computed anew. Payloads are not looked at (no FTP, no SIP), IPv6 is not \
-               supported, neither is NAT64.\n\n\
+               the middlebox itself. The destination annotation is set to the new destination. \
+               TCP, UDP and ICMP queries (by their identifier) are translated, and ICMP errors \
+               about them in both directions with the packet that they quote (RFC 5508); checksums \
+               are changed, not computed anew. Payloads are not looked at (no FTP, no SIP), IPv6 \
+               is not supported, neither is NAT64.\n\n\
                Rules:\n\
                SNAT SOURCES -> ADDRESS[-ADDRESS][:PORT-PORT] gives packets from these inside \
-               addresses an outside address and port (1024-65535 if not written). The first rule that \
-               has the source counts. Threads have equal shares of the ports. A host keeps one \
-               address while that has ports; ports are chosen at random (RFC 6056), below 1024 for \
-               ports below 1024 if the range has such.\n\
-               DNAT PROTOCOL ADDRESS[:PORT[-PORT]] -> ADDRESS[:PORT[-PORT]] sends what comes for an \
+               addresses an outside address and port (1024-65535 if not written). The first rule \
+               that has the source counts. Threads have equal shares of the ports. A host keeps \
+               one address while that has ports; ports are chosen at random (RFC 6056), below 1024 \
+               for ports below 1024 if the range has such.\n\
+               DNAT PROTOCOL ADDRESS[:PORT[-PORT]] -> ADDRESS[:PORT[-PORT]] sends packets for an \
                outside address and port to an inside host. Without ports all are meant; SNAT gives \
                none of them away.\n\
-               KEEP ADDRESSES leaves inside addresses as they are, both ways.\n\
+               KEEP ADDRESSES leaves inside addresses as they are, in both directions.\n\
                A packet from inside for an outside address that leads inside is turned round \
                (hairpin): both its addresses are translated.\n\n\
-               With MAPPING endpoint-independent (RFC 4787 REQ-1) an inside address and port has one \
-               outside port for all destinations, while any session uses it; FILTER says who may send \
-               to that: only sessions' peers (address-and-port-dependent), any port of an address \
-               that was sent to, or anyone; it holds for inside hosts that send to another's mapping, too. With MAPPING connection every session has a port of its \
-               own. A port is never shared by two hosts. Replies may come by another thread. Mappings \
-               are each thread's own: where several threads take packets from inside, sort them by \
-               source address, or one endpoint gets a port in each; and who FILTER lets in must come by \
-               the thread of the mapping.\n\n\
-               BLOCK n gives each host ports by blocks of n, at most HOST_BLOCKS; LOG writes when a \
-               block is given and freed, not every session: 'TIME given|freed HOST ADDRESS \
+               With MAPPING endpoint-independent (RFC 4787 REQ-1) an inside address and port has \
+               one outside port for all destinations, while any session uses it; FILTER selects \
+               the hosts that may send to it: only sessions' peers (address-and-port-dependent), \
+               any port of an address that was sent to, or any host; it also holds for inside \
+               hosts that send to another's mapping. With MAPPING connection every session has its \
+               own port. A port is never shared by two hosts. Replies may come by another thread. \
+               Mappings belong to one thread: if several threads take packets from inside, sort \
+               them by source address, or one endpoint gets a port in each; hosts that FILTER \
+               admits must come by the thread of the mapping.\n\n\
+               BLOCK n gives each host ports by blocks of n, at most HOST_BLOCKS; LOG writes when \
+               a block is given and freed, not every session: 'TIME given|freed HOST ADDRESS \
                FIRST-LAST'.\n\n\
-               Packets without a session (fragments: put an IPReassembler in front; other protocols) \
-               are not let through untranslated, unless their address is kept; from outside they leave \
-               by output 2. When no port is free, a new TCP session takes the port of the oldest \
-               embryonic one (TCP handshake not complete), which ends; the handler embryonic_evicted \
-               counts these. It does not end established sessions. Where ports are given by the block, a \
-               host without one takes a block all of whose sessions are embryonic, which end; up to \
-               16 blocks are looked at. When all mappings are in use, new sessions of any protocol do the same. \
-               Up to 16 embryonic sessions are looked at for a new one. If none can end, the new \
-               session is dropped (no-port, host-limit, mappings-full) and existing ones go on. At a hot swap mappings and ports in use are kept if the \
-               outside addresses, forwards, table sizes and threads stay the same; else running \
-               sessions keep their translation, and new ones begin with all ports free.",
+               Packets without a session (fragments: put an IPReassembler in front; other \
+               protocols) are not let through untranslated, unless their address is kept; from \
+               outside they leave by output 2. When no port is free, a new TCP session takes the \
+               port of the oldest embryonic one (TCP handshake not complete), which ends; the \
+               handler embryonic_evicted counts these. It does not end established sessions. With \
+               ports by blocks, a host without one takes a block with embryonic sessions only, \
+               which end; up to 16 blocks are inspected. When all mappings are in use, new \
+               sessions of any protocol do the same. Up to 16 embryonic sessions are inspected for \
+               a new one. If none can end, the new session is dropped (no-port, host-limit, \
+               mappings-full) and existing ones go on. At a hot swap mappings and ports in use are \
+               kept if the outside addresses, forwards, table sizes and threads stay the same; \
+               else running sessions keep their translation, and new ones begin with all ports \
+               free.",
         example: "in :: FlowClassifier ~> nat :: NAT(SNAT 10.0.0.0/8 -> 192.0.2.1:1024-65535) \
                   -> IPPrint(out) -> IPMirror -> out :: FlowClassifier ~> [1]nat; \
                   nat[1] -> IPPrint(back) -> Discard; \
@@ -110,7 +113,7 @@ pub static ENTRY: Entry = Entry::built::<Nat>(
                     "address-dependent",
                     "address-and-port-dependent",
                 ]),
-                "who may send to a mapping",
+                "hosts that may send to a mapping",
             )
             .or("address-and-port-dependent"),
             Arg::keyword("MAPPINGS", Ty::UInt, "most endpoint-independent mappings of a thread")
@@ -120,7 +123,7 @@ pub static ENTRY: Entry = Entry::built::<Nat>(
             Arg::keyword("LOG", Ty::OutFile, "where blocks are logged; - for standard error"),
             Arg::keyword("SEED", Ty::UInt, "repeats the choice of ports; random if not given"),
         ],
-        drops: Bad::DROPS,
+        drops: NatDrop::DROPS,
         wants: Wants {
             translates: true,
             shared_words: WORDS,
@@ -194,12 +197,12 @@ enum LogTo {
 struct Nat {
     translator: Translator,
     log: LogTo,
-    /// What the tables are made of, to be compared with a successor's.
+    /// The construction of the tables, to be compared with a successor's.
     made_of: MadeOf,
     text: String,
 }
 
-/// What decides the layout of the tables.
+/// The parameters that decide the layout of the tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct MadeOf {
     pools: Vec<Pool>,
@@ -210,7 +213,7 @@ struct MadeOf {
     logs: bool,
 }
 
-/// What a successor takes over.
+/// The state for a successor.
 struct Tables {
     made_of: MadeOf,
     ports: Ports,
@@ -230,7 +233,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     Ok(Box::new(Nat::new(args, &own)?))
 }
 
-/// What the arguments say of the tables' sizes, and of the filter.
+/// The arguments for the tables' sizes, and for the filter.
 fn layout(args: &Args<'_>, rules: &Rules, logs: bool) -> Result<(MadeOf, Filter), ArgErrors> {
     let share = Share { thread: args.env().rank, threads: args.env().threads.max(1) };
     let is_shared = args.choice("MAPPING")? == 0;

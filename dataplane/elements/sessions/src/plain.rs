@@ -12,7 +12,7 @@ use super::alone::Tuple;
 /// An IPv4 packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Plain {
-    /// TCP, UDP, ICMP (an echo request, whose identifier is the source's port), or without header.
+    /// TCP, UDP, ICMP (an echo request, with its identifier as the source port), or without header.
     pub(crate) protocol: u8,
     /// Address and port.
     pub(crate) src: (u32, u16),
@@ -22,7 +22,7 @@ pub(crate) struct Plain {
     pub(crate) flags: u8,
     /// Of TCP: sequence and acknowledgement number.
     pub(crate) numbers: (u32, u32),
-    /// What is behind the transport header.
+    /// The payload behind the transport header.
     pub(crate) payload: Vec<u8>,
     /// UDP with a checksum.
     pub(crate) udp_checksum: bool,

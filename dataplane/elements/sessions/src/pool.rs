@@ -8,9 +8,9 @@ pub(super) const MEMBERS_MAX: usize = 1024;
 /// Largest weight.
 pub(super) const WEIGHT_MAX: u32 = 65_535;
 
-/// What a member of a pool is known by.
+/// The names of a pool's members.
 pub(super) trait Identity: Copy + PartialEq + fmt::Display {
-    /// What users call a member: "server".
+    /// The user's word for a member: "server".
     const NOUN: &'static str;
 
     /// A number that no other member has, the same in all threads and on all hosts.
@@ -100,7 +100,7 @@ pub(super) struct Pool<I> {
     next: usize,
 }
 
-/// What a session remembers of its member.
+/// A session's record of its member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ticket {
     pub(super) slot: u32,
@@ -115,7 +115,7 @@ impl<I: Identity> Pool<I> {
     /// Adds a member, or takes one back that was leaving.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The error in it.
     pub(super) fn add(&mut self, id: I, weight: u32) -> Result<(), String> {
         check_weight(id, weight)?;
         if let Some(known) = self.find_mut(id) {

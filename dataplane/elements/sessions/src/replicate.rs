@@ -27,29 +27,29 @@ pub static ENTRY: Entry = Entry::built::<Replicate>(
         name: "Replicate",
         topic: Topic::Sessions,
         summary: "keeps the sessions of this host at a backup host, which can take over",
-        docs: "Two hosts run the same configuration, one with TO, which serves the traffic, and one \
-               with LISTEN, the backup. The active host streams its sessions (keys, lives, \
+        docs: "Two hosts run the same configuration, one with TO, which serves the traffic, and \
+               one with LISTEN, the backup. The active host streams its sessions (keys, lives, \
                translations of NAT, decisions of StatefulFirewall) to the backup, over TCP. The \
                backup drops all packets until it takes over: when the takeover handler is written, \
                or by itself when it had all sessions and the active host has been silent for AFTER \
                (0: never by itself). Then it announces each ADDRESS by ARP and serves the traffic \
                with the same ports and decisions. A host that learns from its backup that this has \
-               taken over serves no more traffic (fenced); restart it as the other's backup. An active \
-               host that begins serves nothing until its backup lets it in, or HOLD has passed.\n\n\
+               taken over serves no more traffic (fenced); restart it as the other's backup. An \
+               active host that begins serves nothing until its backup lets it in, or HOLD has \
+               passed.\n\n\
                Each ADDRESS is an IP address and an Ethernet address that both hosts have at one \
-               network. Put Replicate right behind the devices: packets of network N enter by input N \
-               and leave by output N; with K networks, announcements for network N leave by output \
-               K+N, to its device.\n\n\
+               network. Put Replicate right behind the devices: packets of network N enter by \
+               input N and leave by output N; with K networks, announcements for network N leave \
+               by output K+N, to its device.\n\n\
                Both hosts have the same secret in the file KEY, which only its owner may read; \
-               frames are signed (HMAC-SHA-256), not encrypted. Streams without the key, of another \
-               version, repeated or malformed are refused, logged and counted. The stream never \
-               holds packets up: what finds no room in its queues is made good by a transfer of all \
-               sessions, as when a stream begins.\n\n\
-               Sessions are those of IPv4 with ports, of a FlowClassifier in the same thread (those of IPv6 \
-               begin anew at the backup): one \
-               thread only is supported. All functions with sessions must be NAT or \
-               StatefulFirewall. Sessions that begin within about 10 ms of the active host's end \
-               are lost. See docs/replication.md.",
+               frames are signed (HMAC-SHA-256), not encrypted. Streams without the key, of \
+               another version, repeated or malformed are refused, logged and counted. The stream \
+               never holds packets up: what finds no room in its queues is made good by a transfer \
+               of all sessions, as when a stream begins.\n\n\
+               Sessions are those of IPv4 with ports, of a FlowClassifier in the same thread \
+               (those of IPv6 begin anew at the backup): one thread only is supported. All \
+               functions with sessions must be NAT or StatefulFirewall. Sessions that begin within \
+               about 10 ms of the active host's end are lost. See docs/replication.md.",
         example: "rep :: Replicate(192.0.2.1 02:00:00:00:00:01, TO 198.51.100.2:7070, KEY /etc/thruway/key);\n\
                   Idle -> rep -> Strip(14) -> CheckIPHeader -> FlowClassifier(INPUT ip) \
                   ~> StatefulFirewall(allow all) -> Discard;\n\
@@ -97,7 +97,7 @@ const ANNOUNCE: u32 = 1;
 /// A tick that comes later than this after the one before it is late.
 const LATE_NS: i64 = 50_000_000;
 
-/// What this host does.
+/// The role of this host.
 enum Role {
     /// Serves traffic, and sends its sessions.
     Active(Sender),
@@ -160,7 +160,7 @@ enum Threads {
     get = self.link.counts.overflows.load(Ordering::Relaxed)
 )]
 #[handler(
-    read, name = "refused", "streams that were refused, or ended for what they sent",
+    read, name = "refused", "streams that were refused, or ended for an invalid batch",
     get = self.link.counts.refused.load(Ordering::Relaxed)
 )]
 #[handler(
@@ -224,7 +224,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     }))
 }
 
-/// What is replicated, as both hosts compare it: classes and functions of sessions.
+/// A description of the replicated data that both hosts compare: classes and functions of sessions.
 fn chain(cx: &mut Cx<'_>) -> Result<String, String> {
     let Some(flows) = cx.flows() else {
         return Err("needs a FlowClassifier: there are no sessions".into());

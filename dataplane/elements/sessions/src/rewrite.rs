@@ -2,13 +2,13 @@
 //! checksums are kept right, and what an ICMP error quotes is translated back.
 //!
 //! A session has two ends, named after its forward packets. A [`Translation`] changes one of them;
-//! who changes both (hairpin) has two:
+//! a session with both changed (hairpin) has two:
 //!
 //! ```text
 //! forward packet   source: before -> after      (End::Source)
 //! reply            destination: after -> before
 //! ICMP error       as a packet of its own direction, ports not counted; what it quotes is the
-//!                  packet that went the other way, as it looked before it was translated
+//! packet in the opposite direction, as it looked before it was translated
 //! ```
 
 use thruway_element::Direction;
@@ -102,12 +102,12 @@ impl Translation {
         })
     }
 
-    /// What the end is before translation: address and port.
+    /// The end before translation: address and port.
     pub(crate) fn before(&self) -> (u32, u16) {
         (self.addr_before, self.port_before)
     }
 
-    /// What the end is after translation: address and port.
+    /// The end after translation: address and port.
     pub(crate) fn after(&self) -> (u32, u16) {
         (self.addr_after, self.port_after)
     }
@@ -130,8 +130,8 @@ impl Translation {
         }
     }
 
-    /// Translates a packet of the session, whose IPv4 and transport headers are marked. `related`:
-    /// it is an ICMP error about a packet of the session, and `direction` its own.
+    /// Translates a packet of the session, with marked IPv4 and transport headers. `related`: it is
+    /// an ICMP error about a packet of the session, and `direction` is the error's own.
     ///
     /// # Errors
     /// `Short`; the packet is then as it was.
@@ -161,7 +161,7 @@ impl Translation {
     }
 }
 
-/// What of a packet's two ends is set anew.
+/// The changed parts of a packet's two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ends {
     /// Source address.
@@ -172,7 +172,7 @@ pub(crate) struct Ends {
     pub(crate) ports: Ports,
 }
 
-/// What of a transport header is set anew.
+/// The changed parts of a transport header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ports {
     /// Nothing; its checksum is kept right where it covers the addresses.
@@ -183,9 +183,9 @@ pub(crate) enum Ports {
     Ident(u16),
 }
 
-/// Sets both ends of a packet whose IPv4 and transport headers are marked. `ip` is the change of
-/// the IP header's checksum by that, `transport` that of the transport header's. Fragments other
-/// than the first have no transport header.
+/// Sets both ends of a packet with marked IPv4 and transport headers. `ip` is the resulting change
+/// of the IP header's checksum, `transport` that of the transport header's. Fragments other than
+/// the first have no transport header.
 ///
 /// # Errors
 /// `Short`; the packet is then as it was.
@@ -226,8 +226,8 @@ pub(crate) fn set_ends(
     Ok(())
 }
 
-/// Sets the error's own address as netfilter does: a router on the translated side, whose address
-/// nobody on the other side knows, is shown as the end itself.
+/// Sets the error's own address as netfilter does: a router on the translated side, with an address
+/// unknown to the other side, appears as the end itself.
 #[cold]
 fn apply_to_error(
     packet: &mut Packet,
@@ -365,20 +365,20 @@ pub(crate) fn translate_quoted(
         *place = port.to_be_bytes();
     }
     let pseudo = if protocol == ip_protocol::ICMP { ports } else { addresses.and(ports) };
-    let mut told = addresses.and(ports);
+    let mut delta = addresses.and(ports);
     // The checksum may lie beyond what is quoted (RFC 792: 64 bits of the original datagram).
     let place = checksum_offset(protocol).and_then(|at| field(rest, at).ok());
     if let Some(checksum) = place {
         let old = u16::from_be_bytes(*checksum);
         let new = changed(protocol, old, pseudo);
         *checksum = new.to_be_bytes();
-        told = told.and(Delta::of_u16(old, new));
+        delta = delta.and(Delta::of_u16(old, new));
     }
     let (ip, _) = Ipv4Header::view_mut(ip).map_err(|_| Untranslatable::Short)?;
     let before = ip.checksum();
     ip.update_checksum(addresses);
     set_address(ip, end, addr);
-    Ok(told.and(Delta::of_u16(before, ip.checksum())))
+    Ok(delta.and(Delta::of_u16(before, ip.checksum())))
 }
 
 #[cfg(test)]

@@ -20,19 +20,19 @@ pub static ENTRY: Entry = Entry::of::<SessionLimiter>(Spec {
     name: "SessionLimiter",
     topic: Topic::Sessions,
     summary: "limits the rate of each session, pair of addresses or source",
-    docs: "Each session has a token bucket: RATE packets a second, or BANDWIDTH bytes a second \
-           (IP header included, link layer not), of which BURST may come at once; exactly one \
-           of the two is to be given. Packets that find too few tokens leave by output 1, if \
-           that is connected, or are dropped; they take no tokens. SESSION says what has a \
-           bucket of its own: connection (the default), flow, pair, source, destination or a \
-           list of fields. Where packets of both directions come here they share it.\n\n\
-           BURST is what comes in a tenth of a second if it is not given, but at least 10 \
-           packets, or 15,180 bytes (ten full Ethernet frames). Bytes of less than one full \
-           frame (1,518) are refused, as long packets would never pass. New values that are \
-           written to the handlers count at once, for all sessions.\n\n\
-           Packets without a session share one bucket of the same rate among them, in all \
-           threads, so that they are no way around the limit. A session that two threads serve has a bucket in \
-           each. It is FlowClassifier that finds sessions, so it must be upstream.",
+    docs: "Each session has a token bucket: RATE packets a second, or BANDWIDTH bytes a second (IP \
+           header included, link layer not), of which BURST may come at once; exactly one of the \
+           two is to be given. Packets that find too few tokens leave by output 1, if that is \
+           connected, or are dropped; they take no tokens. SESSION selects the unit with a bucket \
+           of its own: connection (the default), flow, pair, source, destination or a list of \
+           fields. Where packets of both directions come here they share it.\n\n\
+           BURST defaults to a tenth of a second's worth, but at least 10 packets, or 15,180 bytes \
+           (ten full Ethernet frames). Bytes of less than one full frame (1,518) are refused, as \
+           long packets would never pass. New values that are written to the handlers count at \
+           once, for all sessions.\n\n\
+           Packets without a session share one bucket of the same rate among them, in all threads, \
+           so that they cannot evade the limit. A session that two threads serve has a bucket in \
+           each. FlowClassifier finds the sessions, so it must be upstream.",
     example: "FromDump(examples/captures/lan.pcap, STOP true) -> FlowClassifier \
               ~> SessionLimiter(BANDWIDTH 1Mbps, SESSION source) -> Discard",
     ports: "1/1-2",
@@ -100,7 +100,7 @@ struct Limiter {
     now: i64,
 }
 
-/// What one element leaves to another.
+/// The state for a successor.
 struct Kept {
     open: u64,
     /// Of packets without a session: when it was empty.

@@ -1,4 +1,4 @@
-//! SessionStats: what every session had, written to a file or told to a collector.
+//! SessionStats: a record of every session, written to a file or sent to a collector.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -27,31 +27,29 @@ pub static ENTRY: Entry = Entry::of::<SessionStats>(Spec {
     aliases: &[Alias { name: "FlowCounter", summary: "FastClick's name" }],
     topic: Topic::Sessions,
     summary: "counts packets and bytes of every session, writes records (CSV, IPFIX)",
-    docs: "Counts each session's packets, bytes (IP header included), TCP flags and times of \
-           first and last packet, for each direction. When a session ends, a record of it goes \
-           to FILE, as CSV or as IPFIX (RFC 7011, files by RFC 5655, both directions in a \
-           record by RFC 5103), and to COLLECTOR, as IPFIX over UDP. A session that goes on \
-           has a record every ACTIVE too, when a packet of it comes: records hold what was \
-           counted since the last one, so the sum of a session's records is the session. \
-           Without FILE and COLLECTOR only the totals are counted.\n\n\
-           SESSION says what is counted together: connection (the default), flow (one \
-           direction of a connection), pair (of addresses), source, destination, or a list of \
-           fields; what it leaves out is 0 in the records. A source's port is the identifier \
-           of ICMP queries. Of a connection whose two directions are served by different \
-           threads there are two records with the same addresses, each with one direction's \
-           packets; so there are where another element in front translates addresses in one \
-           direction only.\n\n\
+    docs: "Counts each session's packets, bytes (IP header included), TCP flags and times of first \
+           and last packet, for each direction. When a session ends, a record of it goes to FILE, \
+           as CSV or as IPFIX (RFC 7011, files by RFC 5655, both directions in a record by RFC \
+           5103), and to COLLECTOR, as IPFIX over UDP. A session that goes on has a record every \
+           ACTIVE too, when a packet of it comes: records hold the counts since the last one, so \
+           the sum of a session's records is the session. Without FILE and COLLECTOR only the \
+           totals are counted.\n\n\
+           SESSION selects the unit of counting: connection (the default), flow (one direction of \
+           a connection), pair (of addresses), source, destination, or a list of fields; omitted \
+           fields are 0 in the records. A source's port is the identifier of ICMP queries. For a \
+           connection with directions served by different threads there are two records with the \
+           same addresses, each with one direction's packets; so there are where another element \
+           in front translates addresses in one direction only.\n\n\
            CSV columns: src, dst, protocol, src_port, dst_port; first, last, packets, bytes, \
-           tcp_flags of the direction that began; the same of replies, called reply_...; and \
-           end: active (goes on), idle (timed out), closed (by its protocol), evicted, \
-           removed (by a handler, or at the end of the run). Times are seconds since 1970, to \
-           the millisecond.\n\n\
-           Records wait in a ring of RECORDS_MAX until the file is written, away from the \
-           packets; those that find it full, and those of messages that could not be sent, \
-           are lost and counted. Sessions beyond SESSIONS_MAX (of one thread) have no record. \
-           Packets without a session, and ICMP errors about packets of sessions, are counted \
-           apart. Nothing is dropped. It is FlowClassifier that finds sessions, so it must be \
-           upstream.",
+           tcp_flags of the direction that began; the same of replies, called reply_...; and end: \
+           active (goes on), idle (timed out), closed (by its protocol), evicted, removed (by a \
+           handler, or at the end of the run). Times are seconds since 1970, to the \
+           millisecond.\n\n\
+           Records wait in a ring of RECORDS_MAX until the file is written, away from the packets; \
+           those that find it full, and those of messages that could not be sent, are lost and \
+           counted. Sessions beyond SESSIONS_MAX (of one thread) have no record. Packets without a \
+           session, and ICMP errors about packets of sessions, are counted apart. Nothing is \
+           dropped. It is FlowClassifier that finds sessions, so it must be upstream.",
     example: "FromDump(examples/captures/lan.pcap, STOP true) -> FlowClassifier \
               ~> SessionStats(-) -> Discard",
     wants: Wants::session::<Counters>("connection"),
@@ -136,7 +134,7 @@ struct SessionStats {
     waiting: bool,
 }
 
-/// What one element leaves to another.
+/// The state for a successor.
 struct Kept {
     ledger: Ledger,
     wanted: Wanted,

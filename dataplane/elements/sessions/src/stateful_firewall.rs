@@ -30,27 +30,28 @@ pub static ENTRY: Entry = Entry::built::<StatefulFirewall>(
         topic: Topic::Sessions,
         summary: "filters sessions: rules for the first packet, the rest follows",
         docs: "Input 0 is the inside, input 1 the outside; packets of input 0 leave by output 0, \
-               those of input 1 by output 1. Where one way carries both directions, input 0 alone \
-               is used.\n\n\
+               those of input 1 by output 1. If one link carries both directions, only input 0 is \
+               used.\n\n\
                Each RULE is [IN|OUT] ACTION PATTERN with IPFilter's actions (allow, deny, drop) \
                and patterns. OUT, or no word, is for sessions that begin at input 0, IN for those \
-               that begin at input 1. When a session's first packet comes, the first matching \
-               rule of its side decides for the session; no match denies. Later packets of both \
+               that begin at input 1. When a session's first packet comes, the first matching rule \
+               of its side decides for the session; no match denies. Later packets of both \
                directions follow that decision without a look at the rules, and so do ICMP errors \
                about them.\n\n\
                A TCP session must begin with a SYN, or it is refused; with PICKUP true its rules \
                are asked whatever its first packet is (for a firewall that is started while \
-               connections are open). Nothing is kept of what is refused: its next packet asks \
+               connections are open). No state is kept of refused packets: its next packet asks \
                again. Refused packets leave by output 2, if that is connected.\n\n\
-               The patterns are about IPv4. IPv6 sessions are all refused (IP6 deny), or may \
-               begin inside (IP6 out), or on both sides (IP6 any). Packets without a session \
-               (fragments, other protocols than IP, malformed headers) are refused, or with \
-               STATELESS true judged by the rules of their side one by one; put IPReassembler in \
-               front where fragments are to pass.\n\n\
+               The patterns are about IPv4. IPv6 sessions are all refused (IP6 deny), or may begin \
+               inside (IP6 out), or on both sides (IP6 any). Packets without a session (fragments, \
+               other protocols than IP, malformed headers) are refused, or with STATELESS true \
+               judged by the rules of their side one by one; put IPReassembler in front where \
+               fragments are to pass.\n\n\
                Rules that are written to handler rules replace all. Open sessions keep the \
                decision that they had; with RECHECK true each is asked about again at its next \
                packet, by the addresses, ports and protocol of its first, and ended where the new \
-               rules deny it. So it is when a new configuration with other rules takes over. It is FlowClassifier that finds sessions, so it must be upstream.",
+               rules deny it. So it is when a new configuration with other rules takes over. It is \
+               FlowClassifier that finds sessions, so it must be upstream.",
         example: "FromDump(examples/captures/lan.pcap, STOP true) -> FlowClassifier \
                   ~> StatefulFirewall(deny tcp dst port 25, allow tcp or udp or icmp) -> Discard",
         ports: "1-2/1-3",

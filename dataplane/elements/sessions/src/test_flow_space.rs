@@ -1,4 +1,4 @@
-//! TestFlowSpace: state of a session that nobody uses.
+//! TestFlowSpace: unused session state.
 
 use thruway_element::{
     Arguments, Changes, Cx, Element, Entry, Handlers, Opening, Operation, PerSession, Reason,

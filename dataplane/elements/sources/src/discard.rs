@@ -1,4 +1,4 @@
-//! Discard: the end of the way.
+//! Discard: a sink.
 
 use std::convert::Infallible;
 

@@ -23,10 +23,10 @@ pub static ENTRY: Entry = Entry::built::<Flows>(
         name: "FastUDPFlows",
         topic: Topic::Sources,
         summary: "makes UDP packets of many flows",
-        docs: "Makes Ethernet packets of LENGTH bytes (at least 60) with UDP in IP, RATE a second (0 \
-               for as many as are pulled), LIMIT in all. Each packet belongs to one of FLOWS flows, \
-               taken at random; after FLOWSIZE packets a flow gets new random ports. Equal SEEDs \
-               give equal packets.",
+        docs: "Makes Ethernet packets of LENGTH bytes (at least 60) with UDP in IP, RATE a second \
+               (0 for as many as are pulled), LIMIT in all. Each packet belongs to one of FLOWS \
+               flows, taken at random; after FLOWSIZE packets a flow gets new random ports. Equal \
+               SEEDs give equal packets.",
         example: "FastUDPFlows(0, 10, 60, 0:0:0:0:0:1, 1.0.0.1, 0:0:0:0:0:2, 2.0.0.2, 4, 2, \
                   STOP true) -> Unqueue -> Discard",
         ports: "0/1",
@@ -45,12 +45,12 @@ pub static TCP: Entry = Entry::built::<Flows>(
     Spec {
         name: "FastTCPFlows",
         summary: "makes TCP packets of many flows",
-        docs: "Makes Ethernet packets of LENGTH bytes (at least 60) with TCP in IP, RATE a second (0 \
-               for as many as are pulled), LIMIT in all. Each packet belongs to one of FLOWS flows, \
-               taken at random: the first of a flow is a SYN, then come data, and the last of \
-               FLOWSIZE (at least 3) is a FIN, after which the flow gets new random ports. After \
-               LIMIT packets each flow that has begun is ended by a FIN. Sequence numbers mean \
-               nothing. Equal SEEDs give equal packets.",
+        docs: "Makes Ethernet packets of LENGTH bytes (at least 60) with TCP in IP, RATE a second \
+               (0 for as many as are pulled), LIMIT in all. Each packet belongs to one of FLOWS \
+               flows, taken at random: the first of a flow is a SYN, then come data, and the last \
+               of FLOWSIZE (at least 3) is a FIN, after which the flow gets new random ports. \
+               After LIMIT packets each flow that has begun is ended by a FIN. Sequence numbers \
+               mean nothing. Equal SEEDs give equal packets.",
         example: "FastTCPFlows(0, 10, 60, 0:0:0:0:0:1, 1.0.0.1, 0:0:0:0:0:2, 2.0.0.2, 4, 3, \
                   STOP true) -> Unqueue -> Discard",
         args: &TCP_ARGS,
@@ -93,7 +93,7 @@ const TCP_ARGS: [Arg; 12] = joined(&[
 const SEED: Arg = Arg::keyword("SEED", Ty::UInt, "where random numbers begin").or("1");
 
 const FLOWS_MAX: u32 = 1 << 22;
-/// Timer: whoever pulled in vain may try again.
+/// Timer: a puller that got no packet may try again.
 const AGAIN: u32 = 0;
 /// Packets of a TCP flow: a SYN, data, a FIN.
 const TCP_FLOW_MIN: u32 = 3;

@@ -17,11 +17,11 @@ pub static ENTRY: Entry = Entry::new(
         name: "InfiniteSource",
         topic: Topic::Sources,
         summary: "makes packets as fast as it can",
-        docs: "Makes packets with the bytes DATA, BURST at a time whenever it is scheduled, LIMIT in \
-               all. With LENGTH, DATA is repeated or cut to that length. With STOP, the driver is \
-               asked to stop after the last; END_CALL names a write handler to call instead. \
-               It rests while all its packets would end in full Queues of its thread. Connected to \
-               a pull input, it makes packets as they are pulled.",
+        docs: "Makes packets with the bytes DATA, BURST at a time whenever it is scheduled, LIMIT \
+               in all. With LENGTH, DATA is repeated or cut to that length. With STOP, the driver \
+               is asked to stop after the last; END_CALL names a write handler to call instead. It \
+               rests while all its packets would end in full Queues of its thread. Connected to a \
+               pull input, it makes packets as they are pulled.",
         example: "InfiniteSource(DATA \\<01 02 03>, LIMIT 3, STOP true) -> Print(ok) -> Discard",
         ports: "0/1",
         processing: "/a",
@@ -86,7 +86,7 @@ pub(super) struct InfiniteSource {
     template: Template,
     /// Made of the template when packets are first wanted.
     print: Option<Print>,
-    /// Packets on their way out; empty between runs.
+    /// Packets to be sent; empty between runs.
     batch: Batch,
     limit: i64,
     burst: i32,

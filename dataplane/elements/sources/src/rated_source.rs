@@ -18,10 +18,10 @@ pub static ENTRY: Entry = Entry::new(
         name: "RatedSource",
         topic: Topic::Sources,
         summary: "makes packets at a rate",
-        docs: "Makes packets with the bytes DATA, RATE a second, LIMIT in all. A token bucket keeps \
-               the rate: after a delay up to a hundredth of RATE (at least two) may come at once. \
-               BANDWIDTH gives the rate by bytes instead. With STOP, the driver is asked to stop \
-               after the last; END_CALL names a write handler to call instead.",
+        docs: "Makes packets with the bytes DATA, RATE a second, LIMIT in all. A token bucket \
+               keeps the rate: after a delay up to a hundredth of RATE (at least two) may come at \
+               once. BANDWIDTH gives the rate by bytes instead. With STOP, the driver is asked to \
+               stop after the last; END_CALL names a write handler to call instead.",
         example: "RatedSource(RATE 1000, LIMIT 10, STOP true) -> Print(ok) -> Discard",
         ports: "0/1",
         processing: "/a",
@@ -55,7 +55,7 @@ pub static ENTRY: Entry = Entry::new(
 .with_cost_model::<RatedSource>()
 .with_handlers::<RatedSource>();
 
-/// Timer: whoever pulled in vain may try again.
+/// Timer: a puller that got no packet may try again.
 const AGAIN: u32 = 0;
 
 struct RatedSource {

@@ -43,7 +43,7 @@ impl Template {
         &self.bytes
     }
 
-    /// What a source makes that makes nothing else.
+    /// The packets of a source that makes no others.
     pub(crate) fn made(&self) -> Option<Made> {
         TrafficProfile::of([self.bytes()]).made()
     }

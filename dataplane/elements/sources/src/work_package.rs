@@ -21,7 +21,7 @@ pub static ENTRY: Entry = Entry::built::<WorkPackage>(
         name: "WorkPackage",
         topic: Topic::Sources,
         summary: "loads processor and memory for each packet",
-        docs: "A stage of processing whose size is known, to measure how stages are best placed. \
+        docs: "A stage of processing of a known cost, to measure how stages are best placed. \
                For each packet it draws W numbers from a Mersenne Twister, then reads N words of \
                32 bits, each from where the last number and the last word say: from an array of S \
                megabytes, or R percent of them from the packet, of which PAYLOAD shows all, else \
@@ -217,7 +217,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What comes out of many packets with these bytes.
+    /// The results of many packets with these bytes.
     fn outcome(work: Work, bytes: &[u8], array: &[u32]) -> Vec<u32> {
         let packet = Packet::new(bytes).unwrap();
         let mut random = Mersenne::from_seed(1);

@@ -1,4 +1,4 @@
-//! What functions that hold bytes back have in common: arguments, and what they count.
+//! The common part of functions that hold bytes back: arguments and counters.
 
 use thruway_element::{Arg, ArgErrors, Args, Handler, Hold, Nanos, Size, Stage, Ty};
 
@@ -8,9 +8,9 @@ pub(super) const TOTAL: Arg =
 
 /// Sessions closed for want of memory.
 pub(super) const GIVEN_UP: Handler =
-    Handler::sum("given_up", "sessions closed because what was held back took too much memory");
+    Handler::sum("given_up", "sessions closed because held-back bytes took too much memory");
 
-/// What HOLD and [`TOTAL`] say.
+/// The values of HOLD and [`TOTAL`].
 pub(super) fn hold(args: &Args<'_>) -> Result<Hold, ArgErrors> {
     let time = args.get::<Nanos>("HOLD")?.0;
     if time < 0 {
@@ -20,7 +20,7 @@ pub(super) fn hold(args: &Args<'_>) -> Result<Hold, ArgErrors> {
     Ok(Hold { time, total, ..Hold::default() })
 }
 
-/// What [`GIVEN_UP`] says.
+/// The value of [`GIVEN_UP`].
 pub(super) fn given_up(stage: &Stage) -> u64 {
     stage.counts.evicted + stage.counts.overheld
 }

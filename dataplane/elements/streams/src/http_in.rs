@@ -27,44 +27,44 @@ pub static ENTRY: Entry = Entry::built::<HttpIn>(
                are complete, packets that have parts of several messages are split. Functions \
                between here and HTTPOut see heads and bodies, and a body ends where its message \
                does. Requests go from the side that opened the connection. Where functions hold \
-               bytes back or change lengths, the lines between chunks are taken out here and \
-               written anew by HTTPOut; else messages stay as they are.\n\n\
+               bytes back or change lengths, the lines between chunks are removed here and \
+               rewritten by HTTPOut; else messages stay as they are.\n\n\
                POLICY strict refuses what two receivers may understand differently: two lengths, a \
-               length with a transfer coding, folded lines, lines without CR, answers nobody asked \
-               for, and more; handler `refused_reasons` lists them all. POLICY lenient puts up with \
-               those that most receivers read in one way, and counts them. REFUSED says what \
-               becomes of a connection with a message that is refused: close, or pass (it goes on, \
-               and functions see nothing more of it; but where they hold back or change \
-               lengths, it is closed within a message that they see). After CONNECT or a change of \
-               protocol that the server agreed to, functions see nothing more either: with UPGRADE \
-               false, the default where a function looks at bodies, CONNECT is refused, and clients \
-               cannot ask for another protocol (websocket, h2c).\n\n\
+               length with a transfer coding, folded lines, lines without CR, unsolicited \
+               responses, and more; handler `refused_reasons` lists them all. POLICY lenient \
+               accepts those that most receivers read alike, and counts them. REFUSED selects the \
+               fate of a connection with a refused message: close, or pass (it goes on, and \
+               functions see nothing more of it; but where they hold back or change lengths, it is \
+               closed within a message that they see). After CONNECT or a change of protocol that \
+               the server agreed to, functions see nothing more either: with UPGRADE false, the \
+               default where a function looks at bodies, CONNECT is refused, and clients cannot \
+               ask for another protocol (websocket, h2c).\n\n\
                TYPES are the types of bodies that functions see, parted by spaces: TYPE, \
                TYPE/SUBTYPE, +SUFFIX, none (bodies without a type), *, which is the default. \
                Others pass unseen.\n\n\
-               ENCODED says what becomes of bodies with a content coding. unpack: where a function \
-               looks at bodies, those in gzip, deflate, br and zstd are unpacked, shown, and \
-               sent on unpacked (Content-Encoding is taken out of the head, the framing written anew), so \
-               that receivers get what functions saw, whatever they make of a coding; other codings, \
-               several, and bodies that are not what their coding says are refused, and so are \
-               those that unpack to more than UNPACK_MAX bytes, to more than UNPACK_RATIO bytes for \
-               one (beyond 1 MiB), or, in one packet, to more than 1 MiB and 8 bytes for each of \
-               its bytes. UNPACK_TOTAL bounds the memory for it. Clients' \
-               Accept-Encoding is limited to what can be unpacked. pass lets all of these through \
-               unseen, refuse refuses them. With IDENTITY true servers are asked not to compress, \
-               with WHOLE true not to answer in ranges (which hide a word that lies in two).\n\n\
+               ENCODED selects the treatment of bodies with a content coding. unpack: where a \
+               function looks at bodies, those in gzip, deflate, br and zstd are decompressed, \
+               inspected, and forwarded decompressed (without Content-Encoding, with new framing), \
+               so that receivers get the bytes that functions saw, however they interpret a \
+               coding; other codings, several, and bodies that are not in their coding are \
+               refused, and so are bodies that decompress to more than UNPACK_MAX bytes, to more \
+               than UNPACK_RATIO bytes for one (beyond 1 MiB), or, in one packet, to more than 1 \
+               MiB and 8 bytes for each of its bytes. UNPACK_TOTAL bounds the memory for it. \
+               Clients' Accept-Encoding is limited to what can be unpacked. pass lets all of these \
+               through unseen, refuse refuses them. With IDENTITY true servers are asked not to \
+               compress, with WHOLE true not to answer in ranges (which hide a word that lies in \
+               two).\n\n\
                FastClick's NOENC is IDENTITY. With HTTP10, requests go on as HTTP/1.0, without \
                keep-alive, so that servers close the connection behind the answer and do not send \
                chunks. BUFFER, RESIZE_METHOD and VERBOSE change nothing: as much is buffered as is \
                needed, and lengths stay right.\n\n\
-               Where a function looks at bodies, those in chunks are framed anew, without \
-               extensions and trailers. Functions are shown these behind the body, as a piece of \
-               its own: a line for the extensions of each chunk that has some, and the trailer \
-               fields. So a function can close because of them; what it changes in them goes on \
-               as little as they do.\n\n\
-               Heads and trailers have at most HEAD_MAX bytes and FIELDS_MAX fields, extensions \
-               of a chunk at most EXTENSION_MAX bytes, and where functions are shown them, those \
-               of a message at most HEAD_MAX.",
+               Where a function looks at bodies, chunked ones get new framing, without extensions \
+               and trailers. Functions see these after the body, as a separate piece: a line for \
+               the extensions of each chunk that has some, and the trailer fields. So a function \
+               can close because of them; changes in them are not forwarded either.\n\n\
+               Heads and trailers have at most HEAD_MAX bytes and FIELDS_MAX fields, extensions of \
+               a chunk at most EXTENSION_MAX bytes, and where functions are shown them, those of a \
+               message at most HEAD_MAX.",
         example: "FromDump(examples/captures/lan.pcap, STOP true) -> FlowClassifier ~> TCPIn \
                   -> HTTPIn(IDENTITY true) -> HTTPOut -> TCPOut -> Discard",
         ports: "1-/=",
@@ -109,7 +109,7 @@ pub static ENTRY: Entry = Entry::built::<HttpIn>(
 .with_cost_model::<HttpIn>()
 .with_hot_swap::<HttpIn>();
 
-/// What becomes of bodies that are compressed.
+/// The treatment of compressed bodies.
 const ENCODED: [&str; 3] = ["unpack", "pass", "refuse"];
 
 /// Of both ends of the context.
@@ -134,14 +134,14 @@ struct SessionState {
     get = self.enter.counts.responses
 )]
 #[handler(
-    sum, name = "shown", "messages whose body functions were shown", get = self.enter.counts.shown
+    sum, name = "shown", "messages with a body that functions inspected", get = self.enter.counts.shown
 )]
 #[handler(
-    sum, name = "hidden", "messages whose body they were not, by its type or encoding",
+    sum, name = "hidden", "messages with a body excluded by its type or encoding",
     get = self.enter.counts.hidden
 )]
 #[handler(
-    sum, name = "unpacked", "messages whose body was unpacked for them",
+    sum, name = "unpacked", "messages with a body that was decompressed for inspection",
     get = self.enter.counts.unpacked
 )]
 #[handler(
@@ -237,7 +237,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     }))
 }
 
-/// What becomes of bodies that are compressed, within which bounds.
+/// The treatment of compressed bodies, and its bounds.
 fn encoded(args: &Args<'_>) -> Result<OnEncoded, ArgErrors> {
     let bounds = Bounds {
         bytes: args.get::<Size>("UNPACK_MAX")?.0,
@@ -317,8 +317,7 @@ impl StreamMember for HttpIn {
         let asks = Asks { known: looks && unpacks, stay, ..settings.asks };
         self.enter.set_asks(asks);
         self.problem = (plan.within != Some(Layer::Tcp)).then(|| {
-            "HTTP is what TCP carries: put TCPIn in front of HTTPIn and TCPOut behind HTTPOut"
-                .into()
+            "HTTP runs over TCP: put TCPIn in front of HTTPIn and TCPOut behind HTTPOut".into()
         });
     }
 
@@ -328,7 +327,7 @@ impl StreamMember for HttpIn {
     }
 }
 
-/// What functions cannot inspect, and what is done then.
+/// Data that functions cannot inspect, and its treatment.
 fn exceptions(settings: &Settings, types: &Option<String>) -> Vec<Exception> {
     let row = |what, (done, open), argument| {
         let fails = Fails::open_if(open);
@@ -351,7 +350,7 @@ fn exceptions(settings: &Settings, types: &Option<String>) -> Vec<Exception> {
         row("messages that receivers may read differently", odd, "POLICY"),
         row("messages that no receiver should take", refused, "REFUSED"),
         row("bodies in gzip, deflate, br, zstd", known, "ENCODED"),
-        row("bodies in other codings, or not what theirs says", unknown, "ENCODED"),
+        row("bodies in other codings, or not in the declared one", unknown, "ENCODED"),
         row("bodies that unpack beyond the bounds", unknown, "UNPACK_MAX, _RATIO, _TOTAL"),
         row("bodies of other types than TYPES", of_types, "TYPES"),
         row("CONNECT, change of protocol", switch, "UPGRADE"),

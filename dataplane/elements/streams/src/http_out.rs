@@ -20,12 +20,12 @@ pub static ENTRY: Entry = Entry::of::<HttpOut>(Spec {
     topic: Topic::Streams,
     summary: "ends the context of HTTP/1: the length of bodies is written anew where it may differ",
     docs: "Where functions since HTTPIn hold bytes back or change lengths, the end of each body \
-           that they saw is written anew: by Content-Length where all of it is in one packet, else \
-           in chunks. Bodies of requests, and of answers to clients of HTTP/1.0, which know no \
+           that they saw is rewritten: by Content-Length where all of it is in one packet, else in \
+           chunks. Bodies of requests, and of answers to clients of HTTP/1.0, which know no \
            chunks, are held until their length is known, HOLD_MAX bytes at most; beyond these, \
            requests go on in chunks, answers to old clients end with the connection, and \
            connections on which an old client sends more are closed. Sums of the body \
-           (Content-MD5, Digest and the like) are taken out of heads that are written anew.\n\n\
+           (Content-MD5, Digest and the like) are removed from rewritten heads.\n\n\
            Where functions do neither, messages leave as they came.",
     example: "FromDump(examples/captures/lan.pcap, STOP true) -> FlowClassifier ~> TCPIn \
               -> HTTPIn -> HTTPOut(HOLD_MAX 4K) -> TCPOut -> Discard",
@@ -57,7 +57,7 @@ struct SessionState {
 
 #[derive(Arguments, Handlers)]
 #[handler(
-    sum, name = "lengths", "messages whose Content-Length was written anew",
+    sum, name = "lengths", "messages with a new Content-Length",
     get = self.leave.counts.lengths
 )]
 #[handler(

@@ -28,24 +28,24 @@ pub static ENTRY: Entry = Entry::built::<HttpRewriter>(
                (empty lines and those that begin with # count for nothing):\n\n\
                block host NAME, block path PATH: the request gets the page instead, * stands for \
                anything. The server is asked for ELSEWHERE instead, without the request's body and \
-               other fields than Host and Connection, and its answer is replaced by STATUS and PAGE \
-               (a file; by default a line of text): so what is answered stays in order. CONNECT, and \
-               answers whose body is not text, end the connection.\n\n\
+               other fields than Host and Connection, and its answer is replaced by STATUS and \
+               PAGE (a file; by default a line of text): so answers stay in order. CONNECT, and \
+               responses with a body that is not text, end the connection.\n\n\
                add|set|replace request|response NAME VALUE, remove request|response NAME: a field \
                more; exactly one; exactly one if there was any; none. Content-Length and \
                Transfer-Encoding are seen to by HTTPOut.\n\n\
                body replace|insert-before|insert-after [re] WORD TEXT, body remove [re] WORD: in \
                bodies that HTTPIn shows, of requests and responses. With re, WORD is a regular \
                expression (of bytes, in the syntax of Rust's regex crate, without references to \
-               groups). Rules are tried at each place in their order; what they found is not looked \
-               at again. Up to SPAN bytes behind a place decide whether something is found there: \
-               they are held back until they or the end of the message have come, and their sender is \
-               informed that they have arrived. With HOLD, they go on when nothing comes for that time \
-               (a server that sends events one by one needs it), and are not found together with what \
-               comes later: a server that pauses is not inspected.\n\n\
+               groups). Rules are tried at each place in their order; their output is not searched \
+               again. Up to SPAN bytes behind a place decide whether something is found there: \
+               they are held back until they or the end of the message have come, and their sender \
+               is informed that they have arrived. With HOLD, they go on when nothing comes for \
+               that time (a server that sends events one by one needs it), and a match that \
+               continues in later bytes is missed: a server that pauses is not inspected.\n\n\
                What is held back of all connections takes at most TOTAL bytes of memory (whole \
-               frames, where there are more than 55 bytes); beyond, the one that has waited longest \
-               is closed when more comes of it, and counted as given_up.",
+               frames, where there are more than 55 bytes); beyond, the one that has waited \
+               longest is closed when more comes of it, and counted as given_up.",
         example: "FromDump(examples/captures/lan.pcap, STOP true) -> FlowClassifier ~> TCPIn \
                   -> HTTPIn(IDENTITY true) -> HTTPRewriter('block host *.ads.example', \
                   'set response Server thruway', 'body replace colour color') -> HTTPOut -> TCPOut \
@@ -55,7 +55,7 @@ pub static ENTRY: Entry = Entry::built::<HttpRewriter>(
         args: &[
             Arg::rest("RULE", Ty::Rule("rewriting rule"), "what is changed"),
             Arg::keyword("FILE", Ty::File, "more rules, a line each"),
-            Arg::keyword("PAGE", Ty::File, "what blocked requests get"),
+            Arg::keyword("PAGE", Ty::File, "response to blocked requests"),
             Arg::keyword("TYPE", Ty::Str, "its type").or("text/html"),
             Arg::keyword("STATUS", Ty::UInt, "its status").or("403"),
             Arg::keyword("ELSEWHERE", Ty::Str, "what the server is asked for instead").or("/"),

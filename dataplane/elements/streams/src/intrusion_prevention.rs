@@ -31,9 +31,9 @@ pub static ENTRY: Entry = Entry::built::<IntrusionPrevention>(
         summary: "looks for attacks by rules in Suricata's and Snort's syntax, ends their sessions",
         docs: "Reads rules from the FILEs and looks for them in the payload of the context that it \
                stands in: UDP, TCP or HTTP. Rules of alert are reported; those of drop and reject, \
-               too, and the session ends: what matched does not go on, a TCP connection is reset at both \
-               ends, nothing more of a UDP session passes. With DROP false they are only reported. \
-               pass leaves a session alone.\n\n\
+               too, and the session ends: what matched does not go on, a TCP connection is reset \
+               at both ends, nothing more of a UDP session passes. With DROP false they are only \
+               reported. pass leaves a session alone.\n\n\
                What rules may say: content with its modifiers, pcre, byte_test, byte_jump, dsize, \
                flow, flowbits, threshold, detection_filter, and the HTTP buffers where an HTTPIn \
                stands in front. All that is wrong or not supported is reported with file, line and \
@@ -42,17 +42,16 @@ pub static ENTRY: Entry = Entry::built::<IntrusionPrevention>(
                A rule is found however the stream is cut, if its contents lie within WINDOW bytes \
                of each other: as much is remembered of each direction of a session, for at most \
                DIRECTIONS_MAX of them in a thread. Beyond that, what spans packets may not be \
-               found, which the handler forgetful counts. Packets without payload are not shown \
-               in a stream.\n\n\
+               found, which the handler forgetful counts. Packets without payload are not shown in \
+               a stream.\n\n\
                $HOME_NET and $EXTERNAL_NET are as rules write addresses; VARIABLES sets others: \
                'NAME=VALUE; ...', of ports where the name ends in _PORTS. CLASSES is a file of \
                classes (classification.config) for priorities and descriptions.\n\n\
                A line of JSON goes to EVENTS for each match, with the fields of Suricata's EVE \
                alerts, away from the packets; at most RECORDS_MAX wait, those that find no room \
                are lost and counted. The handler reload reads the files again, in the thread that \
-               it is written to; sessions go on, without flow bits, and what is remembered of them \
-               is searched for the new rules too. When a file is bad, the rules stay as they \
-               were.",
+               it is written to; sessions go on, without flow bits, and their remembered bytes are \
+               searched for the new rules too. When a file is bad, the rules stay as they were.",
         example: "FromDump(examples/captures/lan.pcap, STOP true) -> FlowClassifier ~> UDPIn \
                   -> IntrusionPrevention(examples/rules/small.rules, EVENTS -) -> UDPOut -> Discard",
         ports: "1-/=",
@@ -64,7 +63,7 @@ pub static ENTRY: Entry = Entry::built::<IntrusionPrevention>(
             Arg::keyword("VARIABLES", Ty::Str, "NAME=VALUE; ..."),
             Arg::keyword("CLASSES", Ty::File, "a file of classes of rules"),
             Arg::keyword("LENIENT", Ty::Bool, "do without bad rules").or("false"),
-            Arg::keyword("DROP", Ty::Bool, "whether sessions end if rules say so").or("true"),
+            Arg::keyword("DROP", Ty::Bool, "whether rules may end sessions").or("true"),
             Arg::keyword("EVENTS", Ty::OutFile, "where matches are reported; - for standard output"),
             Arg::keyword("WINDOW", Ty::UInt, "bytes remembered of a direction").or("8192"),
             Arg::keyword("DIRECTIONS_MAX", Ty::UInt, "most directions remembered, in one thread")
@@ -97,11 +96,11 @@ const DIRECTIONS: (usize, usize) = (1, 1 << 22);
     get = (self.loaded().map_or(0, |it| it.set.rules().len() as u64))
 )]
 #[handler(
-    read, name = "refused", "rules that are not, for what is wrong with them",
+    read, name = "refused", "rules that are not loaded, because of errors",
     get = self.loaded().map_or(0, |it| it.refused as u64)
 )]
 #[handler(
-    read, name = "problems", "what is wrong with them",
+    read, name = "problems", "the errors",
     get = self.loaded().map_or(String::new(), |it| it.problems.clone())
 )]
 #[handler(sum, name = "alerts", "matches reported", get = (self.totals().alerts))]
@@ -151,7 +150,7 @@ struct IntrusionPrevention {
     /// Until there is a guard.
     journal: Option<Journal<Event>>,
     guard: Option<Guard>,
-    /// What the element had that stood here before a hot swap.
+    /// The state of the element's predecessor before a hot swap.
     kept: Option<Box<Guard>>,
 }
 
@@ -191,7 +190,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     }))
 }
 
-/// What rules call `$NAME`.
+/// The variables `$NAME` of rules.
 fn variables(args: &Args<'_>) -> Result<Variables, ArgErrors> {
     let mut variables = Variables::usual();
     for name in ["HOME_NET", "EXTERNAL_NET"] {
@@ -363,7 +362,11 @@ impl StreamMember for IntrusionPrevention {
         vec![
             row("a match of drop or reject", matched, "DROP"),
             row("an evaluation that is too costly", ("take it for a match", false), ""),
-            row("what spans packets, beyond DIRECTIONS_MAX", ("pass", true), "DIRECTIONS_MAX"),
+            row(
+                "matches that span packets, beyond DIRECTIONS_MAX",
+                ("pass", true),
+                "DIRECTIONS_MAX",
+            ),
             row("rules that are wrong", wrong, "LENIENT"),
         ]
     }

@@ -15,16 +15,16 @@ pub static IN: Entry = Entry::new(
     Spec {
         name: "IPIn",
         topic: Topic::Streams,
-        summary: "begins the context of IP: functions behind it see what the IP header carries",
+        summary: "begins the context of IP: functions behind it see the payload of IP packets",
         docs: "What follows the IP header (and its extensions) becomes the content of packets that \
-               have a session; each packet stands for itself, nothing is put in order. A context of \
-               another layer (TCPIn, UDPIn) may begin behind it. Padding is cut off. Packets \
+               have a session; each packet stands for itself, nothing is put in order. A context \
+               of another layer (TCPIn, UDPIn) may begin behind it. Padding is cut off. Packets \
                without a session (not IP) pass by unseen; but fragments (put an IPReassembler in \
-               front) and IP packets whose headers do not say what they carry are dropped where a \
-               function looks at payload, unless UNSEEN is pass.\n\n\
+               front) and IP packets with an undetermined protocol are dropped where a function \
+               looks at payload, unless UNSEEN is pass.\n\n\
                It is FlowClassifier that finds sessions and headers, so it must be upstream. The \
-               context ends at IPOut. Until then 12 bytes of the packet's annotations, those of \
-               an IPv6 next hop, are in use.",
+               context ends at IPOut. Until then 12 bytes of the packet's annotations, those of an \
+               IPv6 next hop, are in use.",
         example: "FromDump(examples/captures/lan.pcap, STOP true) -> FlowClassifier -> IPIn \
                   -> IPOut -> Discard",
         ports: "1-/=",
@@ -32,11 +32,11 @@ pub static IN: Entry = Entry::new(
         args: &[Arg::keyword(
             "UNSEEN",
             Ty::Choice(&["drop", "pass"]),
-            "what functions cannot be shown",
+            "treatment of packets that functions cannot inspect",
         )
         .or("drop")],
         drops: &[
-            Drop::new("bad-ip", "says that it is longer than it is"),
+            Drop::new("bad-ip", "its length field exceeds its length"),
             Drop::new("full", "an isolated function of the context has no room for more"),
             Drop::new(unseen::REASONS[0].0, unseen::REASONS[0].1),
             Drop::new(unseen::REASONS[1].0, unseen::REASONS[1].1),
@@ -59,9 +59,9 @@ pub static OUT: Entry = Entry::new(
     Spec {
         name: "IPOut",
         topic: Topic::Streams,
-        summary: "ends the context of IP: lengths and checksums of changed packets are put right",
+        summary: "ends the context of IP: corrects lengths and checksums of changed packets",
         docs: "Length and checksum of the IP header, and the checksum of TCP and UDP, are computed \
-               for packets whose content was changed. Packets of sessions that a function has \
+               for packets with changed content. Packets of sessions that a function has \
                closed are dropped.",
         example: "FromDump(examples/captures/lan.pcap, STOP true) -> FlowClassifier -> IPIn \
                   -> IPOut -> Discard",

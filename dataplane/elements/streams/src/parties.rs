@@ -1,4 +1,4 @@
-//! Who a session is between, kept in its scratch until it is told.
+//! The endpoints of a session, kept in its scratch until they are reported.
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -30,7 +30,7 @@ pub(super) struct Parties {
 }
 
 impl Parties {
-    /// Whose the packet under a cursor is.
+    /// The endpoints of the packet under a cursor.
     pub(super) fn of(data: &mut StreamCursor<'_>) -> Parties {
         let begin = data.chunk().first_chunk::<4>().copied().unwrap_or_default();
         let parties = Parties::of_packet(data.headers(), begin).unwrap_or_default();
@@ -105,7 +105,7 @@ impl fmt::Display for Addr {
     }
 }
 
-/// The columns of a CSV line that say whose it is.
+/// The CSV columns of the endpoints.
 pub(super) const CSV_COLUMNS: &str = "src,dst,protocol,src_port,dst_port";
 
 /// [`CSV_COLUMNS`].

@@ -22,9 +22,9 @@ pub static ENTRY: Entry = Entry::built::<PayloadChecksum>(
         topic: Topic::Streams,
         summary: "sums up the payload of sessions, by direction",
         docs: "Adds the payload of each direction of a session, in order, as numbers of four bytes \
-               in network order, modulo 2^32; zeros stand for what is missing to four bytes at the \
-               end. So the same data has the same sum, whatever packets it came in: what signatures \
-               of transfers are made of. It is not cryptographic.\n\n\
+               in network order, modulo 2^32; the end is padded with zeros to four bytes. So the \
+               same data has the same sum, whatever packets it came in: what signatures of \
+               transfers are made of. It is not cryptographic.\n\n\
                When a session ends, a line of comma-separated values goes to FILE: src, dst, \
                protocol, src_port, dst_port, bytes, sum, reply_bytes, reply_sum; sums are \
                hexadecimal. Records wait in a ring of RECORDS_MAX until the file is written, away \
@@ -51,7 +51,7 @@ pub static ENTRY: Entry = Entry::built::<PayloadChecksum>(
 .with_cost_model::<PayloadChecksum>()
 .with_hot_swap::<PayloadChecksum>();
 
-/// What is known of a session.
+/// The state of a session.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
 struct SessionState {
@@ -73,7 +73,7 @@ struct DirectionSum {
 }
 
 impl DirectionSum {
-    /// What comes next in the stream.
+    /// Adds the next bytes of the stream.
     fn add(&mut self, mut bytes: &[u8]) {
         let filled = (self.bytes % 4) as usize;
         self.bytes += bytes.len() as u64;
@@ -112,7 +112,7 @@ impl StreamFunction for Summer {
     const NEEDS: Needs = Needs::ORDER;
 
     fn process(&mut self, state: &mut SessionState, data: &mut StreamCursor<'_>) -> Next {
-        let way = data.direction();
+        let direction = data.direction();
         if self.journal.is_wanted() && state.parties.version == 0 {
             state.parties = Parties::of(data);
         }
@@ -122,19 +122,19 @@ impl StreamFunction for Summer {
             if len == 0 {
                 return Next::Continue;
             }
-            state.paths[way].add(chunk);
-            self.bytes[way] += len as u64;
+            state.paths[direction].add(chunk);
+            self.bytes[direction] += len as u64;
             data.advance(len);
         }
     }
 
     fn ended(&mut self, state: &SessionState) {
-        if state.paths.iter().all(|way| way.bytes == 0) {
+        if state.paths.iter().all(|sum| sum.bytes == 0) {
             return;
         }
         self.sessions += 1;
-        for (sum, way) in self.sums.iter_mut().zip(&state.paths) {
-            *sum = sum.wrapping_add(way.sum().into());
+        for (sum, direction) in self.sums.iter_mut().zip(&state.paths) {
+            *sum = sum.wrapping_add(direction.sum().into());
         }
         self.journal.push(*state);
     }
@@ -142,7 +142,7 @@ impl StreamFunction for Summer {
 
 /// The line of a record.
 fn line(state: &SessionState, out: &mut String) {
-    let [sent, replied] = state.paths.map(|way| format!("{},{:08x}", way.bytes, way.sum()));
+    let [sent, replied] = state.paths.map(|sum| format!("{},{:08x}", sum.bytes, sum.sum()));
     let _ = writeln!(out, "{},{sent},{replied}", state.parties); // a String does not fail
 }
 
@@ -257,10 +257,10 @@ mod tests {
         fn pieces_do_not_matter(
             pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..9), 0..12),
         ) {
-            let mut way = DirectionSum::default();
-            pieces.iter().for_each(|piece| way.add(piece));
+            let mut sum = DirectionSum::default();
+            pieces.iter().for_each(|piece| sum.add(piece));
             let all = pieces.concat();
-            prop_assert_eq!((way.bytes, way.sum()), (all.len() as u64, plainly(all)));
+            prop_assert_eq!((sum.bytes, sum.sum()), (all.len() as u64, plainly(all)));
         }
     }
 }

@@ -54,7 +54,7 @@ pub static ENTRY: Entry = Entry::built::<PayloadStats>(
 .with_session_function::<PayloadStats>()
 .with_hot_swap::<PayloadStats>();
 
-/// What is counted of a session; by direction.
+/// The counters of a session; by direction.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
 struct SessionState {
@@ -63,7 +63,7 @@ struct SessionState {
     parties: Parties,
 }
 
-/// What is counted of all.
+/// The counters over all sessions.
 #[derive(Clone, Copy, Debug, Default)]
 struct Totals {
     bytes: [u64; 2],
@@ -83,7 +83,7 @@ impl StreamFunction for Meter {
     const NEEDS: Needs = Needs::NOTHING;
 
     fn process(&mut self, state: &mut SessionState, data: &mut StreamCursor<'_>) -> Next {
-        let way = data.direction();
+        let direction = data.direction();
         loop {
             let len = data.chunk().len();
             if len == 0 {
@@ -96,10 +96,10 @@ impl StreamFunction for Meter {
                     state.parties = Parties::of(data);
                 }
             }
-            state.bytes[way] += len as u64;
-            state.packets[way] += 1;
-            self.totals.bytes[way] += len as u64;
-            self.totals.packets[way] += 1;
+            state.bytes[direction] += len as u64;
+            state.packets[direction] += 1;
+            self.totals.bytes[direction] += len as u64;
+            self.totals.packets[direction] += 1;
             data.advance(len);
         }
     }
@@ -115,7 +115,8 @@ impl StreamFunction for Meter {
 /// The line of a record.
 fn line(state: &SessionState, out: &mut String) {
     let SessionState { bytes, packets, parties } = state;
-    let [sent, replied] = [0, 1].map(|way| format!("{},{}", bytes[way], packets[way]));
+    let [sent, replied] =
+        [0, 1].map(|direction| format!("{},{}", bytes[direction], packets[direction]));
     let _ = writeln!(out, "{parties},{sent},{replied}"); // a String does not fail
 }
 

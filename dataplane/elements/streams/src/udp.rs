@@ -17,7 +17,7 @@ pub static IN: Entry = Entry::new(
     Spec {
         name: "UDPIn",
         topic: Topic::Streams,
-        summary: "begins the context of UDP: functions behind it see what datagrams carry",
+        summary: "begins the context of UDP: functions behind it see the payload of datagrams",
         docs: "The payload of datagrams that have a session becomes their content, in the order in \
                which they come. Each datagram stands for itself unless STREAM is true: then a \
                function may hold bytes back until the session's next datagram, so that what spans \
@@ -25,8 +25,8 @@ pub static IN: Entry = Entry::new(
                TIMEOUT is how long a session without packets is kept, in seconds. Other packets \
                than UDP pass by unseen. Packets that functions cannot be shown (fragments that may \
                be of UDP: put an IPReassembler in front; datagrams without a session; IP packets \
-               whose headers do not say what they carry) are dropped where a function looks at \
-               payload, unless UNSEEN is pass. What the UDP header calls longer than the packet, or with \
+               with an undetermined protocol) are dropped where a function looks at payload, \
+               unless UNSEEN is pass. Bytes that the UDP header claims beyond the packet, or with \
                a wrong checksum (0 is none), is dropped. FlowClassifier must be upstream. The \
                context ends at UDPOut.",
         example: "FromDump(examples/captures/lan.pcap, STOP true) -> FlowClassifier \
@@ -36,8 +36,12 @@ pub static IN: Entry = Entry::new(
         args: &[
             Arg::keyword("TIMEOUT", Ty::UInt, "seconds that an idle session is kept"),
             Arg::keyword("STREAM", Ty::Bool, "whether a session is one stream").or("false"),
-            Arg::keyword("UNSEEN", Ty::Choice(&["drop", "pass"]), "what functions cannot be shown")
-                .or("drop"),
+            Arg::keyword(
+                "UNSEEN",
+                Ty::Choice(&["drop", "pass"]),
+                "treatment of packets that functions cannot inspect",
+            )
+            .or("drop"),
         ],
         drops: &[
             Drop::new("bad-datagram", "its lengths contradict each other"),
@@ -65,10 +69,10 @@ pub static OUT: Entry = Entry::new(
     Spec {
         name: "UDPOut",
         topic: Topic::Streams,
-        summary: "ends the context of UDP: lengths and checksums of changed datagrams are put right",
-        docs: "Lengths and checksums are computed for datagrams whose content was changed. Those of \
-               sessions that a function has closed are dropped, and those of which everything is \
-               held back for the next one.",
+        summary: "ends the context of UDP: corrects lengths and checksums of changed datagrams",
+        docs: "Lengths and checksums are computed for datagrams with changed content. Those of \
+               sessions that a function has closed are dropped, and so are datagrams that are held \
+               back entirely for the next one.",
         example: "FromDump(examples/captures/lan.pcap, STOP true) -> FlowClassifier \
                   ~> UDPIn(STREAM true) -> UDPOut -> Discard",
         ports: "1-/=",

@@ -34,32 +34,32 @@ pub static ENTRY: Entry = Entry::built::<WordMatcher>(
                the longest; the search goes on behind it. What is left when words are removed is \
                not searched again. With NOCASE, upper and lower case of ASCII letters are the \
                same.\n\n\
-               MODE says what is done about a word. ALERT counts it. CLOSE ends the connection; \
-               the packet with the word's last byte does not go on. MASK overwrites it with the \
-               byte CHARACTER, REMOVE takes it out, REPLACE puts WITH in its place. For the last \
-               three, bytes that may be the beginning of a word are held back until more comes: \
-               the least that is possible, at most a word. They wait as long as it takes, and their \
-               sender is informed that they have arrived: who cannot be inspected without them, and \
-               does not answer before they come (an echo, say), needs HOLD. With HOLD, bytes \
-               go on when nothing comes for that time; should the rest of the word come later, it \
-               is masked, removed or replaced alone, and counted as partly: no word passes whole, \
-               but a sender that pauses decides what becomes of it.\n\n\
-               What is held back of all sessions takes at most TOTAL bytes of memory (whole frames, \
+               MODE selects the action on a match. ALERT counts it. CLOSE ends the connection; the \
+               packet with the word's last byte does not go on. MASK overwrites it with the byte \
+               CHARACTER, REMOVE takes it out, REPLACE puts WITH in its place. For the last three, \
+               bytes that may be the beginning of a word are held back until more comes: as few as \
+               possible, at most a word. They wait as long as it takes, and their sender is \
+               informed that they have arrived: a peer that cannot be inspected without them, and \
+               does not answer before they come (an echo, say), needs HOLD. With HOLD, bytes go on \
+               when nothing comes for that time; should the rest of the word come later, it is \
+               masked, removed or replaced alone, and counted as partly: no word passes whole, but \
+               a sender that pauses decides its fate.\n\n\
+               Held-back bytes of all sessions take at most TOTAL bytes of memory (whole frames, \
                where there are more than 55 bytes); beyond, the one that has waited longest is \
                closed when more comes of it, and counted as given_up.\n\n\
-               What the chain does for that follows from MODE: for ALERT, payload is put in order; \
-               for CLOSE, the receiver also gets nothing else than what was searched; MASK, \
-               REMOVE and REPLACE need the bytes to be kept until they are acknowledged, and the \
-               last two sequence numbers of our own. So who must not be fooled by bytes that are \
-               sent twice, differently, does not rely on ALERT alone.\n\n\
+               The processing by the chain follows from MODE: for ALERT, payload is put in order; \
+               for CLOSE, the receiver also gets only bytes that were searched; MASK, REMOVE and \
+               REPLACE need the bytes to be kept until they are acknowledged, and the last two \
+               sequence numbers of our own. Where retransmissions with different bytes must not \
+               mislead inspection, do not rely on ALERT alone.\n\n\
                Each line of FILE is a word too: as it stands, or quoted as in a configuration \
-               (\"a\\tb\", \\<48 45>); empty lines and those that begin with # are none. A word has \
-               at most 4,096 bytes.\n\n\
+               (\"a\\tb\", \\<48 45>); empty lines and those that begin with # are none. A word \
+               has at most 4,096 bytes.\n\n\
                FastClick's arguments are understood too, where words are written WORD x: WORD x, \
-               WORD y, MODE, MSG, QUIET. MODE is MASK then if it is not given, REPLACE overwrites a \
-               word with MSG, as often as it has room, and FULL puts MSG in its place; ALERT reports \
-               every word unless QUIET is true. A word that is to be looked for with WORD in front \
-               of it is quoted.",
+               WORD y, MODE, MSG, QUIET. MODE is MASK then if it is not given, REPLACE overwrites \
+               a word with MSG, as often as it has room, and FULL puts MSG in its place; ALERT \
+               reports every word unless QUIET is true. A word that is to be looked for with WORD \
+               in front of it is quoted.",
         example: "FromDump(examples/captures/lan.pcap, STOP true) -> FlowClassifier \
                   ~> UDPIn -> WordMatcher(cisco, example, MODE MASK, NOCASE true) -> UDPOut \
                   -> Discard",
@@ -68,12 +68,13 @@ pub static ENTRY: Entry = Entry::built::<WordMatcher>(
         args: &[
             Arg::rest("WORD", Ty::Data, "a word to look for"),
             Arg::keyword("FILE", Ty::File, "file with a word on each line"),
-            Arg::keyword("MODE", Ty::Choice(&Mode::NAMES), "what is done about a word").or("ALERT"),
+            Arg::keyword("MODE", Ty::Choice(&Mode::NAMES), "action on a match").or("ALERT"),
             Arg::keyword("WITH", Ty::Data, "takes a word's place, for REPLACE"),
             Arg::keyword("CHARACTER", Ty::Data, "one byte, for MASK; * if not given"),
             Arg::keyword("MSG", Ty::Data, "FastClick's WITH"),
             Arg::keyword("ALL", Ty::Bool, "FastClick's; all words are found in any case"),
-            Arg::keyword("QUIET", Ty::Bool, "FastClick's: found words are not reported").or("false"),
+            Arg::keyword("QUIET", Ty::Bool, "FastClick's: found words are not reported")
+                .or("false"),
             Arg::keyword("NOCASE", Ty::Bool, "whether case does not matter").or("false"),
             Arg::keyword("HOLD", Ty::Time, "how long a word's beginning waits for more; 0: ever")
                 .or("0"),
@@ -132,11 +133,11 @@ struct WordMatcher {
     has_messages: bool,
     /// When the words are known.
     matcher: Option<Matcher>,
-    /// What the element had that stood here before a hot swap.
+    /// The state of the element's predecessor before a hot swap.
     kept: Option<Kept>,
 }
 
-/// What one element leaves to another.
+/// The state for a successor.
 struct Kept {
     stage: Stage,
     number: u32,
@@ -265,7 +266,7 @@ impl StreamMember for WordMatcher {
         };
         let mut rows = vec![row("a word", found, fails, "MODE")];
         if fails == Fails::Closed && self.mode != Mode::Close {
-            let what = "a word whose end comes after HOLD";
+            let what = "a word that ends after HOLD";
             rows.push(row(what, "change the end alone", Fails::Closed, "HOLD"));
         }
         if self.has_messages {

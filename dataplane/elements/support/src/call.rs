@@ -7,7 +7,7 @@ use thruway_element::{ArgErrors, Args, Cx, Origin, text};
 pub struct Call {
     handler: String,
     value: String,
-    /// Who wrote it: it is done with no more rights than that.
+    /// Its origin: the call has no more permissions than that.
     origin: Origin,
 }
 
@@ -20,7 +20,7 @@ impl Call {
         (!handler.is_empty()).then(|| Call { handler: handler.to_owned(), value, origin })
     }
 
-    /// The call as whoever calls the running handler may make it.
+    /// The call with the permissions of the running handler's caller.
     pub fn by_caller(self, cx: &mut Cx<'_>) -> Call {
         Call { origin: cx.host().origin(), ..self }
     }
@@ -42,7 +42,7 @@ impl Call {
         cx.host().set_origin(before);
     }
 
-    /// Calls the handler. What goes wrong is told to the user.
+    /// Calls the handler, and logs failures to the user.
     pub fn write(&self, cx: &mut Cx<'_>) {
         let before = cx.host().set_origin(self.origin.clone());
         self.write_now(cx);

@@ -37,7 +37,7 @@ impl Collector {
     /// Opens a socket to a collector; nothing is sent.
     ///
     /// # Errors
-    /// What the system says, as a sentence.
+    /// The system's error, as a sentence.
     pub fn open(to: SocketAddr) -> Result<Collector, String> {
         let any: SocketAddr = match to {
             SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),

@@ -95,7 +95,7 @@ impl Rate {
     }
 }
 
-/// `value` / 2^`bits` in decimal, with the fewest digits that tell it from its neighbours.
+/// `value` / 2^`bits` in decimal, with the fewest digits that distinguish it from its neighbours.
 pub fn fixed_point(value: u64, bits: u32) -> String {
     let (whole, part) = (value >> bits, value & ((1 << bits) - 1));
     let mut power = 1u64;

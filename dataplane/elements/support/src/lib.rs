@@ -1,4 +1,4 @@
-//! What elements of several topics use.
+//! Code shared by elements of several topics.
 #![forbid(unsafe_code)]
 
 pub mod call;

@@ -33,7 +33,7 @@ impl Links {
         self.listeners.lock().push(listener);
     }
 
-    /// A link was lost: whoever comes back on it may be another station.
+    /// A link was lost: another station may be on it when it comes back.
     pub fn lost(&self) {
         self.listeners.lock().iter().for_each(|listener| listener());
     }
@@ -85,7 +85,7 @@ fn segment_len(packet: &Packet, len: usize, segments: usize) -> usize {
     }
 }
 
-/// The argument PORT of an element that bounds or tells lengths.
+/// The argument PORT of an element that bounds or reports lengths.
 pub struct PortMtu {
     interface: String,
     mtu: Option<Arc<Mtu>>,
@@ -128,8 +128,8 @@ impl PortMtu {
             let (name, mtu) = (&self.interface, self.seen);
             let what = format!(
                 "warning: interface '{name}' has an MTU of {mtu}, less than {configured} as \
-                 configured: {mtu} counts; raise it (ip link set {name} mtu {configured}), or lower \
-                 the configuration's"
+                 configured: {mtu} counts; raise it (ip link set {name} mtu {configured}), or \
+                 lower the configuration's"
             );
             crate::notice::warn(cx, &what);
         }

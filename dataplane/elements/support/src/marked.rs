@@ -13,7 +13,8 @@ pub struct Marked {
 }
 
 impl Marked {
-    /// Marks those packets whose bit `bits_of` sets: of each whole group of `items`.
+    /// Marks the packets selected by the bits that `bits_of` returns for each whole group of
+    /// `items`.
     #[inline]
     pub fn by_groups<T>(items: &mut [T], mut bits_of: impl FnMut(&mut [T; LANES]) -> u8) -> Marked {
         let mut marked = Marked::default();

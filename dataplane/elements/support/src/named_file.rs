@@ -16,7 +16,7 @@ use thruway_element::{Cx, Outside};
 /// A file to be written, empty.
 ///
 /// # Errors
-/// What the system says; or that the caller may not.
+/// The system's error; or that the caller has no permission.
 pub fn create(cx: &mut Cx<'_>, name: &str) -> io::Result<File> {
     match cx.host().origin() {
         None => File::create(name),
@@ -128,7 +128,7 @@ mod tests {
             beneath(&outside, name, OFlags::RDONLY).expect_err(name);
         }
         assert_eq!(std::fs::read_to_string(top.path().join("secret")).expect("there"), "keep");
-        let told = beneath(&Outside::default(), "new", CREATE).expect_err("no directory");
-        assert!(told.to_string().contains("--files DIR"), "{told}");
+        let error = beneath(&Outside::default(), "new", CREATE).expect_err("no directory");
+        assert!(error.to_string().contains("--files DIR"), "{error}");
     }
 }

@@ -1,4 +1,4 @@
-//! What elements inform the user of themselves.
+//! Messages of elements for the user.
 
 use thruway_element::Cx;
 

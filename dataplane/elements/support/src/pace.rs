@@ -1,5 +1,5 @@
-//! A rate with bursts, whose state is one number: what limiters keep per session, or threads
-//! together.
+//! A rate with bursts, with one number as its state: limiters keep it per session, or share it
+//! between threads.
 //!
 //! A token bucket turned round (the "virtual scheduling" form of the generic cell rate algorithm,
 //! ITU-T I.371 annex A): instead of tokens and the time they were counted at, the state is the time
@@ -94,16 +94,17 @@ impl Pace {
         credit >= self.fill as i64
     }
 
-    /// Lets threads spend tokens of a bucket that they share: `tokens` says how many of those that
-    /// there are, whose time it is given, as [`Pace::affords`] and [`Pace::owes`] understand it.
+    /// Lets threads spend tokens of a shared bucket: `tokens` returns how many of the available
+    /// tokens to take, at the time that it is given, as [`Pace::affords`] and [`Pace::owes`] define
+    /// them.
     #[inline]
     pub fn spend(&self, bucket: &Credit, now: i64, mut tokens: impl FnMut(i64) -> u64) -> u64 {
         let spent = |there| time_of(tokens(there), self.per_token);
         bucket.spend(stamp(now), self.fill, spent)
     }
 
-    /// Takes tokens of a bucket that threads share, if there are as many, by way of what is held
-    /// `ahead`: the time of some packets like this one is taken at once.
+    /// Takes tokens of a shared bucket, if there are enough, from the amount held `ahead`: one
+    /// access to the bucket takes the time of several packets like this one.
     #[inline]
     pub fn take_ahead(&self, bucket: &Credit, ahead: &mut u64, tokens: u64, now: i64) -> bool {
         let cost = time_of(tokens, self.per_token);
@@ -133,7 +134,7 @@ impl Pace {
         i128::from(there) < i128::from(time_of(tokens, self.per_token))
     }
 
-    /// What a bucket that is shared holds.
+    /// The level of a shared bucket.
     pub fn level(&self, bucket: &Credit, now: i64) -> TokenLevel {
         let there = stamp(now).wrapping_sub(bucket.empty_at()) as i64;
         let there = i128::from(there.min(self.fill as i64));

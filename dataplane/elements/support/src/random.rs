@@ -16,9 +16,9 @@ pub fn of_element(args: &Args<'_>, seed: u64) -> Random {
     Random::from_seed(mixed(of_name, args.env().thread as u64))
 }
 
-/// Numbers that nobody foretells who has seen others of them: SipHash-2-4, a pseudorandom function
-/// (Aumasson and Bernstein, 2012), of a count, by a key that the system has drawn. For what
-/// somebody off the path must not guess, such as ports (RFC 6056).
+/// Numbers that an observer of others of them cannot predict: SipHash-2-4, a pseudorandom function
+/// (Aumasson and Bernstein, 2012), of a count, with a key that the system has drawn. For values
+/// that an attacker off the path must not guess, such as ports (RFC 6056).
 #[derive(Clone)]
 pub struct Secret {
     keyed: SipHasher24,
@@ -80,14 +80,14 @@ pub fn seed_of(args: &Args<'_>) -> Result<u64, ArgErrors> {
     Ok(args.opt("SEED")?.or_else(common).unwrap_or_else(fresh_seed))
 }
 
-/// Argument SEED, whose value is [`seed_of`].
+/// Argument SEED; [`seed_of`] returns its value.
 pub const SEED: Arg =
     Arg::keyword("SEED", Ty::UInt, "start of the random numbers; else each run differs");
 
 /// Under which name the seed is declared that elements have without one of their own.
 pub const RANDOM_SEED: &str = "RandomSeed";
 
-/// A seed that no other run has, for those who gave none.
+/// A seed that no other run has, for elements without a given one.
 pub fn fresh_seed() -> u64 {
     // Small enough to be typed again.
     RandomState::new().build_hasher().finish() >> 32

@@ -1,8 +1,8 @@
 //! A token bucket: what elements that keep to a rate count with.
 //!
-//! Time goes in ticks and tokens are fixed-point fractions of the capacity, as in Click, whose
-//! counts at round times can so be met: a fraction is always rounded down, and the token that is
-//! due at 10 s is there one tick later unless the division comes out even.
+//! Time goes in ticks, and tokens are fixed-point fractions of the capacity, as in Click, to meet
+//! Click's counts at round times: a fraction is always rounded down, and a token that is due at 10
+//! s is there one tick later unless the division is exact.
 
 use std::fmt;
 
@@ -27,9 +27,9 @@ pub struct TokenBucket {
     capacity: u64,
     /// Nanoseconds a tick.
     tick: i64,
-    /// What a token counts in `level`.
+    /// The weight of a token in `level`.
     scale: u64,
-    /// What a tick adds to `level`.
+    /// The increase of `level` per tick.
     per_tick: u128,
     /// `u64::MAX` when full, negative while overdrawn.
     level: i128,
@@ -81,7 +81,7 @@ impl TokenBucket {
         u64::try_from(self.level.max(0) / i128::from(self.scale)).unwrap_or(u64::MAX)
     }
 
-    /// What it holds since its last refill; `None` of one that nobody has used yet.
+    /// Its level since its last refill; `None` if the bucket is unused.
     pub fn level(&self) -> Option<TokenLevel> {
         let tokens = self.level.div_euclid(i128::from(self.scale));
         let at = self.last?.saturating_mul(self.tick);
@@ -285,8 +285,8 @@ mod tests {
     }
 
     proptest! {
-        /// Never more than capacity + rate * time; and hardly less, where the bucket never
-        /// overflows because somebody always takes.
+        /// Never more than capacity + rate * time; and hardly less, if steady use keeps the bucket
+        /// from overflowing.
         #[test]
         fn keeps_the_rate(rate in 1u64..20_000, spare in 1u64..100, steps in 1i64..200,
                           step_ms in 1i64..10) {

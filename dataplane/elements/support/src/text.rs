@@ -1,4 +1,4 @@
-//! Numbers, times and bytes as text, the way Click writes them.
+//! Numbers, times and bytes as text, in Click's format.
 
 use std::fmt::Write as _;
 
@@ -44,7 +44,7 @@ fn trim_zeros(text: &str) -> &str {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text }
 }
 
-/// What is printed of a packet's bytes.
+/// The printed part of a packet's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Contents {
     /// Nothing.

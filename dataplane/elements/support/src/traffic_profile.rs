@@ -1,4 +1,4 @@
-//! What packets that a source keeps or reads are like: how long, and of how many sessions.
+//! The profile of packets that a source keeps or reads: lengths, and number of sessions.
 
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ use thruway_wire::vlan::skip_tags;
 /// Packets that are looked at: of more than these, the rest is taken to be like the first.
 pub const PACKETS_MAX: usize = 1 << 20;
 
-/// What both directions of a session have in common.
+/// The common key of both directions of a session.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Session {
     /// Of IPv4.
@@ -56,7 +56,7 @@ impl TrafficProfile {
         self.packets
     }
 
-    /// What a source makes that makes these over and over; nothing if there are none.
+    /// The profile of a source that repeats these; nothing if there are none.
     pub fn made(&self) -> Option<Made> {
         (self.packets > 0).then(|| Made {
             packet_bytes: self.bytes as f64 / self.packets as f64,
@@ -66,7 +66,7 @@ impl TrafficProfile {
     }
 }
 
-/// What it costs to make packets for which so many lines are copied.
+/// The cost of making packets with so many lines copied.
 pub fn making(lines: f64) -> Vec<Cost> {
     vec![Operation::Make.once(), Operation::CopyLine.times(lines)]
 }

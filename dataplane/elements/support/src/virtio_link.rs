@@ -56,7 +56,7 @@ impl VirtioLink {
     /// A link without a port.
     ///
     /// # Errors
-    /// What is wrong with [`QUEUE`].
+    /// The error in [`QUEUE`].
     pub fn of(args: &Args<'_>) -> Result<VirtioLink, ArgError> {
         Ok(VirtioLink {
             open: None,

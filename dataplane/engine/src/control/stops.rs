@@ -1,9 +1,9 @@
-//! Requests to stop: who may end a run, and when its threads do.
+//! Requests to stop: permissions to end a run, and the end of its threads.
 
 use thruway_sync::RunNumber;
 use thruway_sync::atomic::Ordering;
 
-use super::{Control, NOBODY};
+use super::{Control, NO_ELEMENT};
 
 impl Control {
     /// Ends the router's runs for good: the present one after the threads' present round, and no
@@ -13,8 +13,8 @@ impl Control {
         self.wake_all();
     }
 
-    /// Stops the present run, or the next one if none goes on, after the threads' present round,
-    /// whatever a DriverManager says.
+    /// Stops the present run, or the next one if there is none, after the threads' present round,
+    /// regardless of a DriverManager.
     pub fn halt(&self) {
         self.halt_run(self.run());
     }
@@ -32,7 +32,7 @@ impl Control {
         self.wake_all();
     }
 
-    /// The run that goes on, or the next one.
+    /// The present run, or the next one.
     pub fn run(&self) -> RunNumber {
         self.level.current()
     }
@@ -42,8 +42,8 @@ impl Control {
         self.level.is_ended()
     }
 
-    /// The threads of the present run have ended. Says whether that was only a pause. A stop that
-    /// waits for packets under way then goes on to wait in the next run.
+    /// Called when the threads of the present run have ended. Returns whether that was only a
+    /// pause. A stop that waits for packets in flight then continues to wait in the next run.
     pub(crate) fn finish_run(&self) -> bool {
         let run = self.level.current();
         let paused = !self.level.is_stopped(run);
@@ -64,7 +64,7 @@ impl Control {
     /// Asks for a stop as an element does: a DriverManager may have other plans.
     pub fn stop(&self) {
         self.stops.fetch_add(1, Ordering::AcqRel);
-        let managed = self.manager.load(Ordering::Acquire) != NOBODY;
+        let managed = self.manager.load(Ordering::Acquire) != NO_ELEMENT;
         if !managed && !self.drain {
             self.halt();
         } else {
@@ -73,13 +73,13 @@ impl Control {
         }
     }
 
-    /// Whether the threads are to end once nothing is under way.
+    /// Whether the threads must end once no packet is in flight.
     #[inline]
     pub fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::Relaxed)
     }
 
-    /// One thread (each says so once) has nothing under way any more.
+    /// One thread (each reports once) has no packet in flight any more.
     pub(crate) fn drained(&self) {
         if self.drained.fetch_add(1, Ordering::AcqRel) + 1 >= self.boxes.len() as u32 {
             self.halt();
@@ -96,11 +96,12 @@ impl Control {
         pending
     }
 
-    /// Lets element `node` take up stops, or no longer; the other element that does, if there is
-    /// one.
+    /// Registers element `node` to take up stops, or unregisters it; returns the other registered
+    /// element, if there is one.
     pub(crate) fn manage(&self, node: u32, on: bool) -> Result<(), u32> {
-        let (from, to) = if on { (NOBODY, node) } else { (node, NOBODY) };
-        // AcqRel: stops asked for before the change are seen by the one who takes them up after it.
+        let (from, to) = if on { (NO_ELEMENT, node) } else { (node, NO_ELEMENT) };
+        // AcqRel: the thread that takes up stops after the change sees those that were requested
+        // before it.
         let change =
             self.manager.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire).map(drop);
         change.or_else(|other| if on && other != node { Err(other) } else { Ok(()) })

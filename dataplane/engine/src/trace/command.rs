@@ -32,7 +32,7 @@ const COUNT_MAX: u64 = 1_000_000;
 /// Has a thread do something about traces.
 pub(crate) type Each<'a> = dyn FnMut(usize, Order) -> Result<Vec<Event>, HandlerError> + 'a;
 
-/// What belongs to a router, for commands.
+/// The parts of a router that commands use.
 pub(crate) struct Scope<'a> {
     pub layout: &'a Layout,
     pub control: &'a Control,
@@ -97,7 +97,7 @@ impl Scope<'_> {
         self.everywhere(each, begin).map(drop)
     }
 
-    /// Finds a bit for a new trace. Those that nobody asks for any more are forgotten.
+    /// Finds a bit for a new trace. Forgets the traces that no client reads any more.
     fn register(&self, name: &str, count: u64) -> Result<Arc<Shared>, HandlerError> {
         let mut traces = self.control.traces();
         traces.retain(|trace| !trace.is_over());
@@ -130,7 +130,7 @@ impl Scope<'_> {
         if traces[at].is_over() {
             traces.remove(at);
             let message = format!(
-                "the trace '{name}' is over: nobody asked for it for {} s",
+                "the trace '{name}' is over: no client read it for {} s",
                 super::PATIENCE.as_secs()
             );
             return Err(HandlerError::refused(message));
@@ -175,7 +175,7 @@ impl Scope<'_> {
     }
 }
 
-/// The first word of a text, and what follows.
+/// The first word of a text, and the rest.
 fn next_word(text: &str) -> (&str, &str) {
     let text = text.trim_start();
     text.split_once(char::is_whitespace).unwrap_or((text, ""))

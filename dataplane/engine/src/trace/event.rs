@@ -1,4 +1,4 @@
-//! What is written down of a traced packet.
+//! Events of a traced packet.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use crate::layout::Layout;
 /// Bytes of a packet that are kept at each place.
 pub const SHOT_MAX: usize = 256;
 
-/// What happened to a packet at an element.
+/// An event of a packet at an element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum What {
     /// It came by this input.
@@ -18,7 +18,7 @@ pub(crate) enum What {
     Out(u32),
     /// It was dropped for this reason.
     Dropped(u8),
-    /// The reason was counted, and it was not dropped: it left by another way than usual.
+    /// The reason was counted, and the packet not dropped: it left by another output than usual.
     Counted(u8),
     /// It ended here among other packets, some of which were dropped for this reason.
     PerhapsDropped(u8),
@@ -106,7 +106,7 @@ pub(crate) struct Event {
     /// Element index.
     pub node: u32,
     pub what: What,
-    /// What the packet was like, while it was there.
+    /// The packet's contents, while it was there.
     pub shot: Option<Shot>,
 }
 

@@ -13,7 +13,7 @@ impl Filter {
     /// Reads a class.
     ///
     /// # Errors
-    /// What is wrong with it, on several lines, the last of which point at the text.
+    /// The errors in it, on several lines, the last of which point at the text.
     pub fn parse(text: &str) -> Result<Filter, String> {
         let expr = parse_class(text, &NoNames).map_err(|error| pointing(text, &error))?;
         let rules = [Rule::new(expr, 0)];
@@ -34,8 +34,8 @@ impl Filter {
     }
 }
 
-/// A packet from its Ethernet header on, also where that was pulled off. What is neither Ethernet
-/// nor IP for all that is known is taken for a frame.
+/// A packet from its Ethernet header on, even if that was pulled off. A packet that is known to be
+/// neither Ethernet nor IP counts as a frame.
 fn frame(packet: &Packet, is_frame: bool) -> &[u8] {
     let whole = match packet.mac_offset() {
         Some(at) if at <= 0 => packet.mac_bytes(packet.len() + at.unsigned_abs()),
@@ -50,7 +50,7 @@ fn frame(packet: &Packet, is_frame: bool) -> &[u8] {
 fn pointing(text: &str, error: &RuleError) -> String {
     let hint =
         error.suggestion.as_ref().map_or(String::new(), |s| format!("; did you mean '{s}'?"));
-    // The text is the user's: one line, whatever is in it.
+    // The text is the user's: one line, whatever its content.
     let plain = |part: &str| -> String {
         part.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
     };

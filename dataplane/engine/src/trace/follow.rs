@@ -13,7 +13,7 @@ impl Core {
         match order {
             Order::Begin(watch) => {
                 if let Some(flows) = &mut wires.flows {
-                    // Those that take short cuts would not be seen.
+                    // Packets that take short cuts would not be seen.
                     flows.forget_short_cuts();
                 }
                 let base = wires.pending.len();
@@ -48,7 +48,7 @@ impl Core {
         }
     }
 
-    /// A task or a timer has run: what waits in front of elements is what it sent.
+    /// A task or a timer has run: the packets in front of elements are its output.
     #[cold]
     pub(crate) fn trace_made(&mut self, wires: &mut Wires, node: u32) {
         let Some(tracer) = &mut self.tracer else { return };
@@ -84,7 +84,7 @@ impl Core {
         let pushed = pushed(wires, from.node, &tracer.inside());
         let pulled = batch.iter().map(|packet| (from.port, packet));
         tracer.leave(&wires.stats[from.node as usize], false, pushed.into_iter().chain(pulled));
-        // Whoever pulls is the element whose call this one was in.
+        // The puller is the element that made this call.
         let Some(puller) = tracer.running() else { return };
         let inputs = 0..wires.inputs(puller) as u32;
         let draws = |port: &u32| wires.source(puller, *port as usize) == Some(from);

@@ -6,9 +6,9 @@
 //! handed to its element alone, between those before and behind it, so that all that the element
 //! does meanwhile is about that packet; no element takes part.
 //!
-//! Where nothing is traced, that costs a test for each batch, pull and task. Where something is,
-//! each thread writes into memory of its own, made when the trace began, which whoever traces
-//! empties by mail; what does not fit is counted.
+//! Without a trace, that costs a test for each batch, pull and task. With one, each thread writes
+//! into memory of its own, allocated when the trace began, and the tracing client empties it by
+//! commands; excess events are counted.
 
 mod command;
 mod event;
@@ -29,13 +29,13 @@ use thruway_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Traces of a router at once.
 const TRACES_MAX: usize = 8;
-/// A trace ends by itself when nobody asked for its events for so long.
+/// A trace ends by itself if no client reads its events for so long.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What all threads know of one trace.
+/// The state of one trace that all threads share.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    /// How whoever traces calls it.
+    /// The client's name for the trace.
     name: String,
     /// Its bit among the watchers of a mark.
     bit: u64,
@@ -69,13 +69,13 @@ impl Shared {
         }
     }
 
-    /// Whether nobody waits for its events any more.
+    /// Whether no client waits for its events any more.
     fn is_over(&self) -> bool {
         let asked = *self.asked.lock();
         self.over.load(Ordering::Relaxed) || asked.elapsed() > PATIENCE
     }
 
-    /// Somebody asks for its events.
+    /// Records that a client reads its events.
     fn ask(&self) {
         *self.asked.lock() = Instant::now();
     }

@@ -1,4 +1,4 @@
-//! One thread's traces: who is followed, and what was seen.
+//! One thread's traces: the packets followed, and their events.
 
 use std::sync::Arc;
 
@@ -20,15 +20,15 @@ pub(crate) struct Watch {
     pub filter: Filter,
     /// The element where packets are chosen; where they enter, if none.
     pub at: Option<u32>,
-    /// What was seen, in memory made beforehand: what does not fit is counted.
+    /// The events, in memory allocated beforehand: those that do not fit are counted.
     pub events: Vec<Event>,
 }
 
-/// What a thread is asked to do about traces.
+/// A command to a thread about traces.
 pub(crate) enum Order {
     /// Trace this, too.
     Begin(Box<Watch>),
-    /// Give the events of the trace with this bit, and go on with this empty memory.
+    /// Return the events of the trace with this bit, and continue with this empty memory.
     Take(u64, Vec<Event>),
     /// No longer trace for this bit.
     End(u64),
@@ -45,13 +45,13 @@ struct Call {
     ends: usize,
 }
 
-/// A packet that came to an element: number, parent, and who follows it.
+/// A packet that came to an element: number, parent, and watchers.
 type Came = (u64, u64, u64);
 
 /// One thread's traces.
 pub(crate) struct Tracer {
     watches: Vec<Watch>,
-    /// Slots from here on stand for the outputs of the element that runs.
+    /// Slots from here on represent the outputs of the element that runs.
     pub base: u32,
     calls: Vec<Call>,
     counts: Vec<u64>,
@@ -63,7 +63,7 @@ pub(crate) struct Tracer {
 }
 
 impl Tracer {
-    /// For a thread whose slots from `base` on stand for outputs.
+    /// For a thread with slots that represent outputs from `base` on.
     pub fn new(base: u32) -> Tracer {
         take_ends(drop);
         Tracer {
@@ -81,7 +81,7 @@ impl Tracer {
         self.watches.push(watch);
     }
 
-    /// Ends a trace; whether there is another.
+    /// Ends a trace; returns whether there is another.
     pub fn end(&mut self, bit: u64) -> bool {
         self.watches.retain(|watch| watch.shared.bit != bit);
         forget_watchers(bit);
@@ -94,7 +94,7 @@ impl Tracer {
         watch.map_or(Vec::new(), |watch| std::mem::replace(&mut watch.events, empty))
     }
 
-    /// Looks now and then for traces that nobody asks for any more; true when none is left.
+    /// Checks now and then for traces that no client reads any more; true when none is left.
     pub fn is_over(&mut self) -> bool {
         self.looks += 1;
         if !self.looks.is_multiple_of(LOOKS) {
@@ -157,7 +157,7 @@ impl Tracer {
 
     /// An element is going to run.
     pub fn enter(&mut self, node: u32, stats: &NodeStats) {
-        // What ended until now ended in the call around this one, or nobody knows where.
+        // Packets that ended until now ended in the call around this one, or at an unknown place.
         take_ends(|end| self.ends.push(end));
         if self.calls.is_empty() {
             self.ends.clear();
@@ -201,7 +201,7 @@ impl Tracer {
                 others += 1;
                 continue;
             };
-            // A copy that leaves while the packet that it was made of ends goes on in its place.
+            // A copy that leaves while its original packet ends continues under its number.
             if let Some(at) = ends.iter().position(|end| end.packet == mark.parent()) {
                 let end = ends.swap_remove(at);
                 mark.stand_for(end.packet, end.parent);

@@ -1,4 +1,4 @@
-//! A few elements whose doings can be watched from outside.
+//! Test elements with observable effects.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use thruway_engine::{Options, Router};
 use thruway_lang::{NoLibraries, Source, Variables, load};
 use thruway_packet::{Batch, Packet};
 
-/// What recorders saw, in order: their name and the packet's first byte.
+/// The packets that recorders saw, in order: the recorder's name and the packet's first byte.
 pub static LOG: Mutex<Vec<(String, u8)>> = Mutex::new(Vec::new());
 
-/// What `Await` waits for.
+/// The signal that `Await` waits for.
 pub const SIGNAL: i32 = 10;
 
 /// The test's elements.
@@ -250,7 +250,7 @@ static REFUSE: Entry = Entry::new(
     |_args| Ok(Box::new(Refuse)),
 );
 
-/// Drops what is low, and sends what is high to output 1 if there is one.
+/// Drops low packets, and sends high ones to output 1 if there is one.
 struct Refuse;
 
 impl Element for Refuse {
@@ -403,7 +403,7 @@ static HAND: Entry = Entry::new(
 .with_handoff_queue::<Hand>()
 .with_handlers::<Hand>();
 
-/// What any thread pushes goes on in thread 0, which stops after COUNT packets.
+/// Packets pushed by any thread go on in thread 0, which stops after COUNT packets.
 struct Hand {
     left: usize,
     thread: usize,

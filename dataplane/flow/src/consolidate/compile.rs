@@ -57,10 +57,10 @@ struct Compiler<'a, 'b> {
     programs: HashMap<u32, u32>,
 }
 
-/// Compiles the graph; also says where each entry begins.
+/// Compiles the graph; also returns the start of each entry.
 ///
 /// # Errors
-/// The node whose rules are too many, and why.
+/// The node with too many rules, and why.
 pub(super) fn compile(
     graph: &Graph<'_>,
     grown: &Grown,
@@ -77,8 +77,8 @@ pub(super) fn compile(
 }
 
 impl Compiler<'_, '_> {
-    /// Where a way leads; a step that is reached for the first time gets the next place, so that
-    /// steps that follow each other are near.
+    /// The target of a branch; a step that is reached for the first time gets the next place, so
+    /// that consecutive steps are near.
     fn goto(&mut self, branch: Branch) -> Goto {
         let step = match branch {
             Branch::Leaf(leaf) => return to_leaf(leaf as LeafId),

@@ -1,18 +1,18 @@
-//! What tests on the way have told of a packet, and which other tests that decides.
+//! Facts about a packet from the tests on its path, and the tests that they decide.
 
 use crate::ast::{Base, Word};
 
-/// Most negative facts kept of one word; what is left out is only asked again.
+/// Most negative facts kept of one word; dropped ones only cost a repeated test.
 const NOT_MAX: usize = 24;
 
-/// What is known of one word of four bytes.
+/// The facts about one word of four bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct WordFacts {
     base: Base,
     at: u16,
-    /// Bits whose value is known, and their values.
+    /// Bits of known value, and their values.
     known: (u32, u32),
-    /// Masks under which the value lies in a range: mask, smallest, largest.
+    /// Masks under which the value is in a range: mask, smallest, largest.
     within: Vec<(u32, u32, u32)>,
     /// Tests that failed.
     not: Vec<Word>,
@@ -74,7 +74,7 @@ impl WordFacts {
     }
 }
 
-/// Facts of a way through the tests, in a form that does not depend on their order.
+/// Facts of a path through the tests, in a form that does not depend on their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Facts {
     words: Vec<WordFacts>,
@@ -133,7 +133,7 @@ impl Facts {
         facts
     }
 
-    /// Only what can matter for tests of the words that `matters` names.
+    /// Only the facts that matter for tests of the words selected by `matters`.
     pub(super) fn about(&self, matters: impl Fn(Base, u16) -> bool) -> Facts {
         let words: Vec<WordFacts> =
             self.words.iter().filter(|facts| matters(facts.base, facts.at)).cloned().collect();
@@ -145,13 +145,13 @@ impl Facts {
         Facts { words, len }
     }
 
-    /// How much there is to store, in words.
+    /// Memory of the facts, in words.
     pub(super) fn weight(&self) -> usize {
         self.words.iter().map(|facts| 4 + facts.not.len() * 4 + facts.within.len() * 3).sum()
     }
 }
 
-/// First byte after those that a test needs.
+/// First byte after those of a test.
 fn end(word: &Word) -> u32 {
     u32::from(word.at) + word.needed_bytes() as u32
 }
@@ -176,7 +176,7 @@ mod tests {
     }
 
     proptest! {
-        /// A fact that is told by other facts is so for every packet that they hold for.
+        /// A fact implied by other facts holds for every packet that they hold for.
         #[test]
         fn what_is_decided_is_so(
             tests in proptest::collection::vec(word(), 1..8),

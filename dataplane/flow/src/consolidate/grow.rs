@@ -1,5 +1,5 @@
 //! Grows the decision graph by partial evaluation: each step is a test of some dispatcher's rules
-//! whose result the way there does not tell already.
+//! with a result that the path to it does not imply.
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -14,7 +14,8 @@ use crate::plan::{Hop, LEAVES_MAX};
 
 /// Most steps.
 pub(super) const STEPS_MAX: usize = 1 << 15;
-/// Most memory for states and facts, in words of eight bytes, about; and most tests looked at.
+/// Bounds on memory for states and facts, in words of eight bytes, approximately; and on tests
+/// inspected.
 const WORK_MAX: usize = 1 << 23;
 /// Top bit of a target: a verdict.
 const VERDICT: Target = 1 << 31;
@@ -76,7 +77,7 @@ fn ends_in_order(starts: &[Branch], steps: &[Draft]) -> Vec<u32> {
     order
 }
 
-/// An end: packets that take one way through the graph.
+/// An end: packets that take one path through the graph.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct End {
     pub entry: u32,
@@ -101,7 +102,7 @@ pub(super) struct TooMuch;
 
 type Grow<T> = Result<T, TooMuch>;
 
-/// A step to be made: the state it is reached in, the instruction, and what is known.
+/// A step to be made: the state it is reached in, the instruction, and the facts.
 type Spot = (u32, Target, Facts);
 
 struct Grower<'a, 'b> {
@@ -175,8 +176,8 @@ impl Grower<'_, '_> {
         Ok(id)
     }
 
-    /// Where packets in this state go on that are at this instruction (`None`: the first), when
-    /// these facts are known.
+    /// The continuation of packets in this state at this instruction (`None`: the first), given
+    /// these facts.
     fn reach(&mut self, mut state: u32, target: Option<Target>, facts: Facts) -> Grow<Branch> {
         let mut target = target;
         loop {
@@ -267,8 +268,8 @@ impl Grower<'_, '_> {
 }
 
 impl Grown {
-    /// Leaves out what makes no difference: equal steps are one, and a step whose ways are all the
-    /// same is none. Steps are then in an order in which each comes before those it leads to.
+    /// Removes redundancy: merges equal steps, and drops a step if all its branches are the same.
+    /// Then each step comes before those it leads to.
     pub(super) fn tidy(self) -> Grown {
         let order = self.order();
         let mut new: Vec<Branch> = vec![Branch::Leaf(0); self.steps.len()];
@@ -295,7 +296,7 @@ impl Grown {
     }
 
     /// Children come first in `steps`: turns them round. Ends get their numbers in the order in
-    /// of a traversal that tries "yes" first; those that nothing leads to are left out.
+    /// of a traversal that tries "yes" first; unreachable ones are left out.
     fn renumbered(self, steps: Vec<Draft>, new: &[Branch]) -> Grown {
         let last = steps.len() as u32;
         let turned = |branch: Branch| match branch {
@@ -363,7 +364,7 @@ impl Grown {
         order
     }
 
-    /// By end: what is known of its packets. The steps must be in order ([`Grown::tidy`]).
+    /// By end: the facts about its packets. The steps must be in order ([`Grown::tidy`]).
     pub(super) fn known(&self, graph: &Graph<'_>) -> Vec<Known> {
         let mut steps: Vec<Option<Known>> = vec![None; self.steps.len()];
         let mut ends: Vec<Option<Known>> = vec![None; self.ends.len()];

@@ -14,7 +14,7 @@ use crate::session::{KeyField, SessionDef};
 pub(super) const COMPARED_MAX: usize = 64;
 pub(super) const FAMILIES: [Family; 3] = [Family::V4, Family::V6, Family::Other];
 
-/// A definition of sessions with the version of IP that they are of.
+/// A definition of sessions with their version of IP.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Sort {
     pub session: SessionDef,
@@ -62,12 +62,13 @@ fn union(sessions: &[&SessionDef]) -> SessionDef {
 #[derive(Clone, Debug)]
 pub(super) struct Part {
     pub sort: usize,
-    /// Classes whose packets find or open its records.
+    /// Classes with packets that find or open its records.
     pub leaves: BTreeSet<usize>,
     /// Of those: sets that share no session with the others.
     pub groups: Vec<Vec<usize>>,
     pub fields: Vec<KeyField>,
-    /// Leaves whose packets go the other way, where fields were left out that tell the direction.
+    /// Leaves with packets in the opposite direction, if fields that imply the direction were left
+    /// out.
     orientation: Orientations,
     /// Sorts that its records link to.
     pub links: BTreeSet<usize>,
@@ -84,9 +85,9 @@ enum Orientations {
 /// The finest sort of sessions of a leaf's packets, and all sorts.
 type Wanted = (usize, BTreeSet<usize>);
 
-/// What the leaves want.
+/// The demands of the leaves.
 pub(super) struct Wants {
-    /// By leaf: what is known of its packets.
+    /// By leaf: the facts about its packets.
     pub known: Vec<Known>,
     pub sorts: Vec<Sort>,
     /// By leaf, then by family.
@@ -242,7 +243,7 @@ impl Wants {
         parts
     }
 
-    /// Sets of leaves that can share sessions, directly or by way of others.
+    /// Sets of leaves that can share sessions, directly or through others.
     fn groups(&self, sort: usize, leaves: &BTreeSet<usize>) -> Vec<Vec<usize>> {
         if leaves.len() > COMPARED_MAX {
             return vec![leaves.iter().copied().collect()];
@@ -282,8 +283,8 @@ impl Wants {
         })
     }
 
-    /// The leaves whose packets go against the others' direction; `None` where a class does not
-    /// tell the direction.
+    /// The leaves with packets against the others' direction; `None` if a class does not imply the
+    /// direction.
     fn directions(&self, sort: usize, group: &[usize]) -> Option<BTreeSet<usize>> {
         let mut exchanged: Vec<Option<bool>> = vec![None; group.len()];
         let mut next = vec![0];
@@ -340,8 +341,8 @@ impl Wants {
         Part { sort, leaves, groups, fields, orientation, links: BTreeSet::new(), remarks }
     }
 
-    /// Leaves whose class fixes one port and would tell a packet's direction but for packets that
-    /// have this number on both sides: each with the test that finds those.
+    /// Leaves of a class that fixes one port and would imply a packet's direction, except for
+    /// packets with this number on both sides: each with the test that finds those.
     pub(super) fn nearly_directed(&self) -> Vec<(usize, Word)> {
         let mut found = Vec::new();
         for (leaf, families) in self.leaves.iter().enumerate() {
@@ -377,7 +378,7 @@ impl Wants {
         Some(Word::equal(Base::Transport, 0, mask, value))
     }
 
-    /// Whether the way to a leaf tells the direction of its packets.
+    /// Whether the path to a leaf implies the direction of its packets.
     pub(super) fn is_directed(&self, parts: &[Part], leaf: usize) -> bool {
         let of = |part: &Part| matches!(part.orientation, Orientations::Exchanged(_));
         parts.iter().any(|part| of(part) && part.leaves.contains(&leaf))
@@ -405,7 +406,7 @@ impl Wants {
         })
     }
 
-    /// Whether a function on a way with these sessions translates addresses.
+    /// Whether a function on a path with these sessions translates addresses.
     pub(super) fn translates(&self, sort: usize) -> bool {
         self.translates[sort]
     }

@@ -1,4 +1,4 @@
-//! What the way to a leaf reports on its packets: which values each field can have.
+//! Facts from the path to a leaf about its packets: the possible values of each field.
 
 use super::sets::Set;
 use crate::ast::{Base, Word};
@@ -69,7 +69,7 @@ pub(super) struct Pin {
     pub value: u32,
 }
 
-/// What is known of packets at some point: they lie in one of the products, and have the pins.
+/// The facts about packets at some point: they are in one of the products, and have the pins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Known {
     products: Vec<Product>,
@@ -84,7 +84,7 @@ fn largest(mask: u32) -> u32 {
 fn passing(word: &Word, mask: u32) -> Option<(u32, u32)> {
     let inside = word.mask & mask;
     let rest = mask & !inside;
-    // The bits looked at must be the upper ones of the field, for the others run through.
+    // The tested bits must be the upper ones of the field, for the others run through.
     let (shift, low) = (mask.trailing_zeros(), rest >> mask.trailing_zeros());
     if inside == 0 || low & low.wrapping_add(1) != 0 || word.lo & !word.mask != 0 {
         return None;
@@ -168,7 +168,7 @@ impl Product {
         let known = match slot {
             Slot::Src | Slot::Dst => family == Family::V4,
             _ if family == Family::V4 && self.is_later_fragment() => return Set::none(),
-            // Of ICMP the identifier stands for the ports, elsewhere in the header.
+            // ICMP has the identifier in place of ports, elsewhere in the header.
             _ => !protocol.contains(ICMP) && !protocol.contains(ICMP6),
         };
         if known { self.sets[slot as usize].clone() } else { Set::up_to(u32::MAX) }
@@ -194,7 +194,7 @@ impl Known {
         Known { products: vec![Product { sets }], pins: Vec::new() }
     }
 
-    /// What is known after a test.
+    /// The facts after a test.
     pub(super) fn after(&self, word: &Word, holds: bool) -> Known {
         let products =
             self.products.iter().filter_map(|product| product.after(word, holds)).collect();
@@ -217,7 +217,7 @@ impl Known {
         }
     }
 
-    /// What is known of packets that come by either way.
+    /// The facts of packets that come by either path.
     pub(super) fn join(&mut self, other: Known) {
         for product in other.products {
             if self.products.iter().any(|old| product.is_within(old)) {
@@ -276,7 +276,7 @@ impl Known {
         (!set.is_empty() && set != Set::up_to(largest(mask))).then_some(set)
     }
 
-    /// What is known, for people: names of fields with their values.
+    /// The facts in human-readable form: names of fields with their values.
     pub(super) fn describe(&self) -> Vec<(String, String)> {
         let mut describe = Vec::new();
         let mut slots = Vec::new();

@@ -1,5 +1,5 @@
-//! Where each function's state stands in the records: one offset whatever the way, and the same
-//! space for functions of which no session reaches both.
+//! The place of each function's state in the records: one offset on all paths, and the same space
+//! for functions that no session reaches both of.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use super::keys::{COMPARED_MAX, FAMILIES, Part, Wants};
 use crate::chain::{Chain, Demand};
 use crate::plan::{Access, LEVELS_MAX, Leaf, LevelId, NodePlan, ScratchSlot, SessionTable};
 
-/// What a function wants, and who may not share with it.
+/// A function's demand, and the functions that must not share with it.
 struct Asking<'a> {
     node: u32,
     demand: &'a Demand,
@@ -29,7 +29,7 @@ fn in_order(leaves: &[Leaf], tenants: &[BTreeMap<u32, Vec<usize>>]) -> Vec<u32> 
     order
 }
 
-/// By level: the functions whose own sessions it holds, with the leaves that reach them.
+/// By level: the functions with sessions of their own in it, and the leaves that reach them.
 fn tenants(
     chain: &Chain,
     leaves: &[Leaf],
@@ -98,7 +98,7 @@ fn allocate(asking: &[Asking<'_>], extent: impl Fn(&Demand) -> (usize, usize)) -
     offsets
 }
 
-/// The levels with their rooms, and what each node has to know.
+/// The levels with their slots, and the access of each node.
 pub(super) fn lay_out(
     chain: &Chain,
     leaves: &[Leaf],

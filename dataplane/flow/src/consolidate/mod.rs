@@ -1,11 +1,11 @@
-//! Consolidation: the rules of all dispatchers become one decision structure, whose leaves say
-//! where packets go and how their sessions are found; the state of all functions becomes one
-//! record for each session.
+//! Consolidation: the rules of all dispatchers become one decision structure with leaves that give
+//! the packets' destination and the look-up of their sessions; the state of all functions becomes
+//! one record for each session.
 //!
-//! From each entry the graph is walked with what is known of the packets (`walk`, `facts`): each
-//! test that this does not decide is a step (`grow`), so impossible ways vanish. What the ways to a
-//! leaf report on its packets' fields (`known`, `sets`) decides which fields of a session's key
-//! need not be read (`keys`) and which functions can share space (`layout`).
+//! Walks the graph from each entry with the facts about the packets (`walk`, `facts`): each test
+//! that these do not decide is a step (`grow`), so impossible paths vanish. The facts about fields
+//! on the paths to a leaf (`known`, `sets`) decide which fields of a session's key need not be read
+//! (`keys`) and which functions can share space (`layout`).
 //!
 //! All of it is bounded: a list of rules that would grow the structure too much is run as a whole,
 //! and dispatchers beyond the bound are left to look at packets themselves.
@@ -33,7 +33,7 @@ use walk::{Graph, Manner};
 const TESTS_MAX: [usize; 3] = [256, 16, 0];
 /// Most hops of all dispatchers and leaves together.
 const HOPS_MAX: usize = 1 << 22;
-/// Most leaves that are split to tell the direction of packets.
+/// Most leaves that are split to determine the direction of packets.
 const SPLITS_MAX: usize = 16;
 /// Most elements of a chain.
 const NODES_MAX: usize = 1 << 16;
@@ -91,7 +91,7 @@ fn error_at(node: usize, chain: &Chain, message: &str) -> PlanError {
     PlanError { node, arg: None, message: format!("'{name}': {message}") }
 }
 
-/// What can be seen of each element alone.
+/// Checks that concern each element alone.
 fn check(chain: &Chain) -> Result<(), Vec<PlanError>> {
     if chain.nodes.len() > NODES_MAX {
         let message = format!("more than {NODES_MAX} elements: split the configuration");
@@ -114,8 +114,8 @@ fn check(chain: &Chain) -> Result<(), Vec<PlanError>> {
         }
         if demand.size > SCRATCH_MAX || demand.initial.len() > demand.size {
             let message = format!(
-                "{} bytes of state for each session with {} of initial value: at most {SCRATCH_MAX} \
-                 and no more than the state has",
+                "{} bytes of state for each session with {} of initial value: at most \
+                 {SCRATCH_MAX} and no more than the state has",
                 demand.size,
                 demand.initial.len()
             );
@@ -222,7 +222,7 @@ fn reached(chain: &Chain, grown: &Grown, remarks: &mut Vec<String>) -> Vec<PlanE
                 errors.push(error_at(at, chain, &message));
             }
             (true, Some(changer)) => remarks.push(format!(
-                "packets that come to '{}' by way of '{}' have no session there",
+                "packets that come to '{}' through '{}' have no session there",
                 node.name, changer.name
             )),
             (true, None) => {}
@@ -231,7 +231,7 @@ fn reached(chain: &Chain, grown: &Grown, remarks: &mut Vec<String>) -> Vec<PlanE
     errors
 }
 
-/// Leaves with what their packets want, and the levels.
+/// Leaves with the demands of their packets, and the levels.
 struct Keyed {
     grown: Grown,
     leaves: Vec<Leaf>,
@@ -257,8 +257,8 @@ impl Keyed {
     }
 }
 
-/// The levels: with leaves split where that tells the direction of packets and so shortens keys;
-/// with simpler keys where tables would be too many.
+/// The levels: with leaves split if that determines the direction of packets and so shortens keys;
+/// with simpler keys if there would be too many tables.
 fn keyed(
     chain: &Chain,
     graph: &Graph<'_>,
@@ -333,7 +333,7 @@ fn too_large(chain: &Chain, plan: &Plan) -> Vec<PlanError> {
         let raw = level.fields.iter().filter(|field| field.mirrored().is_none()).count();
         if raw > crate::session::RAW_WORDS_MAX {
             let message = format!(
-                "its sessions and those of functions on the same way have together more than {} \
+                "its sessions and those of functions on the same path have together more than {} \
                  raw words: use fewer",
                 crate::session::RAW_WORDS_MAX
             );

@@ -1,4 +1,4 @@
-//! The way of packets through the graph, from one decision to the next.
+//! The path of packets through the graph, from one decision to the next.
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,7 @@ use crate::{DROP, NO_MATCH};
 /// Most different words (base and offset) that are distinguished when facts are forgotten.
 const OFFSETS_MAX: usize = 128;
 
-/// Most tests looked at when it is asked what a verdict implies.
+/// Most tests inspected to find the implications of a verdict.
 const REQUIRED_MAX: usize = 32;
 
 /// How a dispatcher's rules become part of the decision structure.
@@ -38,7 +38,7 @@ pub(super) struct Rules<'a> {
     words_from: Vec<u128>,
 }
 
-/// A node that packets come to, by an input, and what has changed on their way.
+/// A node that packets come to, by an input, and the changes on their path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Visit {
     pub node: u32,
@@ -46,7 +46,7 @@ pub(super) struct Visit {
     pub changed: Changes,
 }
 
-/// How far a way has come.
+/// The progress on a path.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct WalkState {
     pub entry: u32,
@@ -57,7 +57,7 @@ pub(super) struct WalkState {
     pub hops: Vec<(u32, Hop)>,
     /// Functions with a demand that they come to while sessions hold.
     pub functions: Vec<u32>,
-    /// Those that they come to after they may have become others.
+    /// Nodes that they reach after they may have become other packets.
     pub lost: Vec<(u32, u32)>,
     /// Whether anybody wants or counts them.
     pub wanted: bool,
@@ -196,13 +196,14 @@ impl<'a> Graph<'a> {
         }
     }
 
-    /// Goes on to the next dispatcher that decides ([`WalkState::at`]), or to the end of all ways.
+    /// Advances to the next dispatcher that decides ([`WalkState::at`]), or to the end of all
+    /// paths.
     pub(super) fn advance(&self, state: &mut WalkState) {
         state.at = None;
         while let Some(visit) = state.pending.pop_front() {
             let node = &self.chain.nodes[visit.node as usize];
             match &node.role {
-                // Classification begins anew there.
+                // Classification starts again there.
                 Role::Entry => state.wanted = true,
                 Role::Function => self.pass(state, visit, node),
                 Role::Dispatcher(_) => {
@@ -220,7 +221,7 @@ impl<'a> Graph<'a> {
         }
     }
 
-    /// Whether a dispatcher's rules can be decided before packets come there by this way.
+    /// Whether a dispatcher's rules can be decided before packets reach it by this path.
     fn decides(&self, visit: Visit) -> bool {
         let rules = self.rules[visit.node as usize].as_ref();
         rules.is_some_and(|rules| match visit.changed {

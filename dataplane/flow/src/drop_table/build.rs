@@ -1,7 +1,7 @@
 //! From the decision of a plan to tests.
 //!
-//! Each test is made once its index is known, and says where it leads by indices of tests that are
-//! still to be made. So nothing here calls itself along the decision, however long that is.
+//! Each test is made once its index is known, and refers to its targets by indices of tests still
+//! to be made. So nothing here recurses along the decision, however long that is.
 
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
@@ -36,7 +36,7 @@ struct Shortlist<'a> {
     otherwise: u32,
 }
 
-/// What is still to be decided at a test.
+/// The decision left at a test.
 enum Pending<'a> {
     Step(Start, u32),
     /// Which of these values a word has, in order.
@@ -54,7 +54,7 @@ enum Pending<'a> {
     Rule(Rc<Shortlist<'a>>, usize, Target),
 }
 
-/// What a test that may be needed again is known by.
+/// Identity of a test that may be needed again.
 #[derive(PartialEq, Eq, Hash)]
 enum Key {
     Step(Start, u32),
@@ -74,8 +74,8 @@ struct Builder<'a> {
 }
 
 impl DropTable {
-    /// The table of the classifier whose index among the plan's entries is `entry`, with at most so
-    /// many tests; `None` if there is no such entry.
+    /// The table of the classifier with index `entry` among the plan's entries, with at most
+    /// `tests_max` tests; `None` if there is no such entry.
     pub fn of(plan: &Plan, entry: usize, tests_max: usize) -> Option<DropTable> {
         let start = plan.entries.get(entry)?.start;
         Some(table(plan, start, tests_max))
@@ -114,7 +114,7 @@ impl<'a> Builder<'a> {
         SOFTWARE
     }
 
-    /// A test for what is to be decided, made later.
+    /// Reserves a test for a pending decision.
     fn add(&mut self, pending: Pending<'a>) -> Next {
         if self.tests.len() >= self.tests_max {
             return self.exclude(Excluded::Limit);
@@ -136,7 +136,7 @@ impl<'a> Builder<'a> {
         at
     }
 
-    /// The same, but for those that are there already.
+    /// The same, but reuses existing ones.
     fn add_once(&mut self, key: Key, pending: Pending<'a>) -> Next {
         if let Some(at) = self.known.get(&key) {
             return *at;
@@ -146,7 +146,7 @@ impl<'a> Builder<'a> {
         at
     }
 
-    /// Where packets go on.
+    /// The target of packets.
     fn goto(&mut self, start: Start, mut at: Goto) -> Next {
         let plan = self.plan;
         loop {
@@ -344,7 +344,7 @@ impl<'a> Builder<'a> {
             return self.of_word(&ANY, SOFTWARE, SOFTWARE);
         };
         let (yes, no) = (self.search(yes), self.search(no));
-        // Rules may tell packets that lack the word from others.
+        // Rules may distinguish packets that lack the word.
         Test { short: SOFTWARE, ..self.of_word(&word, yes, no) }
     }
 
@@ -376,8 +376,8 @@ impl<'a> Builder<'a> {
         Test { at: at as u32, from_transport, mask, lo, span, yes, no, short }
     }
 
-    /// Where packets go on that end before all four bytes of a word: those do not pass, unless they
-    /// have the bytes that count.
+    /// The target of packets that end before all four bytes of a word: they do not pass, unless
+    /// they have the tested bytes.
     fn short(&self, word: &Word, no: Next) -> Next {
         if word.needed_bytes() == 4 { no } else { SOFTWARE }
     }

@@ -1,10 +1,10 @@
-//! What is known of a packet before a test.
+//! The facts about a packet before a test.
 
 use crate::ast::{Base, Word};
 
 use super::table::{IPV4, IPV6, Start};
 
-/// A masked word whose value lies between two bounds.
+/// A masked word with a value between two bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Known {
     base: Base,
@@ -14,7 +14,7 @@ struct Known {
     hi: u32,
 }
 
-/// What is known of a packet.
+/// The facts about a packet.
 #[derive(Clone, Debug)]
 pub(super) struct Facts {
     start: Start,

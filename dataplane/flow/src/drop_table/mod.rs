@@ -5,14 +5,14 @@
 //! the chain, which classifies them as it does without the table ([`SOFTWARE`]). So the table may
 //! leave out what it cannot express, and does so where it would become too large ([`Excluded`]).
 //!
-//! [`DropTable::run`] is what the machine has to do, and what its tests compare it with. Before
-//! the table it reads the headers. Only where they are what the chain reads, too, does it begin:
-//! whole IPv4 packets, IPv6 packets without extension headers, and frames of other types, all
+//! [`DropTable::run`] defines the machine's behaviour, and its tests compare with it. Before the
+//! table the machine reads the headers, and begins only if they are headers that the chain reads,
+//! too: whole IPv4 packets, IPv6 packets without extension headers, and frames of other types, all
 //! without VLAN tags ([`Start`]).
 //!
 //! - `table`: the table itself;
 //! - `build`: from the decision of a plan to tests; `simplify`: without the needless ones;
-//! - `facts`: what is known of a packet before a test;
+//! - `facts`: the facts about a packet before a test;
 //! - `search`: long lists of rules, of which a search tree finds the few that may hold.
 
 mod build;

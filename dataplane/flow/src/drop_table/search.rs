@@ -1,9 +1,8 @@
 //! A search tree over the boxes of a long list of rules: a few tests find the few rules that may
 //! hold.
 //!
-//! The tree needs not be exact, since the tests of the rules that it finds follow. A rule whose
-//! boxes reach into both sides of a test is on both. Where that would make too many of them a list
-//! is left as it is.
+//! The tree need not be exact: the tests of the rules that it finds follow. A rule with boxes on
+//! both sides of a test is on both. A list stays as it is if that would copy too many rules.
 
 use crate::ast::{Base, Word};
 use crate::boxes::Entry;
@@ -28,7 +27,7 @@ const PROTOCOL: (Base, u16, u32) = (Base::Network, 8, 0x00ff_0000);
 /// Kinds of fragments that a box distinguishes; whole packets are the first.
 const FRAGMENTS: u32 = 4;
 
-/// A test of a search tree, and what is searched behind it.
+/// A test of a search tree, and the search behind it.
 pub(super) struct Split<'a> {
     pub word: Word,
     pub yes: Search<'a>,
@@ -120,7 +119,8 @@ impl<'a> Search<'a> {
         [lower, upper]
     }
 
-    /// Forgets boxes outside, and those behind one that holds every packet; looks how to go on.
+    /// Drops boxes outside, and those behind one that holds every packet; determines the
+    /// continuation.
     fn narrow(&mut self) {
         let (lo, hi, classes) = (self.lo, self.hi, self.classes);
         self.boxes.retain(|entry| meets(entry, &lo, &hi, classes));

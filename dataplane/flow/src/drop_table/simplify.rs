@@ -1,4 +1,4 @@
-//! A table without the tests whose result does not matter, and without those that none leads to.
+//! A table without tests of irrelevant results, and without unreachable ones.
 
 use super::table::{Next, SOFTWARE, Test};
 
@@ -6,7 +6,7 @@ use super::table::{Next, SOFTWARE, Test};
 fn in_order(tests: &[Test], starts: [Next; 3]) -> Vec<Next> {
     let mut order = Vec::new();
     let mut is_seen = vec![false; tests.len()];
-    // With whether what it leads to was seen to.
+    // Each with whether its targets were handled.
     let mut waiting: Vec<(Next, bool)> = starts.iter().map(|start| (*start, false)).collect();
     while let Some((at, is_done)) = waiting.pop() {
         let Some(test) = tests.get(at as usize) else { continue };
@@ -23,7 +23,7 @@ fn in_order(tests: &[Test], starts: [Next; 3]) -> Vec<Next> {
 /// The same table with fewer tests, each before all that it leads to.
 pub(super) fn simplified(tests: &[Test], starts: [Next; 3]) -> (Vec<Test>, [Next; 3]) {
     let order = in_order(tests, starts);
-    // By index: where packets that come there go on in fact.
+    // By index: the effective target of packets that come there.
     let mut instead: Vec<Next> = (0..tests.len() as Next).collect();
     let follow = |instead: &[Next], next: Next| {
         if next & SOFTWARE == 0 { instead[next as usize] } else { next }

@@ -1,15 +1,15 @@
-//! The table, what a machine has to do with it, and the headers that it reads before.
+//! The table, its machine, and the headers that the machine reads first.
 
 use std::collections::BTreeMap;
 
-/// Where to go on: the index of a test, or an end.
+/// A target: the index of a test, or an end.
 pub type Next = u32;
 /// The packet goes to the chain.
 pub const SOFTWARE: Next = 1 << 31;
 /// The packet is dropped, as the chain would drop it.
 pub const DROP: Next = SOFTWARE | 1;
 
-/// Most tests on the way of one packet.
+/// Most tests on the path of one packet.
 pub const DEPTH_MAX: u32 = 255;
 /// Most tests of a table, where nothing else is wanted: 4 MB of the kernel's memory.
 pub const TESTS_MAX: usize = 1 << 17;
@@ -38,7 +38,7 @@ pub const ERRORS4: [u8; 5] = [3, 4, 5, 11, 12];
 /// See [`ERRORS4`].
 pub const ERRORS6: [u8; 4] = [1, 2, 3, 4];
 
-/// Whether the four big-endian bytes at an offset, masked, lie in a range.
+/// Whether the four big-endian bytes at an offset, masked, are in a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Test {
     /// Offset from the frame's first byte, or from the transport header's.
@@ -46,17 +46,17 @@ pub struct Test {
     /// All bits, if the offset counts from the transport header; else none. (A machine adds the
     /// header's offset, masked with it.)
     pub from_transport: u32,
-    /// The bits that are looked at.
+    /// The tested bits.
     pub mask: u32,
     /// Smallest value that passes.
     pub lo: u32,
     /// Largest value that passes, less the smallest.
     pub span: u32,
-    /// Where packets go on that pass.
+    /// Target of packets that pass.
     pub yes: Next,
-    /// Where other packets go on.
+    /// Target of other packets.
     pub no: Next,
-    /// Where packets go on that end before all four bytes.
+    /// Target of packets that end before all four bytes.
     pub short: Next,
 }
 
@@ -93,7 +93,7 @@ pub enum Excluded {
     /// More tests than wanted.
     #[error("more tests than the table may have")]
     Limit,
-    /// A way through the decision is too long.
+    /// A path through the decision is too long.
     #[error("more than {DEPTH_MAX} tests one after the other")]
     Depth,
 }
@@ -105,8 +105,8 @@ pub struct DropTable {
     pub tests: Vec<Test>,
     /// By [`Start`]: where its packets begin.
     pub starts: [Next; 3],
-    /// Most tests one after the other, of those that packets can come to; [`DEPTH_MAX`] at most are
-    /// made of a packet.
+    /// Most consecutive tests, of those that packets can reach; a packet runs [`DEPTH_MAX`] at
+    /// most.
     pub depth: u32,
     /// Whether ICMP errors are the chain's: they may belong to a session.
     pub leaves_errors: bool,
@@ -126,8 +126,8 @@ impl DropTable {
         self.run(frame) == Some(DROP)
     }
 
-    /// The end that a frame comes to; `None` where its headers are not what the table begins with,
-    /// or it passes too many tests.
+    /// The end that a frame reaches; `None` if the table does not cover its headers, or it passes
+    /// too many tests.
     pub fn run(&self, frame: &[u8]) -> Option<Next> {
         let (start, transport) = headers(frame, self.leaves_errors)?;
         let mut at = self.starts[start as usize];

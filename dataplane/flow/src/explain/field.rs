@@ -79,8 +79,8 @@ impl Field {
         }
     }
 
-    /// Values as intervals of the field's own numbers, or, where that is shorter, as those that
-    /// are excluded.
+    /// Values as intervals of the field's own numbers, or, if that is shorter, as the excluded
+    /// ones.
     pub(crate) fn values(&self, intervals: &[(u32, u32)]) -> String {
         let form = self.known().map_or(Form::Hex(0), |(_, form)| form);
         let gaps = gaps(intervals, self.mask >> self.shift());
@@ -104,7 +104,7 @@ impl Field {
     }
 }
 
-/// What sorted intervals leave out of the numbers up to the largest.
+/// The gaps between sorted intervals, among the numbers up to the largest.
 fn gaps(intervals: &[(u32, u32)], largest: u32) -> Vec<(u32, u32)> {
     let mut gaps = Vec::new();
     let mut from = Some(0);

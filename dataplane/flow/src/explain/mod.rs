@@ -1,4 +1,4 @@
-//! A plan, told for people: what `thruway check --explain` prints.
+//! A plan in human-readable form: the output of `thruway check --explain`.
 
 mod field;
 mod table;
@@ -20,8 +20,8 @@ const COLUMNS_MAX: usize = 12;
 const ROWS_MAX: usize = 200;
 
 impl Plan {
-    /// The decision structure, the table of classes, keys and records, and what it saves.
-    /// `chain` must be the one that the plan was made of.
+    /// The decision structure, the table of classes, keys and records, and its savings. `chain`
+    /// must be the one of the plan.
     pub fn explain(&self, chain: &Chain) -> String {
         let mut out = String::new();
         let counts = format!(
@@ -46,14 +46,14 @@ impl Plan {
         out
     }
 
-    /// By class: the fewest and the most steps that a packet takes to it; `None` where there is no
-    /// way.
+    /// By class: the fewest and the most steps that a packet takes to it; `None` if it is
+    /// unreachable.
     pub fn steps_to_classes(&self) -> Vec<Option<(usize, usize)>> {
         tree::distances(self)
     }
 
-    /// One line for each class: fixed fields as values, PFP for those that are read for the key
-    /// ("populated from the packet"), `*` for others.
+    /// One line for each class: fixed fields as values, PFP for fields read for the key ("populated
+    /// from the packet"), `*` for others.
     fn classes(&self, chain: &Chain) -> String {
         let fields = self.columns();
         let mut head = vec!["class".to_owned()];
@@ -84,8 +84,7 @@ impl Plan {
         format!("{}{more}", table.without_empty())
     }
 
-    /// Fields of keys, and those that most classes tell something of, in the order in which they
-    /// are met.
+    /// Fields of keys, and fields that most classes restrict, in order of first occurrence.
     fn columns(&self) -> Vec<String> {
         let mut fields: Vec<(String, usize)> = Vec::new();
         for leaf in self.leaves.iter().take(ROWS_MAX) {

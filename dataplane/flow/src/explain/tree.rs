@@ -17,7 +17,7 @@ struct Tree<'a> {
     lines: usize,
 }
 
-/// The ways of a step, with what they are taken for.
+/// The branches of a step, with their conditions.
 fn branches(decision: &Decision, step: &Step) -> (String, Vec<(String, Goto)>) {
     match step {
         Step::Test { word, yes, no } => {
@@ -47,7 +47,7 @@ fn branches(decision: &Decision, step: &Step) -> (String, Vec<(String, Goto)>) {
 }
 
 impl Tree<'_> {
-    /// Shows what is behind a goto; gotos are put on a stack, so depth does not matter.
+    /// Shows the subtree of a goto; gotos are put on a stack, so depth does not matter.
     fn show(&mut self, start: Goto) {
         let mut stack = vec![(1_usize, String::new(), start)];
         while let Some((depth, label, goto)) = stack.pop() {

@@ -1,4 +1,4 @@
-//! Second keys: the replies of a session whose addresses a function translates.
+//! Second keys: the replies of a session with addresses that a function translates.
 
 use thruway_wire::flow::FiveTuple;
 

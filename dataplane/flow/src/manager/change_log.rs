@@ -1,11 +1,11 @@
-//! What happened to sessions, until somebody asks.
+//! Log of session changes, until a reader takes it.
 
 use std::collections::VecDeque;
 
 use crate::manager::reader::Narrow;
 use crate::plan::LevelId;
 
-/// What happened to a session.
+/// A change of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// It began, or its life went on.

@@ -1,4 +1,4 @@
-//! What happened to sessions, by the class of their packets.
+//! Counters of sessions, by the class of their packets.
 
 use crate::life::Ended;
 use crate::manager::counts::ClassCounts;
@@ -33,8 +33,8 @@ impl Manager {
         }
     }
 
-    /// What was counted, by leaf of the plan. Sessions that only exist for the sake of finer ones
-    /// are of no class.
+    /// Counters by leaf of the plan. Sessions that only exist for the sake of finer ones have no
+    /// class.
     pub fn classes(&self) -> &[ClassCounts] {
         &self.classes
     }

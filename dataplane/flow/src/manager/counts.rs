@@ -1,8 +1,8 @@
-//! What is counted of sessions.
+//! Counters of sessions.
 
 use crate::life::Ended;
 
-/// What happened to sessions.
+/// Counters of events of sessions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Begun.
@@ -35,6 +35,6 @@ impl Counts {
 pub struct ClassCounts {
     /// Sessions now.
     pub now: u32,
-    /// What happened to them.
+    /// Their counters.
     pub counts: Counts,
 }

@@ -1,5 +1,5 @@
-//! Sessions that have ended, before their records are used again: functions hear of them first, and
-//! packets that bear their number go on first.
+//! Sessions that have ended, before their records are used again: first, functions are notified,
+//! and packets with their number leave.
 
 use std::collections::HashSet;
 
@@ -20,11 +20,11 @@ pub struct EndedSession {
 /// All of them.
 #[derive(Default)]
 pub(super) struct Endings {
-    /// Those that functions are to hear of.
+    /// Sessions with functions to be notified.
     due: Vec<EndedSession>,
-    /// Sessions whose packets wait, ended or not, by level and record.
+    /// Sessions with packets that wait, ended or not, by level and record.
     held: HashSet<(LevelId, u32)>,
-    /// Those of them that have ended.
+    /// The ended ones among them.
     kept: Vec<EndedSession>,
 }
 
@@ -72,7 +72,7 @@ impl Endings {
         }
     }
 
-    /// None of any session will go on.
+    /// No packet of any session will go on.
     pub(super) fn let_all_go(&mut self) {
         self.held.clear();
         self.due.append(&mut self.kept);

@@ -1,4 +1,4 @@
-//! The way of a batch through the flow manager.
+//! The path of a batch through the flow manager.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ pub enum Input {
     Ip,
     /// At a network header that is marked; with an Ethernet header if none is.
     Marked,
-    /// With an Ethernet header, behind whose addresses a switch may have put a tag with the class
+    /// With an Ethernet header that may contain, after the addresses, a switch's tag with the class
     /// ([`tags`](crate::tags)).
     Tagged,
 }
@@ -51,7 +51,7 @@ impl Input {
 /// Why a packet goes no further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// Nobody behind wants it.
+    /// No function downstream needs it.
     Unwanted,
     /// There is no room for its session.
     NoRoom,
@@ -59,12 +59,12 @@ pub enum Refusal {
     Elsewhere(u16),
 }
 
-/// Marks of packets that are refused, in their FCB word while a batch is under way: there are not
-/// so many leaves.
+/// Marks of refused packets, in their FCB word while their batch is processed: there are never so
+/// many leaves.
 const UNWANTED: LeafId = LeafId::MAX;
 const NO_ROOM: LeafId = LeafId::MAX - 1;
 
-/// What such a mark says.
+/// The refusal of such a mark.
 fn refusal(fcb: Fcb) -> Option<Refusal> {
     match (fcb.thread(), fcb.leaf()) {
         (Some(thread), _) => Some(Refusal::Elsewhere(thread)),
@@ -76,8 +76,7 @@ fn refusal(fcb: Fcb) -> Option<Refusal> {
 
 impl Manager {
     /// Classifies the packets of a batch that came to the classifier `node` and finds or begins
-    /// their sessions; `refuse` gets those that go no further. `now` is in nanoseconds.
-    ///
+    /// their sessions; `refuse` gets the refused ones. `now` is in nanoseconds.
     /// Sessions may end by it: [`Manager::next_ended`] is to be called until it gives none.
     pub fn classify(
         &mut self,
@@ -105,7 +104,7 @@ impl Manager {
         }
     }
 
-    /// First pass: what a packet is, its class, and the key of its session. Says whether it is
+    /// First pass: a packet's kind, its class, and the key of its session. Returns whether it is
     /// refused.
     #[inline]
     fn look_up(&mut self, entry: u32, input: Input, at: u16, packet: &mut Packet) -> bool {
@@ -147,7 +146,7 @@ impl Manager {
         unwanted
     }
 
-    /// An ICMP error: its session is that of the packet that it quotes, and it goes the way of the
+    /// An ICMP error belongs to the session of the packet that it quotes, and takes the path of the
     /// session's packets in its own direction.
     #[cold]
     fn look_up_quoted(
@@ -205,7 +204,7 @@ impl Manager {
                     refused = true;
                 }
                 None if item.related => {
-                    // Where nobody knows the session its own class stays.
+                    // If no thread knows the session, its own class stays.
                     if let Some(fcb) = self.join_related(level, &work.key(at), item) {
                         packet.set_fcb(fcb.0);
                     }
@@ -227,8 +226,8 @@ impl Manager {
 
     /// Finds the session of a packet's key; `None` if there is none, or it is over.
     ///
-    /// PERF: a shorter way beside it for packets that tell nothing new, with one look at the head
-    /// instead of two, gained nothing (30.3 and 30.2 ns, `bench flow --case lookup/10k/uniform`).
+    /// PERF: a shorter path for packets that change nothing, with one look at the head instead of
+    /// two, gained nothing (30.3 and 30.2 ns, `bench flow --case lookup/10k/uniform`).
     #[inline]
     fn join_session(&mut self, level: usize, found: Found, item: &Item) -> Option<Fcb> {
         let (index, now) = (found.index()?, self.now);
@@ -244,7 +243,7 @@ impl Manager {
         };
         let direction = if turned { Direction::Reply } else { Direction::Forward };
         if turned && !found.is_alias() && state.pool.alias_key(index).is_some() {
-            // Its replies come translated: this one is not of the session, whoever made it.
+            // Its replies come translated: this packet is not of the session, whatever its origin.
             return Some(Fcb::of_leaf(item.leaf));
         }
         if word & here(direction) == 0 {
@@ -262,7 +261,8 @@ impl Manager {
         if idle >= self.limit_min || head.flags & (ENDING | END_ASKED) != 0 {
             let limit = self.limits[usize::from(self.leaf_limits[usize::from(item.leaf)])]
                 [usize::from(life.0)];
-            // Behind the sweep: who comes too late begins anew, however late the sweep is.
+            // The sweep lags: a packet after the timeout begins a new session, however late the
+            // sweep is.
             if idle >= limit && idle < u32::MAX / 2 {
                 return self.over(level, index, Ended::TimedOut);
             }
@@ -310,7 +310,7 @@ impl Manager {
         None
     }
 
-    /// Ends a session; its functions are told by whoever calls [`Manager::next_ended`].
+    /// Ends a session; the caller of [`Manager::next_ended`] notifies its functions.
     pub fn end(&mut self, level: LevelId, index: u32, why: Ended) {
         if self.levels[usize::from(level)].pool.head(index).flags & SHORT_CUT != 0 {
             self.stop_short_cut(level, index);
@@ -324,7 +324,7 @@ impl Manager {
         }
     }
 
-    /// Begins a session and what is coarser than it.
+    /// Begins a session and the coarser ones that it depends on.
     #[cold]
     fn begin(
         &mut self,
@@ -356,7 +356,7 @@ impl Manager {
             }
         };
         let state = &mut self.levels[usize::from(level)];
-        // Who knows of no other thread serves all.
+        // A manager that shares nothing with other threads serves all.
         state.set_served(index, shared.as_ref().map_or(HERE, |shared| shared.here));
         if let Some(shared) = &shared {
             state.hold(index, shared);
@@ -378,9 +378,9 @@ impl Manager {
         Ok(Fcb::of_session(level, index, direction, false))
     }
 
-    /// Joins a session of which this thread has seen nothing but an error, if another thread
-    /// serves it. The error tells nothing of the session's life. Not where coarser sessions hang
-    /// on it: the error does not have their fields.
+    /// Joins a session of which this thread has seen nothing but an error, if another thread serves
+    /// it. The error does not change the session's life. Not if coarser sessions depend on it: the
+    /// error does not have their fields.
     #[cold]
     fn join_related(&mut self, level: usize, key: &Key, item: &Item) -> Option<Fcb> {
         if !self.plan.levels[level].links.is_empty() {
@@ -461,7 +461,7 @@ impl Manager {
     }
 }
 
-/// What a packet is, its headers marked, and what classes look at.
+/// A packet's kind, with its headers marked, and the view for classification.
 #[inline]
 fn seen(input: Input, packet: &mut Packet) -> (ParsedHeaders, PacketView<'_>) {
     if let Some(headers) = headers::parse_common(packet.data()).filter(|_| input.has_frames()) {

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use crate::life::Phase;
 use crate::manager::list::{Ends, Flow, PHASES, protocol_name};
 
-/// What a session must have, all of it. The default one takes all.
+/// The properties that a session must have, all of them. The default filter accepts all sessions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     protocol: Option<String>,
@@ -24,7 +24,7 @@ impl Filter {
     /// Reads a filter: pairs of words, in any order; nothing takes all.
     ///
     /// # Errors
-    /// Which word is wrong, and what may stand there.
+    /// The wrong word, and the permitted ones.
     pub fn parse(text: &str) -> Result<Filter, String> {
         let mut filter = Filter::default();
         let mut words = text.split_whitespace();

@@ -30,7 +30,7 @@ pub struct Manager {
     /// By leaf: which of `limits`.
     pub(super) leaf_limits: Vec<u16>,
     pub(super) limits: Vec<Limits>,
-    /// The shortest of all limits: who was seen more recently cannot be over.
+    /// The shortest of all limits: a session seen more recently cannot have expired.
     pub(super) limit_min: u32,
     pub(super) work: Vec<Work>,
     pub(super) ended: Endings,
@@ -38,38 +38,38 @@ pub struct Manager {
     pub(super) classes: Vec<ClassCounts>,
     /// Packets without a session, by [`Kind`].
     pub(super) sessionless: [u64; 6],
-    /// TCP segments that told nothing, as their receiver would not take them.
+    /// TCP segments without effect, as their receiver would not take them.
     pub(super) stray: u64,
     pub(super) swept: i64,
-    /// Time of the batch that is under way, in ticks.
+    /// Time of the current batch, in ticks.
     pub(super) now: u32,
     /// The entry that it came to.
     pub(super) entry: u32,
     /// Whether packets of it go to other threads.
     pub(super) is_handing: bool,
-    /// By entry: what is known of the packets that come there.
+    /// By entry: the input properties of its packets.
     pub(super) inputs: Vec<EntryInput>,
-    /// Packets whose class was that of their tag.
+    /// Packets classified by their tag.
     pub(super) tagged: u64,
     /// The other threads, where packets can be handed to them.
     pub(super) threads: Option<ThreadSet>,
     /// Sessions that take short cuts, where a port gives them any.
     pub(super) short_cuts: Option<Box<ShortCuts>>,
-    /// The packet under way is a probe, and whether the decision about it is only its own.
+    /// The current packet is a probe, and whether the decision about it is only its own.
     pub(super) is_probing: bool,
     pub(super) is_spoiled: bool,
-    /// What happened to sessions, where they are replicated.
+    /// Changes of sessions, if they are replicated.
     pub(super) changes: Option<Box<ChangeLog>>,
 }
 
-/// What is known of the packets that come to an entry.
+/// The input properties of the packets of an entry.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct EntryInput {
-    /// Which tags stand for classes of the plan.
+    /// The trusted tags: they denote classes of the plan.
     pub(super) trusted: Option<Generation>,
     /// Whether they begin with Ethernet headers.
     pub(super) has_frames: bool,
-    /// The annotation with the tags of another host, where there is one.
+    /// The annotation with the tags of another host, if there is one.
     pub(super) tag_anno: Option<Anno>,
 }
 
@@ -77,7 +77,7 @@ impl Manager {
     /// The manager of a plan.
     ///
     /// # Errors
-    /// Keys for which there is no room.
+    /// Keys without room for them.
     pub fn new(plan: Arc<Plan>, settings: &Settings) -> Result<Manager, PlanError> {
         Manager::with_shared_flows(plan, settings, &SharedFlowsByLevel::new())
     }
@@ -155,7 +155,7 @@ impl Manager {
         })
     }
 
-    /// What it works by.
+    /// Its plan.
     pub fn plan(&self) -> &Arc<Plan> {
         &self.plan
     }
@@ -178,7 +178,7 @@ impl Manager {
         hops.and_then(|hops| hops.get(usize::from(leaf))).copied().unwrap_or(Hop::InPlace)
     }
 
-    /// Sessions now, embryonic ones among them, and what happened to them, of a level. Those that
+    /// Sessions now, embryonic ones among them, and the counters of a level. Those that
     /// another thread serves are not counted, as far as they are only known here.
     pub fn counts(&self, level: LevelId) -> (u32, u32, Counts) {
         let level = &self.levels[usize::from(level)];

@@ -4,7 +4,7 @@
 const SEARCHED_MAX: usize = 2048;
 
 /// A hash of the value of the HTTP header `name` (in small letters) in the TCP segment that begins
-/// with its header at `transport`; 0 where there is none.
+/// with its header at `transport`; 0 if there is none.
 pub fn header_hash(name: &str, transport: &[u8]) -> u32 {
     let header_len = transport.get(12).map_or(0, |byte| usize::from(byte >> 4) * 4);
     let payload = transport.get(header_len..).unwrap_or(&[]);
@@ -12,7 +12,7 @@ pub fn header_hash(name: &str, transport: &[u8]) -> u32 {
     value_of(name, payload).map_or(0, hash)
 }
 
-/// The value of a header in the first lines of a message, blanks around it taken off.
+/// The value of a header in the first lines of a message, without surrounding blanks.
 fn value_of<'a>(name: &str, payload: &'a [u8]) -> Option<&'a [u8]> {
     let lines = payload.split(|byte| *byte == b'\n').skip(1);
     let mut lines = lines.take_while(|line| !line.trim_ascii().is_empty());

@@ -1,8 +1,8 @@
-//! Sessions as the flow manager of another host can take them: which have changed, what is known of
-//! one, and how one is installed that began elsewhere.
+//! Sessions in a form for the flow manager of another host: the list of changed ones, the image of
+//! one, and the installation of an image.
 //!
-//! What is replicated are sessions of IPv4 five-tuples without links to coarser ones, of a manager
-//! that no other thread shares sessions with.
+//! Only sessions of IPv4 five-tuples without links to coarser ones are replicated, of a manager
+//! that shares sessions with no other thread.
 
 use crate::life::{Ended, Life, Phase};
 use crate::manager::change_log::{Change, ChangeLog};
@@ -15,7 +15,7 @@ use crate::manager::state::At;
 use crate::plan::{Family, LeafId, LevelId};
 use crate::table::{Head, Refused};
 
-/// What is known of a session besides the state of functions.
+/// The state of a session besides that of functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionImage {
     /// Its level.
@@ -106,7 +106,7 @@ impl Manager {
         self.levels.get(usize::from(level)).map_or(0, |state| state.pool.extent())
     }
 
-    /// What is known of a session; `None` where there is none, and of one that no function opened.
+    /// The image of a session; `None` if there is none, or no function opened it.
     pub fn image(&self, level: LevelId, index: u32, now: i64) -> Option<SessionImage> {
         if !self.is_replicable(level) || index >= self.extent(level) {
             return None;
@@ -147,8 +147,8 @@ impl Manager {
         self.is_opened(at).then(|| self.scratch_of(at))
     }
 
-    /// Installs a session that began elsewhere, or brings what is known of it up to date. Another
-    /// one whose replies have its key ends.
+    /// Installs a session that began elsewhere, or updates it. Another session with replies of its
+    /// key ends.
     ///
     /// # Errors
     /// There is no room for it, or no such level or class here.

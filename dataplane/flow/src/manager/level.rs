@@ -1,4 +1,4 @@
-//! One level of one thread: its records, who may be evicted, and what was counted.
+//! One level of one thread: its records, eviction candidates, and counters.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use crate::shared_flows::SharedFlows;
 use crate::table::{Found, Pool, Refused, Shape};
 use crate::tcp::SIDE_WORDS;
 
-/// Records beyond the bound, for sessions that have ended and are still to be told to functions.
+/// Records beyond the bound, for ended sessions with functions still to be notified.
 const SPARE: u32 = 1024;
-/// Embryonic sessions that are looked at for one that can go.
+/// Embryonic sessions that are inspected for one to evict.
 const EVICTION_TRIES: usize = 16;
 
 /// How many sessions may be kept.
@@ -26,7 +26,8 @@ pub struct Bounds {
     pub embryonic_max: u32,
 }
 
-/// Which way round a record's keys are: bits of [`crate::table::Head::flags`].
+/// Whether a record's keys have source and destination exchanged: bits of
+/// [`crate::table::Head::flags`].
 pub(crate) const FORWARD_EXCHANGED: u8 = 1 << 0;
 /// The same of the second key, as replies bring it.
 pub(crate) const REPLY_EXCHANGED: u8 = 1 << 1;
@@ -89,11 +90,11 @@ pub(crate) struct LevelState {
     pub serving: Serving,
     /// Candidates for eviction, oldest first; stale entries are skipped.
     candidates: VecDeque<u32>,
-    /// Where sweeping goes on.
+    /// Where the sweep continues.
     pub hand: u32,
     /// Whether it has only one direction.
     pub is_unidirectional: bool,
-    /// Whether its sessions are single connections, whose TCP segments report on their life.
+    /// Whether its sessions are single connections, with lives that TCP segments change.
     pub follows_tcp: bool,
     /// Whether sessions were begun since the present batch was looked up.
     pub is_changed: bool,
@@ -140,7 +141,7 @@ impl LevelState {
         self.pool.find(key.words())
     }
 
-    /// A record for a new session, whose life begins as `life`.
+    /// A record for a new session with the life `life`.
     pub fn insert(&mut self, key: &Key, life: Life) -> Result<u32, Refused> {
         let index = self.pool.insert(key.words())?;
         self.note(index, life);
@@ -156,7 +157,7 @@ impl LevelState {
     }
 
     /// The same for a session that was begun elsewhere, in the record of this number, if possible:
-    /// packets on their way bear it.
+    /// packets in flight carry it.
     pub fn take(&mut self, key: &[u32], life: Life, index: u32) -> Result<u32, Refused> {
         let index = self.pool.insert_at(key, index)?;
         self.note(index, life);
@@ -200,8 +201,8 @@ impl LevelState {
         head.flags & ENDING == 0 && (is_new || self.is_remote(index))
     }
 
-    /// The embryonic session or remote entry that has to go so that another can begin, if there is
-    /// no room.
+    /// The embryonic session or remote entry to evict so that another can begin, if there is no
+    /// room.
     pub fn victim(&mut self, life: Life) -> Result<Option<u32>, Refused> {
         let full = self.now >= self.bounds.sessions_max;
         let crowd = life.phase() == Phase::New && self.embryonic >= self.bounds.embryonic_max;
@@ -237,7 +238,7 @@ impl LevelState {
         true
     }
 
-    /// Has a packet's news told to a session.
+    /// Updates a session with a packet.
     #[inline]
     pub fn advance(&mut self, index: u32, life: Life) {
         let head = self.pool.head_mut(index);

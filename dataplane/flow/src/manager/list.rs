@@ -16,7 +16,7 @@ use crate::session::KeyField;
 /// Records that one call looks at.
 pub const RECORDS_PER_CALL: u32 = 1024;
 
-/// Where a listing goes on.
+/// Where a listing continues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cursor {
     /// Level.
@@ -55,12 +55,13 @@ pub struct Flow<'a> {
     pub idle_s: u32,
     /// Seconds until it ends.
     pub left_s: u32,
-    /// What is known of the class of its packets.
+    /// The description of the class of its packets.
     pub class: &'a str,
 }
 
 impl Manager {
-    /// Hands the sessions of the next records to `each`; where to go on, if there are more.
+    /// Passes the sessions of the next records to `each`; returns where to continue, if there are
+    /// more.
     pub fn list(&self, from: Cursor, now: i64, mut each: impl FnMut(&Flow<'_>)) -> Option<Cursor> {
         let state = self.levels.get(from.level)?;
         let extent = state.pool.extent();
@@ -125,7 +126,7 @@ fn address(words: &[u32; 4], family: Family) -> IpAddr {
     Ipv6Addr::from_bits(bits).into()
 }
 
-/// What of a key's parts says something: fields that the class fixes are not in it.
+/// The significant parts of a key: fields that the class fixes are not in it.
 fn ends(words: &TupleWords, level: &SessionTable, life: Life) -> Ends {
     let has = |field: KeyField| level.fields.contains(&field);
     let port = |port: u32| port as u16;

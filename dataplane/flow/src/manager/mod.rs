@@ -1,9 +1,9 @@
 //! The flow manager of one thread: it looks at each packet once, finds its class and its session,
 //! and writes both into the packet's metadata; functions behind it find their state from there.
 //!
-//! A batch goes through in three passes, so that the misses of its packets overlap: look, classify
-//! and read the key of each; look all keys up; then touch each session. What happens rarely (a
-//! session begins or ends) happens in the third.
+//! A batch goes through in three passes, so that the cache misses of its packets overlap: parse,
+//! classify and read the key of each; look all keys up; then touch each session. Rare events (a
+//! session begins or ends) happen in the third.
 
 mod answer;
 mod change_log;

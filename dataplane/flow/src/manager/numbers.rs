@@ -1,4 +1,4 @@
-//! Where the numbers of a session's TCP sides are, and what its segments tell by them: see
+//! The place of a session's TCP numbers, and the effects of its segments by them: see
 //! [`crate::tcp`].
 
 use crate::fcb::Direction;
@@ -14,7 +14,7 @@ use zerocopy::FromBytes;
 /// Both sides of a connection.
 type Sides = [Side; 2];
 
-/// What a segment of a connection tells that several threads may serve.
+/// The effect of a segment of a connection that several threads may serve.
 #[inline]
 fn believe_shared(
     shared_flows: &SharedFlows,
@@ -44,8 +44,8 @@ impl LevelState {
         Sides::mut_from_bytes(bytes).ok()
     }
 
-    /// Notes a packet of a session, and says whether it is the usual segment, which goes on where
-    /// its side ended: then its flags count as they are.
+    /// Records a packet of a session, and returns whether it is the usual segment, which continues
+    /// at the end of its side: then its flags count as they are.
     ///
     /// PERF: the record's place is computed once for both, and all else is out of line: by
     /// callgrind of `session_bench` that took 80 of 170 instructions away (576 a packet without
@@ -99,14 +99,14 @@ impl LevelState {
         }
     }
 
-    /// The life of a session that this packet has not told anything of yet.
+    /// The life of a session before any effect of this packet.
     pub(super) fn fresh_life(&self, item: &Item) -> Life {
         // One that several connections share has no protocol's end.
         let protocol = if self.follows_tcp || self.is_unidirectional { item.protocol } else { 0 };
         Life::fresh(protocol, item.segment.flags)
     }
 
-    /// The life of a session after its first packet here: by what others know of it, if any do.
+    /// The life of a session after its first packet here: by the shared state, if there is any.
     pub(super) fn first_life(
         &self,
         shared: Option<&SharedRecord>,
@@ -144,12 +144,12 @@ impl LevelState {
             .all(|direction| self.side(index, direction).is_steady())
     }
 
-    /// What is known of a side.
+    /// The numbers of a side.
     pub(super) fn numbers(&self, index: u32, direction: Direction) -> Numbers {
         self.side(index, direction).numbers(&self.side(index, direction.reversed()))
     }
 
-    /// Takes what another one has seen of a side.
+    /// Takes the numbers of a side that another thread has seen.
     pub(super) fn take_numbers(&mut self, index: u32, direction: Direction, seen: Numbers) {
         let mut own = self.side(index, direction);
         own.take_in(&seen);

@@ -1,26 +1,26 @@
-//! Which thread serves a session, and what becomes of packets that come to another one.
+//! The thread that serves a session, and the treatment of packets that come to another one.
 //!
 //! A session's shared flow record names an *owner* for each direction: the thread that serves it.
-//! The first thread that receives a packet of a direction becomes its owner (where a function wants
-//! both directions in one thread, whoever begins the session takes both), and keeps it until the
-//! session ends. A session's word says which directions its own thread owns, so a packet that is
-//! where it belongs costs one bit more to look at. One that comes to another thread (the sender or
-//! the network card moved the flow to another queue) is handed to the thread that is the owner,
-//! which classifies it as if it had received it. That other thread keeps a *remote entry*: a
-//! session that no function has opened, so that further packets need no lookup of the shared index.
+//! The first thread that receives a packet of a direction becomes its owner (if a function wants
+//! both directions in one thread, the thread that begins the session takes both), and keeps it
+//! until the session ends. A session's word says which directions its own thread owns, so a packet
+//! that is in the right thread costs one bit more to look at. One that comes to another thread (the
+//! sender or the network card moved the flow to another queue) is handed off to the owner, which
+//! classifies it as if it had received it. That other thread keeps a *remote entry*: a session that
+//! no function has opened, so that further packets need no lookup of the shared index.
 //!
 //! # Order
 //!
-//! Packets that a thread hands to another one go by one ring, and stay in order. When a session has
-//! ended a thread may begin the next one under the same key itself, or find that a third one has;
-//! it does only once the former server is done with what it was handed
-//! ([`ThreadSet::has_in_flight`]), and until then hands it more. So no packet overtakes one that
-//! the same thread received before. (The remote entry is what remembers. Where there was no room
-//! for it, or a session that serves one direction here ends by itself in this very moment, this is
-//! not so.)
+//! Packets that a thread hands off to another one go by one ring, and stay in order. When a session
+//! has ended a thread may begin the next one under the same key itself, or find that a third one
+//! has; it does only once the former server has processed all handed-off packets
+//! ([`ThreadSet::has_in_flight`]), and until then hands off more. So no packet overtakes one that
+//! the same thread received before. (The remote entry holds this state. If there was no room for
+//! it, or a session that serves one direction here ends in this very moment, order is not
+//! guaranteed.)
 //!
-//! No packet goes round in a circle: a thread hands a packet to one that serves its session, or did
-//! when the packet came. Who has packets of a flow under way does not begin to serve it.
+//! No packet loops: a thread hands a packet off to one that serves its session, or did when the
+//! packet came. A thread with packets of a flow in flight does not begin to serve it.
 
 use crate::fcb::{Direction, Fcb};
 use crate::life::{Ended, Life};
@@ -35,7 +35,7 @@ use crate::plan::{LevelId, Serving};
 /// Where a packet is served.
 pub(super) enum Served {
     Here,
-    /// In another thread; what the packet is to bear.
+    /// In another thread; the word that the packet carries.
     There(Fcb),
     /// Nowhere: its session is over.
     Over,
@@ -74,7 +74,7 @@ impl Manager {
         self.threads.as_ref().map_or(0, |threads| threads.handed)
     }
 
-    /// Hands a packet to another thread: what it is to bear until then.
+    /// Hands a packet off to another thread: returns the word that it carries until then.
     fn hand(&mut self, to: u16) -> Fcb {
         if let Some(threads) = &mut self.threads {
             threads.hand(to);
@@ -83,7 +83,7 @@ impl Manager {
         Fcb::of_thread(to)
     }
 
-    /// The other thread to which packets of a session may be under way.
+    /// The other thread that packets of a session may be in flight to.
     fn in_flight_owner(&self, level: usize, index: u32) -> Option<u16> {
         let (threads, state) = (self.threads.as_ref()?, &self.levels[level]);
         if state.word(index)? & HERE == HERE {
@@ -101,7 +101,7 @@ impl Manager {
         self.in_flight_owner(level, index).is_some()
     }
 
-    /// Who serves a packet of a session that this thread does not serve, as far as it knows.
+    /// The owner of a packet's session that this thread does not serve, as far as it knows.
     #[cold]
     pub(super) fn seek(
         &mut self,
@@ -118,7 +118,7 @@ impl Manager {
             owner => owner,
         };
         if state.is_retired(index) {
-            // What follows packets that are under way goes the same way.
+            // Packets that follow others in flight take the same path.
             let other = owner.filter(|owner| *owner != me && threads.reaches(self.entry, *owner));
             let busy = self.in_flight_owner(level, index);
             return match busy.map(|busy| other.unwrap_or(busy)) {
@@ -159,8 +159,8 @@ impl Manager {
         }
     }
 
-    /// The other thread that owns a direction of a shared session, if there is one. Takes
-    /// ownership if there is none.
+    /// The other thread that owns a direction of a shared session, if there is one. Otherwise takes
+    /// ownership.
     pub(super) fn server(&mut self, level: LevelId, shared: &mut SharedRecord) -> Option<u16> {
         let state = &self.levels[usize::from(level)];
         let both = state.serving != Serving::EachDirection;
@@ -178,7 +178,7 @@ impl Manager {
         threads.reaches(self.entry, owner).then_some(owner)
     }
 
-    /// Hands the first packet of another thread's session over, and keeps a remote entry for the
+    /// Hands the first packet of another thread's session off, and keeps a remote entry for the
     /// following ones, if there is room.
     #[cold]
     pub(super) fn add_remote(
@@ -190,7 +190,7 @@ impl Manager {
     ) -> Fcb {
         let state = &mut self.levels[usize::from(level)];
         let life = state.fresh_life(item);
-        // Nobody has to go for it.
+        // Admission must not require an eviction.
         let has_room = state.now < state.bounds.sessions_max;
         match has_room.then(|| state.insert_remote(key, life)) {
             Some(Ok(index)) => {

@@ -71,7 +71,7 @@ impl LevelState {
         self.extra.shared_flows.map(|at| self.pool.extra(index, at))
     }
 
-    /// Notes who serves a session, by bits of its word.
+    /// Records the owner of a session, by bits of its word.
     pub(super) fn set_served(&mut self, index: u32, bits: u32) {
         if let Some(at) = self.extra.shared_flows {
             let word = self.pool.extra_mut(index, at);
@@ -89,7 +89,7 @@ impl LevelState {
         }
     }
 
-    /// What the first word of a record has of the thread that begins a session.
+    /// The bits of a record's first word for the thread that begins a session.
     pub(super) fn owner_bits(&self, me: u16) -> u64 {
         let me = u64::from(me) + 1;
         match self.serving {
@@ -99,7 +99,7 @@ impl LevelState {
         }
     }
 
-    /// Which thread serves a direction of a session: this one, if nobody did.
+    /// The thread that serves a direction of a session: this one, if there was none.
     pub(super) fn claim(&self, record: RecordId, direction: Direction, me: u16) -> u16 {
         let Some(shared_flows) = &self.shared_flows else { return me };
         let (field, shift) = owner_field(direction);
@@ -107,8 +107,8 @@ impl LevelState {
         owner_of(claimed, direction).unwrap_or(me)
     }
 
-    /// A session has ended whose forward packets were served here: nobody is to find its record,
-    /// and the other threads end theirs, too.
+    /// Called after the end of a session with forward packets that were served here: makes its
+    /// record unfindable, so the other threads end theirs, too.
     pub(super) fn release_ownership(&self, index: u32) {
         let Some(at) = self.extra.shared_flows else { return };
         let word = self.pool.extra(index, at);

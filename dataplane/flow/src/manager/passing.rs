@@ -23,13 +23,13 @@ impl Manager {
         self.short_cuts.get_or_insert_with(|| Box::new(short_cuts));
     }
 
-    /// What is known of short cuts, where there may be any.
+    /// The state of short cuts, if there may be any.
     #[inline]
     pub fn short_cuts(&mut self) -> Option<&mut ShortCuts> {
         self.short_cuts.as_deref_mut()
     }
 
-    /// While it is so no session begins: packets only tell what becomes of those that there are.
+    /// While set, no session begins: packets only report the fate of existing ones.
     pub fn set_probing(&mut self, is_probing: bool) {
         (self.is_probing, self.is_spoiled) = (is_probing, false);
     }
@@ -42,7 +42,7 @@ impl Manager {
     /// A look at the class of a probe.
     #[cold]
     pub(super) fn is_common(&self, entry: u32, view: &PacketView<'_>, is_tcp: bool) -> bool {
-        // The view's frame is the whole one where there is one; else nobody looks at it.
+        // The view's frame is the whole one if there is one; else it is not inspected.
         self.plan.is_common(entry, view, Common { frame_at: 0, is_tcp })
     }
 
@@ -63,7 +63,7 @@ impl Manager {
         if let (Some(short_cuts), Some(slot)) = (&self.short_cuts, slot) {
             short_cuts.table.stop(slot);
         }
-        // What passed before counts.
+        // Packets that passed before count.
         self.sync_short_cut(level, index);
         if let Some(short_cuts) = &mut self.short_cuts {
             short_cuts.forget(level, index);
@@ -86,7 +86,7 @@ impl Manager {
         }
     }
 
-    /// Takes over what the table knows of a session's sides.
+    /// Takes over the table's numbers of a session's sides.
     pub fn sync_short_cut(&mut self, level: LevelId, index: u32) {
         let Some(short_cuts) = &self.short_cuts else { return };
         let Some(live) = short_cuts.live.get(&(level, index)).copied() else { return };
@@ -99,8 +99,8 @@ impl Manager {
         }
     }
 
-    /// A packet of a session with a short cut came by software: what it may change is not passed
-    /// by, and what passed is known.
+    /// A packet of a session with a short cut came by software: ends the short cut if the packet
+    /// may change the session, and synchronises the numbers.
     #[inline]
     pub(super) fn meet_short_cut(&mut self, flags: u8, level: LevelId, index: u32, item: &Item) {
         if flags & SHORT_CUT != 0 {
@@ -136,8 +136,8 @@ impl Manager {
         }
     }
 
-    /// Tells the table what software has seen of sessions with short cuts. To be called when that
-    /// has left: so the next packet by a short cut overtakes nothing.
+    /// Reports the packets of sessions with short cuts that software has seen to the table. Call it
+    /// after they have left: so the next packet by a short cut overtakes nothing.
     #[inline]
     pub fn publish_short_cuts(&mut self) {
         if self.short_cuts.as_ref().is_some_and(|own| !own.seen.is_empty()) {
@@ -157,7 +157,7 @@ impl Manager {
         }
     }
 
-    /// What is known of both sides of a session, if it may take a short cut in this direction now.
+    /// The numbers of both sides of a session, if it may take a short cut in this direction now.
     pub fn may_take_short_cut(
         &self,
         (level, index): (LevelId, u32),
@@ -181,7 +181,7 @@ impl Manager {
         is_served.then(|| self.short_cut_numbers((level, index)))?
     }
 
-    /// What is known of both sides of a session that has not ended.
+    /// The numbers of both sides of a session that has not ended.
     pub fn short_cut_numbers(&self, (level, index): (LevelId, u32)) -> Option<[Numbers; 2]> {
         let state = self.levels.get(usize::from(level))?;
         let is_there = index < state.pool.extent()

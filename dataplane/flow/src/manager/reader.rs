@@ -1,4 +1,4 @@
-//! From a packet to the key of its session, as the plan says.
+//! From a packet to the key of its session, according to the plan.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ impl Key {
 
 const WIDE_PORTS: usize = 8;
 const WIDE_PROTOCOL: usize = 9;
-/// Where raw words go: those that no address needs come last.
+/// Places of raw words: those unused by addresses come last.
 const RAW_SLOTS: [usize; 4] = [10, 11, 1, 2];
 
 /// A raw word or program and its place in the key.
@@ -74,7 +74,7 @@ impl Reader {
     /// Of the packets of one family that a leaf has.
     ///
     /// # Errors
-    /// A key has more words than there is room for.
+    /// A key has too many words.
     pub fn new(plan: &KeyPlan, levels: &[SessionTable]) -> Result<Reader, String> {
         let level = &levels[usize::from(plan.level)];
         let links: Result<Vec<Reader>, String> =
@@ -114,7 +114,7 @@ impl Reader {
         }
     }
 
-    /// The key, and whether source and destination stand in it the other way round.
+    /// The key, and whether source and destination are exchanged in it.
     #[inline]
     pub fn narrow(&self, ends: &Ends<u32>, protocol: u8) -> (Narrow, bool) {
         let [src, dst, ports, proto] = self.mask;
@@ -174,7 +174,7 @@ impl Reader {
         }
     }
 
-    /// Key of a five-tuple that a function told.
+    /// Key of a five-tuple that a function reported.
     pub fn narrow_of(&self, tuple: &FiveTuple<u32>) -> (Narrow, bool) {
         let ports = u32::from(tuple.src_port) << 16 | u32::from(tuple.dst_port);
         self.narrow(&Ends { src: tuple.src, dst: tuple.dst, ports }, tuple.protocol)
@@ -223,7 +223,7 @@ pub(super) struct TupleWords {
     pub protocol: u32,
 }
 
-/// The parts of a key; `exchanged`: as a packet has them whose key stands the other way round.
+/// The parts of a key; `exchanged`: as in a packet with source and destination exchanged.
 pub(super) fn tuple_words(is_narrow: bool, key: &[u32], exchanged: bool) -> TupleWords {
     let word = |at: usize| key.get(at).copied().unwrap_or(0);
     let four = |at: usize| std::array::from_fn(|n| word(at + n));

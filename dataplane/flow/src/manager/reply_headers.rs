@@ -4,8 +4,8 @@ use crate::key::PacketView;
 use crate::manager::headers;
 use crate::plan::Family;
 
-/// What a quoted packet's answer would look like: headers with source and destination exchanged,
-/// long enough to be classified.
+/// The headers of an answer to a quoted packet: source and destination exchanged, long enough to be
+/// classified.
 pub(super) struct ReplyHeaders {
     bytes: [u8; ReplyHeaders::LEN],
     transport_at: usize,

@@ -1,4 +1,4 @@
-//! What a user may set of a thread's flow manager, and the unit of its times.
+//! User settings of a thread's flow manager, and the unit of its times.
 
 use crate::life::{Life, Phase, Timeouts};
 use crate::manager::level::Bounds;
@@ -12,7 +12,7 @@ pub(crate) fn ticks(now: i64) -> u32 {
     (now / TICK_NS) as u32
 }
 
-/// What a user may set.
+/// User settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// How many sessions of one level a thread keeps.
@@ -21,7 +21,7 @@ pub struct Settings {
     pub timeouts: Timeouts,
     /// Secrets of the hash.
     pub seeds: [u64; 2],
-    /// Whether packets that nobody behind wants are dropped at once.
+    /// Whether packets that no element downstream needs are dropped at once.
     pub early_drop: bool,
 }
 

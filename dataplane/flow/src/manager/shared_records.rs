@@ -13,8 +13,8 @@ use crate::manager::settings::Settings;
 use crate::plan::{Plan, ScratchSlot};
 use crate::shared_flows::{self, KEY_WORDS, Published, RecordId, SharedFlows, SharedFlowsError};
 
-/// In a record's first word: source and destination stand the other way round in the key of the
-/// packet that opened the session.
+/// In a record's first word: source and destination are exchanged in the key of the packet that
+/// opened the session.
 const FORWARD_EXCHANGED: u64 = 1 << 0;
 /// The same of the second key, as replies bring it.
 const REPLY_EXCHANGED: u64 = 1 << 1;
@@ -28,10 +28,11 @@ const FIRST_WORD: usize = 1;
 /// Most words of one function.
 pub(super) const WORDS_MAX: usize = 4;
 
-/// One table of shared flow records per level whose sessions may have packets in several threads.
+/// One table of shared flow records per level with sessions that may have packets in several
+/// threads.
 pub type SharedFlowsByLevel = Vec<Option<Arc<SharedFlows>>>;
 
-/// Those of a plan, for all its threads: each may have its bound of sessions.
+/// The shared records of a plan, for all its threads: each may have its bound of sessions.
 ///
 /// # Errors
 /// There is no memory for so many.
@@ -54,7 +55,7 @@ pub fn shared_flows_of(
     levels.collect()
 }
 
-/// What a new session learns from its shared flow record.
+/// The shared state that a new session gets from its shared flow record.
 pub(super) struct SharedRecord {
     pub record: RecordId,
     /// The direction in which its first packet goes.
@@ -156,7 +157,7 @@ impl LevelState {
                 },
             };
             let direction = direction(shared_flows, record, &key, exchanged);
-            // Who serves it decides, and has noticed what is still under way.
+            // The owner decides, and has recorded the packets in flight.
             let other = begin
                 .context
                 .and_then(|context| context.other(shared_flows.word(record, 0), direction));
@@ -206,7 +207,7 @@ impl LevelState {
         Some(self.shared_flows.as_deref()?.word(shared.record, 0))
     }
 
-    /// The bits of [`Life`] that all who hold a session's record have told.
+    /// The bits of [`Life`] from all holders of a session's record.
     pub(super) fn life_bits(&self, index: u32) -> u8 {
         self.record(index).map_or(0, |(shared_flows, record)| shared_flows.state(record) as u8)
     }
@@ -214,7 +215,7 @@ impl LevelState {
     /// A session of this thread's is over, for all that hold its record.
     pub(super) fn retire(&self, index: u32) {
         if let Some((shared_flows, record)) = self.record(index) {
-            // In this order: who finds that the record cannot be found knows that it is over.
+            // The order matters: a thread that finds the record unfindable knows that it is over.
             shared_flows.update_state(record, |state| state | RETIRED);
             shared_flows.retire(record);
         }
@@ -345,7 +346,7 @@ impl LevelState {
     pub(super) fn also(&self, index: u32, key: &[u32], exchanged: bool) -> bool {
         let Some((shared_flows, record)) = self.record(index) else { return true };
         let bit = if exchanged { REPLY_EXCHANGED } else { 0 };
-        // Before the key: who finds the record by it has to know.
+        // Before the key: a thread that finds the record by the key must see it.
         shared_flows.add_to_word(record, 0, bit);
         let is_done = shared_flows.also(record, &padded(key)).is_ok();
         if !is_done {

@@ -1,9 +1,9 @@
-//! Sessions that take short cuts past the software: which ones could, which ones do, and what the
-//! software has to know of what it does not see.
+//! Sessions that take short cuts past the software: candidates, present short cuts, and the
+//! software's knowledge of packets that it does not see.
 //!
-//! Who brings the short cuts (a port) gives a table; here they end before anything of their session
+//! A port that offers short cuts provides a table; here they end before anything of their session
 //! changes: before a FIN, RST or SYN counts, when a function asks for the end, when the session
-//! ends. The numbers of TCP are moved on by the table as here ([`crate::tcp`]), so that a segment
+//! ends. The table advances TCP's numbers as this module does ([`crate::tcp`]), so that a segment
 //! that comes by software is judged by all that passed before.
 
 use std::any::Any;
@@ -17,42 +17,42 @@ pub use crate::tcp::Numbers;
 
 /// Where the short cuts are, outside of the software.
 pub trait ShortCutTable: Send {
-    /// A session's packets come by software from now on.
+    /// Directs a session's packets to software from now on.
     fn stop(&self, slot: u32);
 
-    /// Those of all sessions do, of all threads.
+    /// Directs those of all sessions to software, for all threads.
     fn stop_all(&self);
 
-    /// What is known of a side by now.
+    /// The present numbers of a side.
     fn numbers(&self, slot: u32, direction: Direction) -> Numbers;
 
     /// The software has seen this of a side.
     fn advance(&self, slot: u32, direction: Direction, seen: Numbers);
 
-    /// For whoever gave it.
+    /// For the provider of the table.
     fn as_any(&self) -> &dyn Any;
 }
 
-/// Bytes of a frame that a candidate has: Ethernet, IPv4 without options, what follows.
+/// Bytes of a frame of a candidate: Ethernet, IPv4 without options, the transport header.
 pub const CANDIDATE_LEN: usize = 14 + 20 + 20;
-/// The same of UDP, whose header is shorter; zeros follow.
+/// The same for UDP's shorter header; zeros follow.
 pub(super) const UDP_CANDIDATE_LEN: usize = 14 + 20 + 8;
-/// One of so many packets of sessions without a short cut is looked at: so long flows are found
-/// soon, and short ones cost nothing. A prime, so that directions that take turns are both found.
+/// One of so many packets of sessions without a short cut is sampled: so long flows are found soon,
+/// and short ones cost nothing. A prime, so that alternating directions are both found.
 pub(super) const SAMPLE_EVERY: u32 = 17;
 /// Candidates that wait at most.
 pub(super) const CANDIDATES_MAX: usize = 16;
 
-/// A packet whose session's direction could take a short cut.
+/// A packet of a session's direction that could take a short cut.
 #[derive(Clone, Copy, Debug)]
 pub struct Candidate {
-    /// The port that it came by: [`ShortCuts::port`].
+    /// Its input port: [`ShortCuts::port`].
     pub port: u32,
     /// Its session.
     pub level: LevelId,
     /// The session's record.
     pub index: u32,
-    /// Which way it went.
+    /// Its direction.
     pub direction: Direction,
     /// How it reached the port.
     pub kind: PacketKind,
@@ -75,15 +75,15 @@ pub(super) struct Live {
     pub(super) is_taken: [bool; 2],
 }
 
-/// What one thread knows of short cuts.
+/// One thread's state of short cuts.
 pub struct ShortCuts {
     pub(super) table: Box<dyn ShortCutTable>,
     pub(super) live: HashMap<(LevelId, u32), Live>,
     pub(super) candidates: Vec<Candidate>,
-    /// Sessions of which software saw packets since they were told to the table.
+    /// Sessions with packets seen by software since the last report to the table.
     pub(super) seen: Vec<(LevelId, u32)>,
     pub(super) until_next: u32,
-    /// The port whose packets are classified.
+    /// The port of the packets being classified.
     pub port: u32,
     /// Of ports: how often a short cut was stopped here.
     pub stopped: u64,
@@ -108,7 +108,7 @@ impl ShortCuts {
         &*self.table
     }
 
-    /// A candidate that came by a port.
+    /// A candidate of a port.
     pub fn take_candidate(&mut self, port: u32) -> Option<Candidate> {
         let at = self.candidates.iter().position(|candidate| candidate.port == port)?;
         Some(self.candidates.swap_remove(at))

@@ -39,7 +39,7 @@ impl At {
     }
 }
 
-/// A function's ways to its state, by the level that packets' records are of.
+/// A function's accesses to its state, by the level that packets' records are of.
 pub type AccessByLevel = [Option<Access>; LEVELS_MAX];
 
 const NO_ACCESS: &AccessByLevel = &[None; LEVELS_MAX];
@@ -91,7 +91,7 @@ impl Manager {
         Some((parent, if reply { Direction::Reply } else { Direction::Forward }))
     }
 
-    /// What a function's scratch begins with; zeros follow.
+    /// The initial bytes of a function's scratch; zeros follow.
     pub fn initial(&self, at: &At) -> &[u8] {
         let scratch_slots = &self.plan.levels[usize::from(at.level)].scratch_slots;
         let own = scratch_slots.iter().find(|scratch_slot| 1 << scratch_slot.bit == at.opened);
@@ -121,8 +121,8 @@ impl Manager {
         })
     }
 
-    /// Adds the sessions that have not ended, among `max` records from `from` on; where to go on:
-    /// `None` at the end.
+    /// Adds the open sessions among `max` records from `from` on; returns where to continue: `None`
+    /// at the end.
     pub fn open_sessions(
         &self,
         level: LevelId,
@@ -137,7 +137,7 @@ impl Manager {
         (end < state.pool.extent()).then_some(end)
     }
 
-    /// What is known of the session.
+    /// The state of the session.
     #[inline]
     pub fn life(&self, at: &At) -> Life {
         self.levels[usize::from(at.level)].both(at.index).0
@@ -156,7 +156,7 @@ impl Manager {
         scratch.get_mut(at.offset as usize..(at.offset + at.size) as usize).unwrap_or(&mut [])
     }
 
-    /// What is known of the session and the function's scratch, if it has opened the session.
+    /// The state of the session and the function's scratch, if it has opened the session.
     ///
     /// PERF: one computation of the record's place for all that a packet needs, instead of three:
     /// `bench flow --case counter/9` went from 150 to 105 ns a packet, `nat/10k` from 72 to 59.
@@ -222,13 +222,14 @@ impl Manager {
         self.levels[usize::from(at.level)].pool.head_mut(at.index).flags |= END_ASKED;
     }
 
-    /// What the function published for the session in the thread that serves its other direction.
+    /// The words that the function published for the session in the thread that serves its other
+    /// direction.
     pub fn published(&self, at: &At) -> Option<[u64; WORDS_MAX]> {
         let state = &self.levels[usize::from(at.level)];
         state.published(at.index, at.opened, usize::from(at.shared_at))
     }
 
-    /// Publishes what the other direction's thread has to know of the session.
+    /// Publishes words of the session for the other direction's thread.
     pub fn publish(&mut self, at: &At, words: &[u64]) {
         let state = &self.levels[usize::from(at.level)];
         state.publish(at.index, at.opened, usize::from(at.shared_at), words);

@@ -1,5 +1,5 @@
-//! Sessions end: who was not seen for too long is found by going round all records, a few at a
-//! time, and functions are told before a record is used again.
+//! Ends of sessions: a sweep over all records, a few at a time, finds the expired ones, and
+//! functions are notified before a record is used again.
 
 use crate::life::Ended;
 use crate::manager::endings::EndedSession;
@@ -8,15 +8,15 @@ use crate::manager::level::{END_ASKED, ENDING, LINK_TURNED};
 use crate::manager::settings::ticks;
 use crate::plan::{LeafId, LevelId};
 
-/// How long one way round all records takes while there is time, in nanoseconds.
+/// Time of one sweep over all records if there is time, in nanoseconds.
 const ROUND_NS: i64 = 2_000_000_000;
-/// Most records looked at in one go.
+/// Most records inspected in one go.
 const RECORDS_MAX: i64 = 256;
 /// Most sessions of a level ended in one go: for each, functions are called.
 const ENDED_MAX: usize = 64;
 
 impl Manager {
-    /// Ends some of the sessions whose time is up. To be called often; what it does is bounded.
+    /// Ends some of the expired sessions. Call it often; its work is bounded.
     pub fn sweep(&mut self, now: i64) {
         let since = (now - self.swept).clamp(0, ROUND_NS);
         if since == 0 {
@@ -100,12 +100,12 @@ impl Manager {
         self.ended.let_go(level, index);
     }
 
-    /// The same of all sessions, when no packet will go on any more.
+    /// The same for all sessions, when no packet will go on any more.
     pub fn let_all_go(&mut self) {
         self.ended.let_all_go();
     }
 
-    /// A session that has ended and whose functions are still to be informed.
+    /// An ended session with functions still to be notified.
     #[inline]
     pub fn next_ended(&self) -> Option<EndedSession> {
         self.ended.next()

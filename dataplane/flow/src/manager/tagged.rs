@@ -1,4 +1,4 @@
-//! Packets whose class a switch in front, or another host, has found.
+//! Packets with a class that a switch in front, or another host, has found.
 
 use thruway_packet::{Anno, Packet};
 
@@ -34,8 +34,8 @@ impl Manager {
         }
     }
 
-    /// Notes that packets which come to the classifier `node` have tags in an annotation: elements
-    /// before it took them out of what another host sent.
+    /// Records that packets which come to the classifier `node` have tags in an annotation:
+    /// elements before it removed them from another host's packets.
     pub fn note_tag_anno(&mut self, node: u32, anno: Anno) {
         if let Some(input) = self.input_of(node) {
             input.tag_anno = Some(anno);
@@ -62,8 +62,8 @@ impl Manager {
         self.tagged
     }
 
-    /// Takes the tag of a switch or another host off a packet: the class that it stands for. A
-    /// switch's tag is looked for where there `may_be` one.
+    /// Removes the tag of a switch or another host from a packet, and returns its class. Looks for
+    /// a switch's tag only if there `may_be` one.
     #[inline]
     pub(super) fn take_tag(&self, entry: u32, may_be: bool, packet: &mut Packet) -> Option<LeafId> {
         let input = &self.inputs[entry as usize];
@@ -77,8 +77,8 @@ impl Manager {
     }
 }
 
-/// Whether whoever gave a packet its tag has read the packet as this host does. Of a packet that is
-/// no frame there is no EtherType, and what it was in another host's frame is unknown.
+/// Whether the device that tagged a packet has parsed it as this host does. A packet that is no
+/// frame has no EtherType, and its type in another host's frame is unknown.
 #[inline]
 pub(super) fn is_read_alike(
     is_frame: bool,
@@ -99,9 +99,9 @@ fn is_plain_ip(headers: &ParsedHeaders, view: &PacketView<'_>) -> bool {
     is_plain && !view.network.is_empty() && headers.kind != Kind::Fragment
 }
 
-/// Whether a switch sees in a packet what classes look at. It does not where one follows headers
-/// that the other does not: VLAN tags, IEEE 802.2, extension headers of IPv6, fragments, or a
-/// version of IP that is not the EtherType's.
+/// Whether a switch parses a packet as classification does. It does not if one follows headers that
+/// the other does not: VLAN tags, IEEE 802.2, extension headers of IPv6, fragments, or a version of
+/// IP other than the EtherType's.
 #[inline]
 fn is_as_a_switch_reads_it(headers: &ParsedHeaders, view: &PacketView<'_>) -> bool {
     let ethertype = view.frame.get(12..14).map(|two| u16::from_be_bytes([two[0], two[1]]));

@@ -15,21 +15,21 @@ const LEAF_UNKNOWN: LeafId = LeafId::MAX;
 struct Move<'a> {
     from: usize,
     to: usize,
-    /// Rooms of the old level and those of the same functions in the new one.
+    /// Slots of the old level and those of the same functions in the new one.
     scratch_slots: Vec<(&'a ScratchSlot, &'a ScratchSlot)>,
     /// Links of the old level and the new one to levels that go over.
     links: Vec<(usize, usize)>,
 }
 
 impl Manager {
-    /// Takes the sessions of `old`, whose threads no longer run, with the state of those functions
-    /// that are there in both; `node_of` tells the number here of an old function that has kept
-    /// its name and class. What stays behind (the state of functions that are gone, sessions that
-    /// nobody wants any more) is left in `old`, whose functions are told when its sessions are
-    /// ended. How many went over.
+    /// Takes the sessions of `old`, after its threads have ended, with the state of those functions
+    /// that exist in both; `node_of` returns the number here of an old function that has kept its
+    /// name and class. The rest (the state of removed functions, sessions that no function needs
+    /// any more) stays in `old`, and its functions are notified when its sessions are ended.
+    /// Returns the number of sessions taken.
     ///
-    /// A configuration that could not be initialised gives back what it took in the same way: the
-    /// sessions are still here, and get their functions' state back.
+    /// A configuration that could not be initialised returns the sessions by the same call: they
+    /// are still here, and get their functions' state back.
     pub fn take_over(&mut self, old: &mut Manager, node_of: impl Fn(u32) -> Option<u32>) -> u64 {
         old.forget_short_cuts();
         let (new_plan, old_plan) = (self.plan.clone(), old.plan.clone());
@@ -70,7 +70,8 @@ impl Manager {
         moved
     }
 
-    /// When all threads have taken over: sessions find what the other threads have published.
+    /// Called when all threads have taken over: sessions find the records that the other threads
+    /// have published.
     pub fn rejoin(&mut self) {
         self.levels.iter_mut().for_each(LevelState::rejoin);
     }
@@ -192,7 +193,7 @@ fn take_record(
     Some(at)
 }
 
-/// Copies what functions know of a session, and when it was seen.
+/// Copies the functions' state of a session, and the time of its last packet.
 fn take_state(
     (new, at): (&mut LevelState, u32),
     (old, index): (&mut LevelState, u32),
@@ -211,7 +212,7 @@ fn take_state(
         }
         if head.opened & 1 << before.bit != 0 {
             opened |= 1 << after.bit;
-            // Its function has gone over with it: nobody is to be told by the old one.
+            // Its function has moved with it: the old one must not notify it.
             old.pool.head_mut(index).opened &= !(1 << before.bit);
         }
     }

@@ -1,5 +1,5 @@
-//! The other threads, as one thread's flow manager knows them: who can take which packets, and
-//! whether some that were handed over are still under way.
+//! The other threads, as one thread's flow manager knows them: the packets that each can take, and
+//! whether some that were handed off are still in flight.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ impl HandoffCounts {
     pub fn add(&self, (from, to): (usize, usize), count: u64) {
         let done = self.of(from, to);
         // Relaxed: only thread `to` writes it. Release: to the Acquire in `HandoffCounts::count`,
-        // so who sees the number sees what became of the sessions.
+        // so a thread that sees the number sees the changes of the sessions.
         done.store(done.load(Ordering::Relaxed) + count, Ordering::Release);
     }
 
@@ -51,7 +51,7 @@ pub struct ThreadSet {
     handoffs: Arc<HandoffCounts>,
     /// By thread: packets handed to it.
     sent: Box<[u64]>,
-    /// By thread: what came from it.
+    /// By thread: the packets received from it.
     received: Box<[Received]>,
     /// Packets that were handed over to any.
     pub(super) handed: u64,
@@ -66,7 +66,7 @@ struct Received {
 }
 
 impl ThreadSet {
-    /// What thread `me` knows. `reach` is by place among the plan's entries, and thread.
+    /// The view of thread `me`. `reach` is by place among the plan's entries, and thread.
     ///
     /// # Panics
     /// There are more than [`THREADS_MAX`] threads.
@@ -98,8 +98,8 @@ impl ThreadSet {
         self.sent.get(to).is_some_and(|sent| *sent != self.handoffs.count((from, to)))
     }
 
-    /// So many packets from a thread have been classified, in whose course some may have gone on to
-    /// others.
+    /// Records that `count` packets from a thread have been classified; some may have been handed
+    /// off to others in the course.
     pub(super) fn took(&mut self, from: usize, count: u64, went_on: bool) {
         let received = &mut self.received[from];
         received.count += count;
@@ -109,7 +109,7 @@ impl ThreadSet {
         self.report_served(from);
     }
 
-    /// Shows a thread that its packets are served, unless some of them are still on their way.
+    /// Reports to a thread that its packets are served, unless some of them are still in flight.
     pub(super) fn report_served(&mut self, from: usize) {
         let (me, received) = (usize::from(self.me), &mut self.received[from]);
         if received.count == 0 {

@@ -22,8 +22,8 @@ pub(super) struct Item {
     pub related: bool,
 }
 
-/// The flag of a new session that says how its key stands: as the packet that opened it has it,
-/// wherever that was. This one goes in `direction`.
+/// The flag of a new session for the order of its key: as in the packet that opened it, in
+/// whichever thread. This one goes in `direction`.
 pub(super) fn forward_flag(item: &Item, direction: Direction) -> u8 {
     let exchanged = item.exchanged != (direction == Direction::Reply);
     if exchanged { FORWARD_EXCHANGED } else { 0 }

@@ -2,7 +2,7 @@
 //!
 //! A bucket is a header and a few slots. The header is one word: a bit for each slot that is
 //! *visible*, and above the bits a version that every change of a bit increments. A slot holds an
-//! [`Entry`], or 0 while it is nobody's.
+//! [`Entry`], or 0 while it is free.
 
 use std::iter;
 
@@ -19,7 +19,7 @@ const BUCKET_WORDS: usize = 3;
 /// Slots of a bucket, two in each word but the first.
 pub(super) const SLOTS: usize = 2 * (BUCKET_WORDS - 1);
 
-/// What the version counts in.
+/// The unit of the version.
 const VERSION: u64 = 1 << SLOTS;
 
 /// Keys per bucket when every record has two. 15 of 30 slots: even then a bucket of a random hash
@@ -34,8 +34,8 @@ pub const RECORDS_MAX: u32 = (1 << 28) - 1;
 #[derive(Clone, Copy, PartialEq)]
 pub(super) struct Header(u64);
 
-/// What a slot says: the number of a record plus 1 (so it is never 0), which of its two keys
-/// this is, and above them as many bits of the key's hash as there is place for.
+/// The content of a slot: the number of a record plus 1 (so it is never 0), which of its two keys
+/// this is, and above them as many bits of the key's hash as fit.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) struct Entry(u32);
 
@@ -90,7 +90,7 @@ impl BucketRef<'_> {
         Entry((record + 1) | (which as u32) << self.number_bits | self.tag)
     }
 
-    /// The record and key that an entry stands for, if its hash can be this one.
+    /// The record and key of an entry, if its hash can be this one.
     #[inline]
     pub fn read(&self, entry: Entry) -> Option<(u32, Which)> {
         let below = entry.0 ^ self.tag;
@@ -129,8 +129,8 @@ impl BucketRef<'_> {
         self.bucket[0].load(Ordering::Relaxed) == header.0
     }
 
-    /// What the visible slots say. Relaxed: `header` acquired what its commits wrote, and
-    /// `is_unchanged` will tell if something later came between.
+    /// The entries of the visible slots. Relaxed: `header` acquired the writes of their commits,
+    /// and `is_unchanged` detects any later change in between.
     #[inline]
     pub fn entries(&self, header: Header) -> impl Iterator<Item = Entry> {
         let mut left = header.0 & (VERSION - 1);
@@ -149,7 +149,7 @@ impl BucketRef<'_> {
             let mut seen = word.load(Ordering::Relaxed);
             while (seen >> shift) as u32 == 0 {
                 // Relaxed: this extends the release sequence of the last owner's `release`, and
-                // both who reads the entry and this thread, before it commits, pass the fence in
+                // both a reader of the entry and this thread, before it commits, pass the fence in
                 // `is_unchanged`. So both see that the bit of this slot was cleared.
                 let new = seen | u64::from(entry.0) << shift;
                 match word.compare_exchange(seen, new, Ordering::Relaxed, Ordering::Relaxed) {
@@ -190,7 +190,7 @@ impl BucketRef<'_> {
     /// Gives a claimed slot that is not visible back.
     pub fn release(&self, slot: usize) {
         let (word, shift) = self.slot(slot);
-        // Release, to the fence in `is_unchanged`: who reads the 0, or what is claimed after it,
+        // Release, to the fence in `is_unchanged`: a thread that reads the 0, or a later claim,
         // sees that the bit was cleared.
         word.fetch_and(!(u64::from(u32::MAX) << shift), Ordering::Release);
     }

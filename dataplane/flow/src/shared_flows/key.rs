@@ -1,12 +1,12 @@
-//! How a connection is known, and the record that stands for it.
+//! Keys of connections, and their records.
 
 /// 32-bit words of a key. (Few under loom, which counts each.)
 pub const KEY_WORDS: usize = if cfg!(loom) { 4 } else { 12 };
 
-/// What a connection is known by: narrow keys (IPv4) have zeros at their end.
+/// The key of a connection: narrow keys (IPv4) have zeros at their end.
 pub type Key = [u32; KEY_WORDS];
 
-/// A record that somebody holds: a number below the number of records.
+/// A held record: a number below the number of records.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct RecordId(pub(super) u32);
 
@@ -17,8 +17,8 @@ impl RecordId {
         self.0
     }
 
-    /// The record of a number that [`RecordId::index`] gave. Whoever makes up a number gets a
-    /// panic or another connection's record.
+    /// The record with a number from [`RecordId::index`]. An invented number causes a panic or
+    /// selects another connection's record.
     #[inline]
     pub fn from_index(index: u32) -> RecordId {
         RecordId(index)

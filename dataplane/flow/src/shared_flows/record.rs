@@ -1,4 +1,4 @@
-//! Records: what the two directions of a connection share, and which records are free.
+//! Records: the shared state of the two directions of a connection, and the free list.
 
 use std::iter;
 
@@ -23,15 +23,15 @@ const HALVES: u64 = 0xffff;
 const SECOND: u64 = 1 << 16;
 /// Of a control word: it is not to be found any more, though a session holds it.
 const RETIRED: u64 = 1 << 17;
-/// What the generation counts in: the rest of a control word. It changes each time that a record
-/// is used anew: 2^46 times before it repeats.
+/// The unit of the generation: the rest of a control word. It changes each time that a record is
+/// reused: 2^46 times before it repeats.
 const GENERATION: u64 = 1 << 18;
 
 /// A control word as it was once.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) struct Control(u64);
 
-/// What came of an attempt to hold a record.
+/// The outcome of an attempt to hold a record.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Hold {
     /// One more session holds it.
@@ -42,7 +42,7 @@ pub(super) enum Hold {
     TooManyHolders,
 }
 
-/// What the last holder to leave finds.
+/// The leftovers that the last holder removes.
 pub(super) struct Remains {
     pub second: bool,
 }
@@ -98,10 +98,10 @@ impl Records {
         Some(record)
     }
 
-    /// Frees a draft that nobody could find.
+    /// Frees a draft that no thread could find.
     pub fn withdraw(&self, record: u32) {
         let control = self.control(record);
-        // Relaxed: nobody else holds it.
+        // Relaxed: no other thread holds it.
         control.store(control.load(Ordering::Relaxed) & !HALVES, Ordering::Relaxed);
         self.push(record);
     }
@@ -139,10 +139,10 @@ impl Records {
         }
     }
 
-    /// One holder less. The last one gets what is to be removed before it calls `push`.
+    /// Removes one holder. The last one gets the entries to remove before it calls `push`.
     pub fn leave(&self, record: u32) -> Option<Remains> {
         let one_less = |now: u64| (now & HALVES != 0).then(|| now - 1);
-        // Release: all that this holder did with the record is before what the last one does.
+        // Release: all uses of the record by this holder precede those by the last one.
         // Acquire: the last one comes after all others.
         let before = self
             .control(record)
@@ -154,7 +154,8 @@ impl Records {
 
     /// Hides a held record from later lookups.
     pub fn retire(&self, record: u32) {
-        // Relaxed: who finds the record has to change this word to hold it, and sees the bit then.
+        // Relaxed: a thread that finds the record must change this word to hold it, and sees the
+        // bit then.
         self.control(record).fetch_or(RETIRED, Ordering::Relaxed);
     }
 
@@ -232,7 +233,7 @@ impl Records {
         }
     }
 
-    /// Puts a record that nobody holds or can find on the list.
+    /// Pushes a record that no thread holds or can find onto the list.
     pub fn push(&self, record: u32) {
         let mut head = self.free.load(Ordering::Relaxed);
         loop {

@@ -1,11 +1,11 @@
 //! The numbers of a record's TCP connection: a side for each direction, which the thread that
 //! serves it writes and the other one reads.
 //!
-//! The two directions are in memory of their own, so that two threads that each serve one do not
-//! take a line from each other for every packet. Numbers order nothing else and are right by
-//! themselves: all is relaxed. A reader may see the numbers of a moment ago, never those of a
-//! segment that is yet to come: what the other side answers it has received, after it was noted
-//! here.
+//! The two directions have separate memory, so that two threads that each serve one do not take a
+//! line from each other for every packet. Numbers order no other memory and are valid on their own:
+//! all accesses are relaxed. A reader may see the numbers of a moment ago, never those of a segment
+//! that is yet to come: the other side has received the segments that it answers, after they were
+//! recorded here.
 
 use thruway_sync::atomic::{AtomicU64, Ordering};
 
@@ -14,7 +14,7 @@ use super::memory::words;
 use crate::fcb::Direction;
 use crate::tcp::Side;
 
-/// Of each record: end and acknowledgement, and what else is known.
+/// Of each record: end and acknowledgement, and the rest of the state.
 const WORDS: usize = 2;
 
 /// See the module.
@@ -40,7 +40,7 @@ impl Sides {
         }
     }
 
-    /// What is known of a side of a record.
+    /// The numbers of a side of a record.
     #[inline]
     pub fn get(&self, record: RecordId, direction: Direction) -> Side {
         let [numbers, meta] =
@@ -48,7 +48,7 @@ impl Sides {
         Side { end: (numbers >> 32) as u32, ack: numbers as u32, meta: meta as u32 }
     }
 
-    /// Notes what is known of a side.
+    /// Records the numbers of a side.
     pub fn set(&self, record: RecordId, direction: Direction, side: &Side) {
         self.set_numbers(record, direction, side);
         self.of(record, direction)[1].store(u64::from(side.meta), Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! What can only be tested from inside: full buckets, and counts at their end.
+//! Tests that need the internals: full buckets, and counts at their end.
 
 use super::index::SLOTS;
 use super::*;

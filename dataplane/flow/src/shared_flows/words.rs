@@ -1,4 +1,4 @@
-//! The words of a record: what is published with it, and what is added while it is held.
+//! The words of a record: published with it, and added while it is held.
 
 use thruway_sync::atomic::Ordering;
 
@@ -14,11 +14,11 @@ impl SharedFlows {
     /// A word of a record that the caller holds.
     #[inline]
     pub fn word(&self, record: RecordId, at: usize) -> u64 {
-        // Acquire: to the Release of who changed it.
+        // Acquire: to the Release of the last writer.
         self.records.words_of(record.index())[at].load(Ordering::Acquire)
     }
 
-    /// Writes a word. Who reads another word that was written after it, by
+    /// Writes a word. A thread that reads another word that was written after it, by
     /// [`SharedFlows::add_to_word`], sees this one.
     #[inline]
     pub fn set_word(&self, record: RecordId, at: usize, value: u64) {
@@ -29,16 +29,16 @@ impl SharedFlows {
     /// Sets bits of a word.
     #[inline]
     pub fn add_to_word(&self, record: RecordId, at: usize, bits: u64) {
-        // Release: to the Acquire in `word`. What two holders set at once is both there.
+        // Release: to the Acquire in `word`. Bits that two holders set at once are both there.
         self.records.words_of(record.index())[at].fetch_or(bits, Ordering::Release);
     }
 
-    /// Writes `value` into the bits `field` of a word if they are all 0, and returns what they are
-    /// then: of several that claim a field at once, all learn the one who has it.
+    /// Writes `value` into the bits `field` of a word if they are all 0, and returns the resulting
+    /// bits: if several threads claim a field at once, all learn the winner.
     pub fn claim(&self, record: RecordId, at: usize, field: u64, value: u64) -> u64 {
         let word = &self.records.words_of(record.index())[at];
         let change = |now: u64| (now & field == 0).then_some(now | value);
-        // Release: to the Acquire of who finds the field taken, here or in `word`.
+        // Release: to the Acquire of a thread that finds the field taken, here or in `word`.
         match word.fetch_update(Ordering::AcqRel, Ordering::Acquire, change) {
             Ok(_) => value,
             Err(taken) => taken & field,
@@ -51,9 +51,8 @@ impl SharedFlows {
         self.records.words_of(record.index())[at].fetch_and(!bits, Ordering::Release);
     }
 
-    /// Lets a record that the caller holds not be found any more: its connection is over, and
-    /// another may be published under its keys at once. Halves keep what they have until they
-    /// leave.
+    /// Makes a record that the caller holds unfindable: its connection is over, and another may be
+    /// published under its keys at once. Halves keep their data until they leave.
     pub fn retire(&self, record: RecordId) {
         self.records.retire(record.index());
     }

@@ -1,4 +1,4 @@
-//! What is in the records of a pool, and how many there are.
+//! The contents of a pool's records, and their number.
 
 use crate::table::{Head, Load, Pool, keys, keys_per_two_lines};
 
@@ -102,7 +102,7 @@ impl Pool {
         self.is_live(index) && self.records.head(index).is(Head::LINKED)
     }
 
-    /// The records in use among `max` numbers from `from` on, and where to go on: 0 at the end.
+    /// The records in use among `max` numbers from `from` on, and where to continue: 0 at the end.
     pub fn live(&self, from: u32, max: u32) -> (impl Iterator<Item = u32> + '_, u32) {
         let end = from.saturating_add(max).min(self.records.end());
         let next = if end >= self.records.end() { 0 } else { end };

@@ -1,20 +1,20 @@
 //! From hashes to entries: linear hashing (W. Litwin, "Linear hashing: a new tool for file and
 //! table addressing", VLDB 1980) over lines of eight slots.
 //!
-//! The number of buckets grows by one at a time: bucket `n` takes over those entries of bucket
-//! `n - base` whose hash has the bit `base`, the largest power of two not above `n`. Nothing else
-//! moves, so no insertion does more than two splits of at most [`CHAIN_MAX`] lines each, and
-//! slots hold all bits of the hash that splitting needs, so that it touches no record.
+//! The number of buckets grows by one at a time: bucket `n` takes over the entries of bucket `n -
+//! base` with the bit `base` in their hash, the largest power of two not above `n`. Nothing else
+//! moves, so no insertion does more than two splits of at most [`CHAIN_MAX`] lines each, and slots
+//! hold all bits of the hash that splitting needs, so that it touches no record.
 
 use zerocopy::FromZeros;
 
 use crate::table::line::{IMPLIED_BITS, Line, SLOTS, Tag};
 
-/// Most lines that one bucket may have. A chain of so many has 48 keys where 13 are the most to be
-/// expected: less than once in 10^12 buckets, unless somebody knows the seed.
+/// Most lines that one bucket may have. Such a chain has 48 keys, where at most 13 are expected:
+/// less than once in 10^12 buckets, unless the seed is known to an attacker.
 pub const CHAIN_MAX: usize = 6;
 
-/// Buckets of an empty index: those whose numbers imply the low bits of a hash.
+/// Buckets of an empty index: their numbers imply the low bits of a hash.
 const BUCKETS_MIN: u32 = 1 << IMPLIED_BITS;
 
 /// Splits of one insertion at most: one keeps the load when a key comes, one makes up for a line
@@ -115,7 +115,7 @@ pub struct Load {
     pub buckets: u32,
     /// Lines of overflow, those that wait to be used included.
     pub overflow: u32,
-    /// Those that wait.
+    /// The waiting ones.
     pub overflow_free: u32,
     /// Slots in use: a session has one, or two where it has a second key.
     pub slots_used: u32,
@@ -290,7 +290,7 @@ impl Index {
         }
     }
 
-    /// Buckets are split in their order, so those of the next splits can be fetched before.
+    /// Buckets are split in order, so the lines of the next splits can be prefetched.
     fn fetch_ahead(&self, split: u32) {
         self.buckets.get(split + 2 * SPLITS_AHEAD).prefetch();
         if let Some(more) = self.next(self.buckets.get(split + SPLITS_AHEAD)) {

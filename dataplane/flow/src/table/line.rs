@@ -12,7 +12,7 @@ pub const IMPLIED_BITS: u32 = 8;
 const ONES: u64 = 0x0101_0101_0101_0101;
 const TOPS: u64 = ONES << 7;
 
-/// What a slot holds of a hash: all bits but the lowest [`IMPLIED_BITS`].
+/// The part of a hash in a slot: all bits but the lowest [`IMPLIED_BITS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tag(u32);
 

@@ -3,9 +3,9 @@
 use crate::table::line::Tag;
 use crate::table::{ALIAS, Found, INDEX, Pool};
 
-/// Keys under way at a time. From 32 to 256 lookups take the same time within a nanosecond
-/// (`cargo run --release -p thruway-flow --example table_bench`); one packet alone pays for the
-/// larger arrays.
+/// Keys in flight at a time. From 32 to 256 lookups take the same time within a nanosecond (`cargo
+/// run --release -p thruway-flow --example table_bench`); one packet alone pays for the larger
+/// arrays.
 const BATCH: usize = 64;
 
 impl Pool {
@@ -21,8 +21,8 @@ impl Pool {
     }
 
     /// At most [`BATCH`] keys, in three passes: the bucket of each is fetched, then the record of
-    /// the slot that has its tag, then the keys are compared. A fourth, between them, is for those
-    /// whose tag is not in the first line of a bucket that has more.
+    /// the slot that has its tag, then the keys are compared. A fourth, between them, is for tags
+    /// beyond the first line of a bucket that has more.
     fn find_some<const W: usize>(&self, keys: &[[u32; W]], found: &mut [Found]) {
         let mut hashes = [0_u32; BATCH];
         for (key, hash) in keys.iter().zip(&mut hashes) {
@@ -53,7 +53,7 @@ impl Pool {
         }
     }
 
-    /// [`Pool::is_key`] for keys whose length is known when this is compiled, which are compared in
+    /// [`Pool::is_key`] for keys of a length known at compile time, which are compared in
     /// registers.
     #[inline]
     fn is_array<const W: usize>(&self, entry: u32, key: &[u32; W]) -> bool {

@@ -1,7 +1,7 @@
 //! The sessions of one level, as one thread keeps them: records and an index of their keys.
 //!
 //! A [`Pool`] never stalls: records lie in segments that are never copied, and the index grows by
-//! one bucket at a time (`index.rs`). It never holds more than its bound, whatever comes.
+//! one bucket at a time (`index.rs`). It never exceeds its bound.
 //!
 //! A record is a [`Head`] of 12 bytes, the key, a second key where the shape has one, extra words,
 //! and the scratch of functions. The second key finds the same record: the tuple of replies behind
@@ -39,7 +39,7 @@ pub enum Refused {
     /// As many sessions as there may be.
     #[error("the table has as many sessions as it may have; raise their maximum")]
     Full,
-    /// No room in the index near this key: chance, or somebody who knows the seed of the hash.
+    /// No room in the index near this key: chance, or an attacker that knows the seed of the hash.
     #[error("no room in the index for this key")]
     IndexFull,
     /// The key belongs to a session already.
@@ -51,7 +51,7 @@ pub enum Refused {
     NoRoom,
 }
 
-/// What was found by a key: a session or nothing.
+/// The result of a look-up: a session or nothing.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Found(u32);
 
@@ -146,8 +146,8 @@ impl Pool {
         Found(self.index.find(hash, |entry| self.is_key(entry, key)).unwrap_or(Found::NONE.0))
     }
 
-    /// Asks the processor to fetch what [`Pool::find`], [`Pool::insert`] or [`Pool::alias`] with
-    /// this key will look at first. After [`Pool::find_batch`] it is there already.
+    /// Prefetches the lines that [`Pool::find`], [`Pool::insert`] or [`Pool::alias`] with this key
+    /// will read first. After [`Pool::find_batch`] they are cached already.
     #[inline]
     pub fn prefetch_key(&self, key: &[u32]) {
         self.index.first(self.hash(key)).prefetch();
@@ -166,7 +166,7 @@ impl Pool {
     /// [`Refused::Full`] or [`Refused::IndexFull`].
     ///
     /// # Panics
-    /// The key has not as many words as the shape says.
+    /// The number of words in the key differs from the shape's.
     pub fn insert(&mut self, key: &[u32]) -> Result<u32, Refused> {
         let index = self.records.acquire().ok_or(Refused::Full)?;
         self.link(key, index)
@@ -203,7 +203,7 @@ impl Pool {
     /// [`Refused::NoRoom`] if the key's last word is not that of the first key, too.
     ///
     /// # Panics
-    /// The key has not as many words as the shape says.
+    /// The number of words in the key differs from the shape's.
     pub fn alias(&mut self, index: u32, key: &[u32]) -> Result<(), Refused> {
         let (last, rest) = key.split_last().ok_or(Refused::NoRoom)?;
         let head = *self.records.head(index);

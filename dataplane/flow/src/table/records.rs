@@ -12,13 +12,13 @@ const SEGMENT_BYTES: usize = 1 << 20;
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
-/// Bytes of a record that are fetched before it is looked at: functions come to its scratch soon.
+/// Bytes of a record that are prefetched: functions come to its scratch soon.
 const AHEAD: usize = 4 * LINE;
 
 /// Words of [`Head`].
 const HEAD_WORDS: usize = size_of::<Head>() / 4;
 
-/// What begins every record.
+/// The head of every record.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable,
 )]
@@ -32,13 +32,13 @@ pub struct Head {
     pub leaf: u16,
     /// Its [`crate::Life`].
     pub state: u8,
-    /// Bits of [`Head::USER_FLAGS`] are the user's. The others are the table's: who assigns must
-    /// leave them as they are.
+    /// Bits of [`Head::USER_FLAGS`] are the user's. The others are the table's: an assignment must
+    /// preserve them.
     pub flags: u8,
 }
 
 impl Head {
-    /// Those of [`Head::flags`] that the table does not look at.
+    /// The bits of [`Head::flags`] that the table ignores.
     pub const USER_FLAGS: u8 = 0x1f;
     /// The record is in use.
     pub(super) const LIVE: u8 = 1 << 7;
@@ -56,8 +56,8 @@ impl Head {
 #[repr(C, align(64))]
 struct Line([u8; LINE]);
 
-/// Where what is in a record: head, key, second key without its last word (that of the first
-/// counts), extra words, scratch.
+/// The layout of a record: head, key, second key without its last word (the first key's counts),
+/// extra words, scratch.
 #[derive(Clone, Copy, Debug)]
 pub struct Layout {
     pub key_words: usize,
@@ -108,7 +108,7 @@ impl Layout {
     }
 }
 
-/// Rounded up to what does not straddle lines, where that costs at most a sixth.
+/// Rounded up so as not to straddle lines, if that costs at most a sixth.
 fn stride(bytes: usize) -> usize {
     let even = match bytes {
         ..=32 => 32,
@@ -135,7 +135,7 @@ impl Records {
     pub fn new(shape: Shape) -> Records {
         let layout = Layout::new(&shape);
         let mut initial = shape.initial;
-        // Zeros are what fresh records have, and what others are filled with.
+        // Fresh records have zeros; others are filled with the initial bytes.
         if initial.iter().all(|byte| *byte == 0) {
             initial = Box::default();
         }
@@ -389,7 +389,7 @@ impl Records {
     }
 }
 
-/// What cannot be missing: every segment begins at a line, and strides and lengths are fixed.
+/// These cannot be missing: every segment begins at a line, and strides and lengths are fixed.
 #[inline]
 fn aligned<T>(found: Option<T>) -> T {
     found.expect("records are aligned")

@@ -1,4 +1,4 @@
-//! What the records of a pool look like, and what bounds them.
+//! The layout and the bounds of a pool's records.
 
 /// Most sessions of a pool.
 pub const SESSIONS_MAX: u32 = (1 << 30) - 1;
@@ -8,7 +8,7 @@ pub const SCRATCH_LEN_MAX: usize = 1 << 16;
 /// Most words of a key.
 pub const KEY_WORDS_MAX: usize = 16;
 
-/// What all records of a pool look like.
+/// The layout of all records of a pool.
 #[derive(Clone, Debug)]
 pub struct Shape {
     /// 32-bit words of a key: at least 1, at most [`KEY_WORDS_MAX`].
@@ -21,7 +21,7 @@ pub struct Shape {
     pub scratch_len: usize,
     /// Alignment of scratch in memory: a power of two up to 64; less than 8 counts as 8.
     pub scratch_align: usize,
-    /// What scratch begins with; zeros follow.
+    /// The initial bytes of scratch; zeros follow.
     pub initial: Box<[u8]>,
     /// Most sessions, at most [`SESSIONS_MAX`].
     pub sessions_max: u32,

@@ -136,7 +136,7 @@ fn changes() -> impl Strategy<Value = Changes> {
     select(&[Nothing, Nothing, Nothing, Nothing, Nothing, Frame, Frame, Headers, Everything][..])
 }
 
-/// A node whose outputs lead to any of `nodes`, with few nodes that want sessions.
+/// A node with outputs to any of `nodes`, few of which need sessions.
 fn node(nodes: usize, entry: bool) -> impl Strategy<Value = Node> {
     let output = proptest::option::weighted(0.85, (0..nodes, 0..2_usize));
     let outputs = vec(output, 0..4);

@@ -1,4 +1,4 @@
-//! Chains whose plan is known beforehand.
+//! Chains with a plan that is known beforehand.
 
 use thruway_flow::chain::{Chain, Changes, Demand, Node, Role};
 use thruway_flow::plan::{Family, Hop, Orientation, Plan, SessionTable};
@@ -172,7 +172,7 @@ fn impossible_demands_are_reported() {
           classified: put a FlowClassifier between the two"]
     );
     build.link(5, late);
-    assert!(build.plan().remarks[0].contains("'late' by way of 'decap'"));
+    assert!(build.plan().remarks[0].contains("'late' through 'decap'"));
     build.chain.nodes[late].demand.as_mut().unwrap().size = 70_000;
     assert!(build.errors()[0].starts_with("'late': 70000 bytes of state"));
     // Packets that are not IP have no connections.
@@ -195,7 +195,7 @@ fn web(session: &str) -> Build {
 }
 
 #[test]
-fn both_directions_leave_out_the_port_that_tells_them_apart() {
+fn both_directions_leave_out_the_port_that_distinguishes_them() {
     let build = web("connection");
     let plan = build.plan();
     let (to, from) = (classify(&plan, 6, [5, 80]), classify(&plan, 6, [80, 5]));
@@ -210,7 +210,7 @@ fn both_directions_leave_out_the_port_that_tells_them_apart() {
         (fields.join(", ").as_str(), orientation),
         ("dst, src, dst port", Orientation::Exchanged)
     );
-    // Between two ports 80 no class tells the direction.
+    // Between two ports 80 no class implies the direction.
     let (_, fields, orientation) = key_of(&plan, classify(&plan, 6, [80, 80]));
     assert_eq!(orientation, Orientation::Compared);
     assert_eq!(fields.join(", "), "src, dst, src port, dst port");
@@ -264,7 +264,7 @@ fn coarser_sessions_are_reached_by_links() {
         plan.levels.iter().position(|level| level.session == wanted).unwrap() as u8
     };
     let own = |leaf: u16| plan.leaves[usize::from(leaf)].keys[0].as_ref().unwrap().level;
-    // One-way sources cut two-way connections in two: what reaches both is a flow.
+    // One-direction sources cut connections in two: a level that reaches both is a flow.
     assert_eq!(own(classify(&plan, 6, [5, 80])), level("flow"));
     assert_eq!(own(classify(&plan, 6, [5, 81])), level("connection"));
     assert_eq!(own(classify(&plan, 17, [5, 80])), level("pair"));
@@ -325,7 +325,7 @@ fn changes_end_what_is_known() {
 }
 
 #[test]
-fn what_nobody_wants_or_counts_is_dropped_early() {
+fn unwanted_and_uncounted_packets_are_dropped_early() {
     let mut build = small_system("flow");
     let early = |build: &Build, ports| {
         let plan = build.plan();

@@ -162,8 +162,8 @@ fn same_sessions(chain: &Chain, plan: &Plan, a: &Seen<'_>, b: &Seen<'_>) {
     }
 }
 
-/// Functions that packets of one record come to do not overlap in it; and a record has one set of
-/// links, whoever opened it.
+/// Functions that packets of one record reach do not overlap in it; and a record has one set of
+/// links, whichever function opened it.
 fn apart(plan: &Plan, a: &Seen<'_>, b: &Seen<'_>) {
     for (level, key) in &a.records {
         if b.records.get(level) != Some(key) {

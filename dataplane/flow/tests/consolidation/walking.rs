@@ -1,4 +1,4 @@
-//! The plain way: from element to element, each looking at the packet itself.
+//! The reference path: from element to element, each looking at the packet itself.
 
 use std::collections::{HashMap, HashSet};
 use thruway_flow::chain::{Chain, Changes, Role};

@@ -56,7 +56,7 @@ fn the_record_of_a_held_session_is_not_used_again_before_it_is_let_go() {
     for n in 2..40 {
         others.push(one(&mut manager, frame(&tcp(n, 1000), 0x02), 0));
         let ended = release(&mut manager);
-        assert!(ended.iter().all(|(_, told)| told.is_empty()), "functions hear of it later");
+        assert!(ended.iter().all(|(_, functions)| functions.is_empty()), "notified later");
     }
     // Its connection begins anew: that is another session.
     others.push(one(&mut manager, frame(&tcp(1, 1000), 0x02), 0));

@@ -136,7 +136,7 @@ fn fins_and_syns_by_guess_change_nothing() {
 }
 
 #[test]
-fn who_refuses_a_connection_ends_it() {
+fn an_end_that_refuses_a_connection_ends_it() {
     let mut manager = manager(&[demand("connection", 8)], &Settings::default());
     one(&mut manager, sent(false, SYN, [0, 0], 0).frame(), 0);
     let guessed = Sent { ack: 77, ..sent(true, RST | ACK, [0, 1], 0) };
@@ -201,7 +201,7 @@ fn two_threads_know_the_numbers_of_both_directions() {
 }
 
 proptest! {
-    /// A connection of honest ends, whose segments may be lost behind this place or come twice,
+    /// A connection of honest ends, with segments that may be lost behind this place or come twice,
     /// among forged ones without knowledge of its numbers: it is as if the forger were not there.
     #[test]
     fn forgers_are_not_there(

@@ -180,7 +180,7 @@ fn coarser_sessions_are_shared_by_finer_ones() {
     assert_ne!(unidirectional.session(), other.session());
     let (first, second) = (at(&manager, 2, unidirectional), at(&manager, 2, other));
     assert_eq!((first.level, first.index), (second.level, second.index));
-    // The second connection was opened the other way round.
+    // The second connection was opened in the opposite direction.
     assert_eq!((first.direction, second.direction), (Direction::Forward, Direction::Reply));
     manager.scratch_mut(&first).fill(1);
     assert_eq!(manager.scratch_mut(&second), [1; 4]);
@@ -252,7 +252,7 @@ fn replies_of_a_translated_session_find_it() {
         let reply = one(&mut manager, frame(&outside, 0), 0);
         assert_eq!((reply.session(), reply.direction()), (fcb.session(), Direction::Reply));
         assert!(one(&mut manager, frame(&tuple, 0), 0).direction() == Direction::Forward);
-        // Who answers to the address that is translated away is not the session's peer.
+        // A host that answers to the translated address is not the session's peer.
         let stranger = one(&mut manager, frame(&tuple.reversed(), 0), 0);
         assert_eq!((stranger.session(), stranger.leaf().is_some()), (None, true));
         let other = one(&mut manager, frame(&udp(host, 0x0808_0808, 4001, 53), 0), 0);
@@ -306,7 +306,7 @@ fn two_threads_serve_the_two_directions() {
         inside.publish(&state_at, &[11, 12]);
         let mut reply = tuple.reversed();
         if translated {
-            // One that is taken, and would stand the other way round in its key.
+            // One that is taken, and would have source and destination exchanged in its key.
             let taken = udp(0xff00_0000, 1, 2, 3);
             one(&mut outside, frame(&taken, 0), 0);
             assert!(inside.answer(&state_at, &taken).is_err());
@@ -338,7 +338,7 @@ fn two_threads_serve_the_two_directions() {
             }
             assert_eq!(manager.counts(0).0, 0);
         }
-        // The record is free, and the connection begins anew with whom it comes to first.
+        // The record is free, and the connection begins anew in the thread that it comes to first.
         let anew = one(&mut outside, frame(&tuple, 0x02), after + 9 * SECOND);
         assert_eq!(anew.direction(), Direction::Forward);
     }
@@ -349,7 +349,7 @@ fn an_error_finds_the_session_of_the_other_thread() {
     let translating = Demand { translates: true, shared_words: 1, ..demand("connection", 8) };
     let [mut inside, mut outside] = two(&[translating], &bounded(100, 100));
     for tuple in [udp(7, 8, 2000, 53), tcp(7, 1000)] {
-        // Nobody has such a session yet.
+        // No thread has such a session yet.
         let early = one(&mut outside, unreachable(&tuple), 0);
         assert_eq!((early.session(), outside.counts(0).0), (None, 0));
         let opened = one(&mut inside, frame(&tuple, 0x02), 0);

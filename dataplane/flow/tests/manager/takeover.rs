@@ -33,7 +33,7 @@ fn another_configuration_takes_sessions_over() {
         assert_eq!(new.scratch_mut(&third), [(tuple.dst % 251) as u8; 4]);
     }
     assert_eq!(new.counts(0).2.created, 600);
-    // Nobody is told twice: the old functions hear of none.
+    // No function is notified twice: the old functions hear of none.
     while old.end_some(Ended::Removed) {
         assert!(release(&mut old).iter().all(|(_, states)| states.is_empty()));
     }
@@ -108,7 +108,7 @@ fn what_a_failed_configuration_took_is_given_back() {
     while old.end_some(Ended::Removed) {
         reports += release(&mut old).iter().map(|(_, states)| states.len()).sum::<usize>();
     }
-    assert_eq!(reports, 300 + 40, "each function is told once of each of its sessions");
+    assert_eq!(reports, 300 + 40, "each function is notified once of each of its sessions");
 }
 
 #[test]

@@ -36,7 +36,7 @@ struct Town {
     translates: bool,
     /// Of so many packets served one ends its session; 0: none.
     ends: usize,
-    /// Nobody replies.
+    /// There are no replies.
     unidirectional: bool,
     now: i64,
 }
@@ -161,7 +161,7 @@ impl Town {
 
     fn sweep(&mut self) {
         for manager in &mut self.managers {
-            // One way round all records takes two seconds.
+            // One sweep over all records takes two seconds.
             for part in 0..3 {
                 manager.sweep(self.now + part * SECOND);
             }
@@ -262,7 +262,7 @@ fn sessions_of_one_flow_have_one_server_and_coarser_ones_have_many() {
     }
 }
 
-/// Who cannot have packets from here gets none: they are served as they ever were.
+/// Threads that cannot get packets from here get none: they are served as before.
 #[test]
 fn a_thread_that_does_not_reach_there_is_handed_nothing() {
     let mut town = town(&counting(false, false), Some(0));
@@ -274,9 +274,9 @@ fn a_thread_that_does_not_reach_there_is_handed_nothing() {
 }
 
 #[test]
-fn errors_go_to_who_serves_what_they_are_about() {
+fn errors_go_to_the_server_of_the_quoted_session() {
     for (translates, whole) in [(false, false), (true, false), (false, true), (true, true)] {
-        // Nobody but thread 0 has met the session; then thread 2 has taken the replies.
+        // Only thread 0 has met the session; then thread 2 has taken the replies.
         for replied in [false, true] {
             let mut town = town(&counting(translates, whole), None);
             let packet = town.packet(Came { thread: 0, connection: 0, reply: false });
@@ -306,7 +306,7 @@ fn errors_go_to_who_serves_what_they_are_about() {
     }
 }
 
-/// A thread whose table is full of guests begins sessions of its own.
+/// A thread with a table full of remote entries begins sessions of its own.
 #[test]
 fn guests_make_room() {
     let mut town = town(&counting(false, false), None);
@@ -322,7 +322,7 @@ fn guests_make_room() {
         assert_eq!(town.take(1, vec![packet]), 0);
     }
     assert_eq!(town.managers[1].counts(0).0, 50);
-    // Those whose guests had to go are handed over all the same.
+    // Packets of evicted remote entries are handed off all the same.
     for connection in 0..100 {
         let packet = town.packet(Came { thread: 1, connection, reply: false });
         assert_eq!(town.take(1, vec![packet]), 1);
@@ -388,7 +388,7 @@ fn play(town: &mut Town, steps: Vec<Step>) {
                 let mut batch = Vec::new();
                 for (connection, reply) in packets {
                     let reply = reply && !town.unidirectional;
-                    // Nobody answers to an address that nobody was informed of.
+                    // No host answers to an address that no packet came from.
                     if !town.translates || !reply || town.begun(connection) {
                         batch.push(town.packet(Came { thread, connection, reply }));
                     }

@@ -61,8 +61,8 @@ fn connections_beside_the_ports_prevent_a_match() {
     let is_found = |text: &str| changed(text, two).contains("Any(P)");
     assert!(is_found("a :: Any -> Null -> Counter -> z :: Any"));
     assert!(is_found("a :: Any -> n :: Null -> Counter -> z :: Any; a [1] -> n"));
-    assert!(!is_found("a :: Any -> n :: Null -> Counter -> z :: Any; n -> z"), "a way out");
-    assert!(!is_found("a :: Any -> Null -> c :: Counter -> z :: Any; a [1] -> c"), "a way in");
+    assert!(!is_found("a :: Any -> n :: Null -> Counter -> z :: Any; n -> z"), "one leaves");
+    assert!(!is_found("a :: Any -> Null -> c :: Counter -> z :: Any; a [1] -> c"), "one enters");
     assert!(!is_found("a :: Any -> Null -> c :: Counter"), "an output that leads nowhere");
     assert!(!is_found("a :: Any -> Null -> [1] Counter -> z :: Any"), "another port");
     assert!(!is_found("n :: Null -> Counter -> n"), "no port");

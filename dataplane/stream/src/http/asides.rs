@@ -1,9 +1,9 @@
-//! What stands beside the chunks of bodies: extensions and trailers. They are kept until their
-//! message ends, as functions read the body without a break; then functions are shown them.
+//! The extensions and trailers beside the chunks of bodies. They are kept until their message ends,
+//! as functions read the body without a break; then functions see them.
 
 use super::fault::Fault;
 
-/// Bytes of memory for those of all messages, in all threads.
+/// Bytes of memory for the extensions and trailers of all messages, in all threads.
 const TOTAL: usize = 8 << 20;
 
 /// Of messages, by number: lines, one for the extensions of each chunk, and the trailer fields.
@@ -26,8 +26,8 @@ impl Asides {
         self.total /= threads.max(1);
     }
 
-    /// More of the message with this number + 1, which is 0 before there is anything; of one
-    /// message there are at most `most` bytes.
+    /// Adds bytes of the message with this number + 1, which is 0 before there is anything; at most
+    /// `most` bytes per message.
     ///
     /// # Errors
     /// [`Fault::ChunkExtensionTooLong`], [`Fault::UnpackMemory`].
@@ -43,7 +43,7 @@ impl Asides {
             return Err(Fault::ChunkExtensionTooLong);
         }
         let before = kept.capacity();
-        // What it grows by is known only when it has grown: at most twice the bytes.
+        // The growth is known only afterwards: at most twice the bytes.
         if self.memory + 2 * bytes.len() > self.total {
             return Err(Fault::UnpackMemory);
         }
@@ -52,7 +52,7 @@ impl Asides {
         Ok(())
     }
 
-    /// What came last of a message, if anything, is the end of a line.
+    /// Ends the current line, if the last bytes of the message did not.
     ///
     /// # Errors
     /// As [`Asides::add`].

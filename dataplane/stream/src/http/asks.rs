@@ -1,4 +1,4 @@
-//! What requests ask servers for, changed on their way so that functions see more of the answers.
+//! Requests' preferences, changed in transit so that functions see more of the responses.
 
 use super::edit::{Change, DIGESTS, EditError, rewrite};
 use super::head::View;
@@ -9,7 +9,7 @@ use super::unpack::Coding;
 pub struct Asks {
     /// Plain content: no content encoding, no transfer coding besides chunked.
     pub identity: bool,
-    /// No content coding but those that are unpacked, no transfer coding besides chunked.
+    /// No content coding but those that we decompress, no transfer coding besides chunked.
     pub known: bool,
     /// The whole of it: no ranges.
     pub whole: bool,
@@ -25,11 +25,11 @@ impl Asks {
         self.identity || self.known || self.whole || self.stay || self.old
     }
 
-    /// Appends a head to `out`. With `closes` the connection is to end after the answer; with
-    /// `unpacks` the body is unpacked, so that what was said of the packed one is not true.
+    /// Appends a head to `out`. With `closes` the connection must end after the answer; with
+    /// `unpacks` the body is decompressed, which invalidates fields about the compressed one.
     ///
-    /// A request without Accept-Encoding takes any coding (RFC 9110 section 12.5.3), so there is
-    /// one then.
+    /// A request without Accept-Encoding permits any coding (RFC 9110 section 12.5.3), so one is
+    /// added.
     pub fn rewrite(
         self,
         view: View<'_>,
@@ -51,7 +51,7 @@ impl Asks {
             (unpacks, Change::Remove(DIGESTS[2])),
             (unpacks, Change::Remove(DIGESTS[3])),
         ];
-        // Removing what a name that is no header's has changes nothing.
+        // Removing a name that no header has changes nothing.
         let mut changes = [Change::Remove(b"-"); 13];
         for (change, (is_wanted, wanted)) in changes.iter_mut().zip(all) {
             if is_wanted {

@@ -4,12 +4,12 @@ use super::fault::Fault;
 use super::framing::{DirectionState, Phase};
 use super::line::{Judge, is_control, is_space};
 
-/// Most digits of a chunk's size: what they say fits in 60 bits.
+/// Most digits of a chunk's size: it fits in 60 bits.
 const MAX_SIZE_DIGITS: u8 = 15;
 
 impl DirectionState {
-    /// Takes the bytes between the data of two chunks, up to where extensions begin or end: how
-    /// many of these they are, and whether they are extensions. The phase is what follows.
+    /// Takes the bytes between the data of two chunks, up to where extensions begin or end; returns
+    /// their number, and whether they are extensions. Sets the next phase.
     pub(super) fn between_chunks(
         &mut self,
         bytes: &[u8],

@@ -1,8 +1,8 @@
-//! What the beginning of the context of HTTP counts.
+//! Counters of the beginning of the context of HTTP.
 
 use super::fault::Fault;
 
-/// What happened, see [`Enter`](super::Enter).
+/// Counters of [`Enter`](super::Enter).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EnterCounts {
     /// Heads of requests.
@@ -13,9 +13,9 @@ pub struct EnterCounts {
     pub shown: u64,
     /// Messages with a body that they are not shown.
     pub hidden: u64,
-    /// Messages whose body is unpacked for them.
+    /// Messages with a body that is decompressed for functions.
     pub unpacked: u64,
-    /// Messages whose chunk extensions or trailers functions were shown.
+    /// Messages with chunk extensions or trailers that functions inspected.
     pub asides: u64,
     /// Connections that became something else than HTTP.
     pub switched: u64,

@@ -1,4 +1,4 @@
-//! Heads written anew: fields added, taken out, replaced; another framing of the body.
+//! Rewritten heads: fields added, removed, replaced; another framing of the body.
 
 use super::head::{Field, View};
 use super::line::{all_token, is_control};
@@ -32,7 +32,7 @@ pub enum EditError {
     /// The value has control bytes.
     #[error("a field's value has no control characters and no line ends")]
     Value,
-    /// The field says how long the body is.
+    /// The field declares the body's length.
     #[error("Content-Length and Transfer-Encoding are seen to when the body changes")]
     Framing,
 }
@@ -74,8 +74,8 @@ pub enum Framing {
     Close,
 }
 
-/// Appends the head with its changes to `out`. Where several are of one name, the first of those
-/// that remove, set or replace decides; what is added is added in any case.
+/// Appends the head with its changes to `out`. Of several changes to one name, the first that
+/// removes, sets or replaces decides; additions are made in any case.
 pub fn rewrite(view: View<'_>, changes: &[Change<'_>], out: &mut Vec<u8>) -> Result<(), EditError> {
     changes.iter().try_for_each(Change::check)?;
     out.extend_from_slice(view.first_line());
@@ -85,9 +85,8 @@ pub fn rewrite(view: View<'_>, changes: &[Change<'_>], out: &mut Vec<u8>) -> Res
 
 /// Appends the head with another framing to `out`.
 ///
-/// Chunks make an HTTP/1.0 response one of HTTP/1.1, as a proxy does that speaks it (RFC 9112
-/// section 2.3); that the server closes behind it, where that went without saying, is said then.
-/// Sums of the body go.
+/// Chunks turn an HTTP/1.0 response into one of HTTP/1.1, as in a proxy for it (RFC 9112 section
+/// 2.3); an implied close by the server is then made explicit. Removes sums of the body.
 pub fn with_framing(view: View<'_>, framing: Framing, out: &mut Vec<u8>) {
     let [length, encoding] = FRAMING;
     let mut digits = [0; 20];
@@ -146,7 +145,7 @@ fn emit_fields(view: View<'_>, changes: &[Change<'_>], out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// The change that says what becomes of fields of a name.
+/// The change that decides on the fields of a name.
 fn deciding(name: &[u8], changes: &[Change<'_>]) -> Option<usize> {
     changes.iter().position(|change| {
         !matches!(change, Change::Add(..)) && change.parts().0.eq_ignore_ascii_case(name)

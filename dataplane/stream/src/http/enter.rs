@@ -1,4 +1,4 @@
-//! The beginning of the context of HTTP: what TCP carries becomes heads and bodies of messages.
+//! The beginning of the context of HTTP: turns TCP's payload into heads and bodies of messages.
 
 use thruway_packet::Packet;
 use thruway_payload::{Next, StreamCursor};
@@ -23,7 +23,7 @@ use crate::stage::{Hold, Memory, Stage};
 /// Most pieces reported of one packet.
 const MAX_PIECES: usize = 4096;
 
-/// What is remembered of a connection, besides [`Memory`].
+/// The state of a connection, besides [`Memory`].
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
 pub struct EnterState {
@@ -31,15 +31,15 @@ pub struct EnterState {
     /// By direction: see [`BODY_SHOWN`].
     message: [u8; 2],
     spare: [u8; 6],
-    /// By direction: number + 1 of what unpacks the body, 0 for none.
+    /// By direction: number + 1 of the body's decompressor, 0 for none.
     unpacking: [u32; 2],
-    /// By direction: number + 1 of what is kept of extensions and trailers, 0 for nothing.
+    /// By direction: number + 1 of the kept extensions and trailers, 0 for none.
     aside: [u32; 2],
 }
 
-/// The message that is under way is shown.
+/// The current message's body is inspected.
 const BODY_SHOWN: u8 = 1;
-/// Its framing is written anew.
+/// Its framing is rewritten.
 const REFRAMED: u8 = 2;
 
 /// See the module.
@@ -52,11 +52,11 @@ pub struct Enter {
     head: Vec<u8>,
     unpackers: Unpackers,
     asides: Asides,
-    /// What was unpacked of the packet at hand, and how much more may be.
+    /// Decompressed bytes of the current packet, and how many more are permitted.
     unpacked: (Vec<u8>, usize),
-    /// Bytes of the packet at hand, with those that were kept of earlier ones.
+    /// Bytes of the current packet, with those kept of earlier ones.
     seen: usize,
-    /// What happened.
+    /// Counters.
     pub counts: EnterCounts,
 }
 
@@ -99,17 +99,17 @@ impl Enter {
         self.settings.looks = looks;
     }
 
-    /// What requests are made to ask for.
+    /// Sets the preferences written into requests.
     pub fn set_asks(&mut self, asks: Asks) {
         self.settings.asks = asks;
     }
 
-    /// What it was made with, and what was set since.
+    /// The present settings.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// Goes on with what another one holds of connections, and with its counts.
+    /// Takes over another one's connections and counters.
     pub fn take_over(&mut self, other: Enter) {
         self.stage.take_over(other.stage);
         self.unpackers = other.unpackers;
@@ -122,7 +122,7 @@ impl Enter {
         self.stage.holding()
     }
 
-    /// Bytes of memory that unpacking takes, and what stood beside chunks.
+    /// Bytes of memory of decompression, and of kept extensions and trailers.
     pub fn unpack_memory(&self) -> usize {
         self.unpackers.memory() + self.asides.memory()
     }
@@ -133,14 +133,14 @@ impl Enter {
         self.drop_kept(state);
     }
 
-    /// Frees what is kept of messages besides bytes that wait.
+    /// Frees the data kept of messages, except waiting bytes.
     fn drop_kept(&mut self, state: &mut EnterState) {
         state.unpacking.iter_mut().for_each(|number| self.unpackers.close(number));
         state.aside.iter_mut().for_each(|number| self.asides.close(number));
     }
 
-    /// Treats a packet that goes in a direction: what goes on is added to `out`. What is no content
-    /// of TCP goes on as it is.
+    /// Processes a packet of a direction: appends the forwarded packets to `out`. A packet that is
+    /// no content of TCP is forwarded unchanged.
     pub fn packet(
         &mut self,
         (memory, state): (&mut Memory, &mut EnterState),
@@ -152,7 +152,7 @@ impl Enter {
         if mark.layer() != Layer::Tcp {
             return out.push(packet);
         }
-        // What was late before is late for who held it back: here it comes in order.
+        // A packet that was late in TCP is late for the holder there: here it comes in order.
         mark.flags &= !flag::LATE;
         packet.set_content_mark(mark);
         let came = packet.content().len();
@@ -172,7 +172,7 @@ impl Enter {
         self.divide(packet, (state, kind), came, out);
     }
 
-    /// Parses the bytes under the cursor, and moves it behind those that were parsed.
+    /// Parses the bytes under the cursor, and moves it behind them.
     fn show_piece(
         &mut self,
         state: &mut EnterState,
@@ -183,8 +183,8 @@ impl Enter {
         if let Err(fault) = self.show_pieces(state, kind, cursor) {
             self.counts.refused[fault as usize] += 1;
             self.drop_kept(state);
-            // The rest of a message whose framing was taken away cannot go on as it is, nor
-            // can it overtake what functions hold back of it.
+            // The rest of a message without its framing cannot go on as it is, nor overtake the
+            // part of it that functions hold back.
             let is_within = state.message.iter().any(|message| message & BODY_SHOWN != 0);
             let is_held = self.reframes() && is_within;
             if self.settings.on_refused == OnRefused::Close || is_held {
@@ -233,7 +233,7 @@ impl Enter {
         Ok(())
     }
 
-    /// The direction ends with what is here.
+    /// The direction ends with these bytes.
     fn finish(
         &mut self,
         state: &mut EnterState,
@@ -266,8 +266,8 @@ impl Enter {
         ended
     }
 
-    /// Keeps what stands beside the chunks of a body whose framing is written anew, so that it does
-    /// not go on: functions are to see it all the same.
+    /// Keeps the extensions and trailers of a reframed body off the wire: functions still inspect
+    /// them.
     fn keep_aside(
         &mut self,
         state: &mut EnterState,
@@ -289,7 +289,7 @@ impl Enter {
         }
     }
 
-    /// Behind the body functions are shown what stood beside its chunks, as a piece of its own.
+    /// After the body, shows functions its extensions and trailers, as a piece of its own.
     fn show_aside(&mut self, state: &mut EnterState, kind: Kind) {
         let made = self.asides.take(&mut state.aside[kind as usize], &mut self.unpacked.0);
         self.counts.asides += u64::from(made > 0);
@@ -301,7 +301,7 @@ impl Enter {
         }
     }
 
-    /// Part of a body with a coding: what it unpacks to takes its place.
+    /// Replaces a part of a body with a coding by its decompressed bytes.
     fn unpack(&mut self, state: &EnterState, kind: Kind, bytes: &[u8]) -> Result<(), Fault> {
         let OnEncoded::Unpack(bounds) = self.settings.encoded else { return Err(Fault::Encoded) };
         let (out, budget) = &mut self.unpacked;
@@ -322,7 +322,7 @@ impl Enter {
         Ok(())
     }
 
-    /// Whether the framing of messages may be written anew.
+    /// Whether the framing of messages may be rewritten.
     fn reframes(&self) -> bool {
         self.settings.resize || self.settings.looks
     }
@@ -447,8 +447,8 @@ impl Enter {
             self.counts.refused[Fault::TooManyParts as usize] += 1;
             return out.push(closing(packet));
         }
-        // The end of the direction must not be taken for the end of the message, which says
-        // elsewhere where it ends.
+        // The end of the direction must not be taken for the end of the message, which declares its
+        // own.
         let last = self.pieces.iter().rfind(|info| !info.is_aside());
         let ends_properly =
             last.is_some_and(|info| info.piece == Piece::End) && !self.is_cut_short(state, kind);
@@ -466,7 +466,7 @@ impl Enter {
         }
     }
 
-    /// Whether the message under way ended with its direction, and not where it said.
+    /// Whether the current message ended with its direction, before its declared end.
     fn is_cut_short(&self, state: &EnterState, kind: Kind) -> bool {
         state.connection.direction(kind).is_within()
     }

@@ -1,12 +1,12 @@
-//! What may be wrong with messages.
+//! Faults of messages.
 
-/// Declares the faults: whether a lenient policy puts up with it, its name, what it means.
+/// Declares the faults: whether a lenient policy tolerates it, its name, its meaning.
 macro_rules! faults {
     ($($variant:ident = $word:literal, $lenient:literal : $doc:literal),+ $(,)?) => {
         /// Why a message is refused.
         ///
-        /// Each is a way in which two receivers may understand different things: who stands in the
-        /// middle must not be the third (RFC 9112 section 11.2, request smuggling).
+        /// Each is an ambiguity that two receivers may resolve differently: a middlebox must not be
+        /// the third (RFC 9112 section 11.2, request smuggling).
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u8)]
         pub enum Fault { $(#[doc = $doc] $variant),+ }
@@ -20,13 +20,12 @@ macro_rules! faults {
                 match self { $(Fault::$variant => $word),+ }
             }
 
-            /// What it means.
+            /// Its meaning.
             pub const fn meaning(self) -> &'static str {
                 match self { $(Fault::$variant => $doc),+ }
             }
 
-            /// Whether a lenient policy puts up with it: there is one reading which most receivers
-            /// share.
+            /// Whether a lenient policy tolerates it: most receivers agree on one reading.
             pub const fn is_tolerable(self) -> bool {
                 match self { $(Fault::$variant => $lenient),+ }
             }
@@ -56,7 +55,7 @@ faults! {
     BadVersion = "bad-version", false: "a version other than HTTP/1.0 and HTTP/1.1",
     OddVersion = "odd-version", true: "a version HTTP/1.2 to HTTP/1.9",
     BadStatus = "bad-status", false: "a status that is no number from 100 to 599",
-    // Whom it is for.
+    // Its destination.
     NoHost = "no-host", true: "an HTTP/1.1 request without Host",
     TwoHosts = "two-hosts", true: "more than one Host",
     BadHost = "bad-host", true: "a Host that is neither empty nor host and port",
@@ -77,16 +76,16 @@ faults! {
     BadChunkLine = "bad-chunk-line", true: "white space in a chunk's first line, before its extensions or its end",
     ChunkExtensionTooLong = "chunk-extension-too-long", false: "extensions of a chunk, or of a message's chunks together, are longer than the limit",
     BadChunkExtension = "bad-chunk-extension", true: "a control byte in the extensions of a chunk",
-    BadChunkEnd = "bad-chunk-end", false: "a chunk's data does not end where its size says",
+    BadChunkEnd = "bad-chunk-end", false: "a chunk's data does not end after its size",
     TrailerField = "trailer-field", true: "a field that no trailer may have (length, encoding, Host)",
     // Order of messages.
     TooManyPending = "too-many-pending", false: "more requests wait for an answer than the limit",
     Unasked = "unasked", true: "a response without a request",
     UnaskedSwitch = "unasked-switch", false: "a change of protocol that was not asked for",
-    EarlySwitch = "early-switch", false: "a change of protocol while other requests are under way",
+    EarlySwitch = "early-switch", false: "a change of protocol while other requests are pending",
     TooManyParts = "too-many-parts", false: "a packet has more parts of messages than the limit",
     Encoded = "encoded", false: "a body with a coding that is not known, or several, where these do not pass",
-    BadCoding = "bad-coding", false: "a body that is not what its content coding says",
+    BadCoding = "bad-coding", false: "a body that is not in its content coding",
     Bomb = "bomb", false: "a body unpacks to more than the limits of size, ratio or work",
     UnpackMemory = "unpack-memory", false: "no memory to unpack one more body, or for more chunk extensions and trailers",
     Tunnel = "tunnel", false: "a CONNECT request, where no other protocol may follow",

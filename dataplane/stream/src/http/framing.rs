@@ -1,4 +1,4 @@
-//! Where a connection stands: what follows in each direction.
+//! The framing state of a connection: the next item in each direction.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -6,12 +6,12 @@ use super::fault::Fault;
 use super::kind::Kind;
 use super::pending::Pending;
 
-/// What follows in a direction.
+/// The next item of a direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
     /// A message.
     Start,
-    /// A body whose length is known.
+    /// A body of known length.
     Body,
     /// A body that ends with the connection.
     UntilClose,
@@ -29,11 +29,11 @@ pub enum Phase {
     ChunkEnd,
     /// Its LF.
     ChunkEndFeed,
-    /// What follows the last chunk.
+    /// The section after the last chunk.
     Trailer,
     /// The message is complete, which is still to be reported.
     Ended,
-    /// What HTTP has nothing to do with.
+    /// Bytes that are not HTTP's.
     Opaque,
 }
 
@@ -59,7 +59,7 @@ const PHASES: [Phase; 13] = [
 )]
 #[repr(C)]
 pub struct DirectionState {
-    /// Bytes left of a body or chunk; what was read of a chunk's size.
+    /// Remaining bytes of a body or chunk; the digits read so far of a chunk's size.
     pub(super) left: u64,
     /// Bytes of a section in which its end was looked for.
     pub(super) scanned: u32,
@@ -71,7 +71,7 @@ pub struct DirectionState {
 }
 
 impl DirectionState {
-    /// What follows.
+    /// The next item.
     pub(super) fn phase(&self) -> Phase {
         PHASES.get(usize::from(self.phase)).copied().unwrap_or(Phase::Opaque)
     }
@@ -91,7 +91,7 @@ impl DirectionState {
     }
 }
 
-/// What must be remembered of a connection: 72 bytes. Zeros are one in which nothing was seen yet.
+/// The state of a connection: 72 bytes. Zeros are a connection without bytes yet.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, KnownLayout, Immutable,
 )]
@@ -106,7 +106,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// The direction of a kind of message.
+    /// The direction that carries a kind of message.
     pub fn direction(&self, kind: Kind) -> &DirectionState {
         &self.directions[kind as usize]
     }

@@ -18,10 +18,10 @@ pub const OURS: u8 = flag::FIRST;
 /// segment of that size.
 pub const UNPACKED_MAX: usize = 1400;
 
-/// Most packets that one becomes, besides those of unpacked bytes.
+/// Most packets that one becomes, besides those of decompressed bytes.
 pub const MAX_GROUPS: usize = 128;
 
-/// What the parser reported of some bytes of a packet.
+/// The parser's report on some bytes of a packet.
 #[derive(Debug, Clone, Copy)]
 pub struct PieceInfo {
     pub piece: Piece,
@@ -31,23 +31,22 @@ pub struct PieceInfo {
     pub sent: usize,
     /// Functions are shown the body that they belong to.
     pub is_shown: bool,
-    /// They do not go on: the framing is written anew behind the functions.
+    /// They are not forwarded: the framing is rewritten behind the functions.
     pub is_stripped: bool,
     /// They are none of the packet's: they were unpacked from some that were stripped.
     pub is_unpacked: bool,
-    /// Flags of a head besides those that all heads have; all flags of an aside.
+    /// Flags of a head in addition to those of all heads; all flags of an aside.
     pub flags: u8,
 }
 
 impl PieceInfo {
-    /// So many bytes of a packet that go on as they came, and are not shown.
+    /// `len` bytes of a packet that are forwarded unchanged, and not shown.
     pub fn new(piece: Piece, len: usize) -> PieceInfo {
         let (is_shown, is_stripped, is_unpacked, flags) = (false, false, false, 0);
         PieceInfo { piece, len, sent: len, is_shown, is_stripped, is_unpacked, flags }
     }
 
-    /// Bytes that are none of the packet's: part of a body that was unpacked, or of what stood
-    /// beside its chunks.
+    /// Bytes that are not in the packet: decompressed ones, or extensions and trailers.
     pub fn made(piece: Piece, len: usize, flags: u8) -> PieceInfo {
         PieceInfo {
             sent: 0,
@@ -58,13 +57,13 @@ impl PieceInfo {
         }
     }
 
-    /// Whether it is what stood beside the chunks of a body, shown behind it.
+    /// Whether it consists of a body's extensions or trailers, shown after it.
     pub fn is_aside(&self) -> bool {
         self.is_unpacked && self.piece == Piece::Trailer
     }
 }
 
-/// What one packet is made of: bytes that follow each other.
+/// The composition of one packet: consecutive bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct Group {
     layer: Layer,
@@ -88,7 +87,7 @@ impl Group {
         self.prefix + self.suffix + if self.is_unpacked { 0 } else { self.body }
     }
 
-    /// Whether unpacked bytes may go on in it: no group has more of them than a packet takes.
+    /// Whether decompressed bytes fit into it: no group has more of them than a packet takes.
     fn takes_unpacked(&self, len: usize) -> bool {
         !self.is_opaque()
             && self.suffix == 0
@@ -123,7 +122,7 @@ impl Groups {
         (self.is_open, self.sent) = (false, 0);
     }
 
-    /// The group that goes on, or a new one.
+    /// The current group, or a new one.
     fn open(&mut self, layer: Layer, flags: u8, goes_on: impl Fn(&Group) -> bool) -> &mut Group {
         let goes_on = self.is_open && self.all.last().is_some_and(goes_on);
         if !goes_on {
@@ -134,7 +133,7 @@ impl Groups {
         &mut self.all[last]
     }
 
-    /// What follows.
+    /// Adds the next piece.
     pub fn add(&mut self, info: &PieceInfo) -> Result<(), TooMany> {
         self.sent += info.sent;
         let sent = self.sent;
@@ -197,8 +196,8 @@ impl Groups {
         if self.all.len() - self.unpacked > MAX_GROUPS { Err(TooMany) } else { Ok(()) }
     }
 
-    /// A packet of its own for what is no message's: an end of the direction that is not to be
-    /// taken for a message's, or nothing at all.
+    /// Adds a packet of its own for an end of the direction that must not be taken for a message's,
+    /// or for nothing at all.
     pub fn add_empty(&mut self) {
         self.open(Layer::Opaque, OURS, |_| false);
         self.is_open = false;
@@ -210,7 +209,7 @@ impl Groups {
     }
 }
 
-/// What the sender's bytes were before bytes were held back and added.
+/// The sender's bytes before bytes were held back and added.
 #[derive(Debug, Clone, Copy)]
 pub struct Sent {
     /// Bytes in front that came with earlier packets.
@@ -223,14 +222,14 @@ impl Sent {
     /// How many of the bytes that the packet accounts for are among the first `sent` bytes.
     fn share(self, sent: usize, took: usize) -> usize {
         if took != self.came {
-            // It was changed before: nobody knows which byte became of which.
+            // It was changed before: the correspondence of bytes is lost.
             return 0;
         }
         sent.saturating_sub(self.kept).min(self.came)
     }
 }
 
-/// Takes bytes that do not go on out of the content, which is what was reported.
+/// Removes the bytes that are not forwarded from the content.
 pub fn strip(packet: &mut Packet, pieces: &[PieceInfo]) {
     if !pieces.iter().any(|one| one.is_stripped && one.len > 0) {
         return;
@@ -245,12 +244,12 @@ pub fn strip(packet: &mut Packet, pieces: &[PieceInfo]) {
         from += one.len;
     }
     let place = packet.content_range();
-    // Both lie within.
+    // Both are within.
     let _ = splice(packet, place.start + to, from - to, &[]);
 }
 
-/// Makes a packet of each group (there is at least one); the content is the groups' bytes, with
-/// those that were unpacked, and nothing but these is in the packet behind the TCP header. False
+/// Makes a packet of each group (there is at least one); the content is the groups' bytes,
+/// including decompressed ones, and the packet contains nothing else after the TCP header. False
 /// when there is no memory for that: then some are not made.
 #[must_use]
 pub fn split(
@@ -338,12 +337,11 @@ pub fn carve(packet: &Packet, parts: &Parts, range: Range<usize>) -> Option<Pack
     Some(made)
 }
 
-/// Puts a packet behind the one that it was part of, if this is so and nothing has grown: then who
-/// receives it gets the packets that were sent. Else it is given back.
+/// Appends a packet to the one that it was part of, if it was and nothing has grown: then the
+/// receiver gets the packets that were sent. Else gives it back.
 ///
-/// Length fields are wrong since the packet was split, and tell which parts were one: those with
-/// the same IP header, of sequence numbers that follow each other, are together no longer than it
-/// says.
+/// The length fields, not updated since the packet was split, identify its parts: packets with the
+/// same IP header and contiguous sequence numbers, together no longer than its total length.
 pub fn glue(before: &mut Packet, packet: Packet) -> Option<Packet> {
     let (first, second) = (before.content_mark(), packet.content_mark());
     let (Some(to), Some(from)) = (Parts::of_changed_tcp(before), Parts::of_changed_tcp(&packet))

@@ -1,4 +1,4 @@
-//! The members of a gzip body, whose headers and sums are read here (RFC 1952).
+//! The members of a gzip body: parses their headers and verifies their sums (RFC 1952).
 
 use flate2::{Crc, Decompress};
 
@@ -12,7 +12,7 @@ const NAME: u8 = 1 << 3;
 const COMMENT: u8 = 1 << 4;
 const RESERVED: u8 = 0b1110_0000;
 
-/// What the next byte is.
+/// Kind of the next byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
     /// Of the fixed header, which has 10 bytes.
@@ -55,7 +55,8 @@ impl Default for Gzip {
 }
 
 impl Gzip {
-    /// Unpacks what came; `true`: what came so far is complete, though another member may follow.
+    /// Decompresses `bytes`; `true`: the input so far is complete, though another member may
+    /// follow.
     pub(super) fn feed(&mut self, bytes: &[u8], out: &mut OutputBuffer<'_>) -> Result<bool, Fault> {
         let mut left = bytes;
         while !left.is_empty() {
@@ -119,7 +120,7 @@ impl Gzip {
         Ok(if at < 9 { Part::Fixed(at + 1) } else { self.behind(0) })
     }
 
-    /// What follows the part of the header with this flag.
+    /// The part after the part of the header with this flag.
     fn behind(&self, flag: u8) -> Part {
         let order = [
             (EXTRA, Part::ExtraLen(0)),

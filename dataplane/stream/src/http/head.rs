@@ -22,7 +22,7 @@ impl Span {
         Span { start: start as u32, end: end as u32 }
     }
 
-    /// What stands there; nothing where the bytes are too few.
+    /// The bytes of the span; none if there are too few.
     pub fn of(self, bytes: &[u8]) -> &[u8] {
         bytes.get(self.start as usize..self.end as usize).unwrap_or(&[])
     }
@@ -35,11 +35,11 @@ pub struct Field {
     pub name: Span,
     /// The value, without white space around it.
     pub value: Span,
-    /// The whole line with its end, and the lines in which the value goes on.
+    /// The whole line with its end, and the lines that continue the value.
     pub line: Span,
 }
 
-/// Where what is in a head. It is made once for a reader and filled again and again.
+/// An index of a head. Made once per reader and reused.
 #[derive(Debug, Clone, Default)]
 pub struct Head {
     kind: Kind,
@@ -75,7 +75,8 @@ impl Head {
         Ok(())
     }
 
-    /// Reads a head that was judged before, or that a function made: what can be put up with is.
+    /// Reads a head that was judged before, or that a function made: tolerates all tolerable
+    /// faults.
     ///
     /// # Errors
     /// A fault that cannot.
@@ -84,9 +85,9 @@ impl Head {
         Ok(self.view(bytes))
     }
 
-    /// Reads the first line, as far as it is there; gives where the next one begins. What is wrong
-    /// with a line is known as soon as it is complete, and a control byte in it at once, so that
-    /// nothing waits long for the end of what is no head.
+    /// Reads the first line, as far as it is there; returns the start of the next one. Reports a
+    /// fault as soon as the line is complete, and a control byte at once, so that nothing waits
+    /// long for the end of an invalid head.
     pub(super) fn parse_first_line(
         &mut self,
         kind: Kind,
@@ -111,7 +112,7 @@ impl Head {
         Ok(line.next)
     }
 
-    /// Reads a trailer section, whose fields are found by [`View::fields`] then.
+    /// Reads a trailer section, and makes its fields available to [`View::fields`].
     pub(super) fn parse_trailer(&mut self, bytes: &[u8], judge: &mut Judge) -> Result<(), Fault> {
         self.first = [Span::default(); 3];
         self.first_line = Span::default();
@@ -124,7 +125,7 @@ impl Head {
         judge.fault_if(names.iter().any(forbidden), Fault::TrailerField)
     }
 
-    /// What is in `bytes`, which must be those that were read.
+    /// The contents of `bytes`, which must be those that were read.
     pub fn view<'a>(&'a self, bytes: &'a [u8]) -> View<'a> {
         View { head: self, bytes }
     }
@@ -179,7 +180,7 @@ impl Head {
         Ok(())
     }
 
-    /// A line that goes on with the field of the line before (RFC 9112 section 5.2).
+    /// A line that continues the field of the line before (RFC 9112 section 5.2).
     fn fold(&mut self, bytes: &[u8], line: Line, judge: &mut Judge) -> Result<(), Fault> {
         let Some(field) = self.fields.last_mut() else { return Err(Fault::LeadingSpace) };
         judge.fault(Fault::ObsFold)?;
@@ -277,7 +278,7 @@ impl<'a> View<'a> {
         self.first(Kind::Response, 2)
     }
 
-    /// What the fields say about the body's length.
+    /// The body's length according to the fields.
     pub fn declared(self) -> Declared {
         self.head.declared
     }
@@ -333,7 +334,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// What stands before host and port in old forms of an authority is taken off.
+/// Removes the user part before host and port in old forms of an authority.
 fn without_user(authority: &[u8]) -> &[u8] {
     authority.rsplit(|byte| *byte == b'@').next().unwrap_or(authority)
 }

@@ -1,4 +1,4 @@
-//! Where what is unpacked goes.
+//! Output of decompression.
 
 use flate2::{Decompress, FlushDecompress, Status};
 
@@ -7,7 +7,7 @@ use super::fault::Fault;
 /// Bytes that are unpacked at once.
 pub(super) const STEP: usize = 16 << 10;
 
-/// Where to what is unpacked goes.
+/// The output of decompression.
 pub(super) struct OutputBuffer<'a> {
     pub(super) bytes: &'a mut Vec<u8>,
     pub(super) limit: usize,
@@ -32,7 +32,7 @@ impl OutputBuffer<'_> {
         Ok(&self.bytes[start..])
     }
 
-    /// Has `make` fill some bytes, of which it says how many it did.
+    /// Lets `make` fill some bytes; it returns their number.
     pub(super) fn fill<T>(
         &mut self,
         make: impl FnOnce(&mut [u8]) -> Result<(usize, T), Fault>,
@@ -48,8 +48,8 @@ impl OutputBuffer<'_> {
     }
 }
 
-/// Unpacks as much as there is: how many of the bytes were taken, what was made of them, and
-/// whether it was the end.
+/// Decompresses the available bytes: returns how many were taken, the output, and whether it was
+/// the end.
 pub(super) fn inflate<'o>(
     state: &mut Decompress,
     bytes: &[u8],

@@ -1,5 +1,5 @@
-//! The end of the context of HTTP: heads and bodies of messages become what TCP carries. Messages
-//! that functions may have made longer or shorter are framed anew.
+//! The end of the context of HTTP: turns heads and bodies of messages into TCP's payload. Messages
+//! that functions may have made longer or shorter get new framing.
 
 use thruway_packet::Packet;
 use thruway_payload::{Next, StreamCursor};
@@ -18,22 +18,22 @@ use crate::stage::{Hold, Memory, Stage};
 /// Longest line before a chunk's data: a size in hexadecimal digits.
 const CHUNK_LINE: usize = 18;
 
-/// How the message under way is framed.
+/// The framing of the current message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
     /// As it is.
     Pass,
     /// In chunks.
     Chunk,
-    /// Its head and what follows are held until its length is known.
+    /// Its head and body are held until its length is known.
     Hold,
-    /// It is none, but what stood beside the chunks of the one before, and does not go on.
+    /// It is none, but extensions or trailers of the one before, which are not forwarded.
     Aside,
 }
 
 const MODES: [Mode; 4] = [Mode::Pass, Mode::Chunk, Mode::Hold, Mode::Aside];
 
-/// The message under way in a direction.
+/// The current message in a direction.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
 pub struct Message {
@@ -53,24 +53,24 @@ impl Message {
     }
 }
 
-/// What is remembered of a connection, besides [`Memory`].
+/// The state of a connection, besides [`Memory`].
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
 pub struct LeaveState {
     messages: [Message; 2],
 }
 
-/// What happened.
+/// Counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LeaveCounts {
-    /// Messages whose Content-Length was written anew.
+    /// Messages with a new Content-Length.
     pub lengths: u64,
-    /// Messages that go on in chunks.
+    /// Messages forwarded in chunks.
     pub chunked: u64,
     /// Messages that end with the connection instead.
     pub until_close: u64,
-    /// Connections closed because a body for someone who does not know chunks was too long to be
-    /// held.
+    /// Connections closed because a body was too long to be held, for a receiver that does not
+    /// support chunks.
     pub too_long: u64,
     /// Connections closed because a function made a head that is none.
     pub bad_head: u64,
@@ -100,7 +100,7 @@ pub struct Leave {
     buffer: Vec<u8>,
     hold_bytes: usize,
     resize: bool,
-    /// What happened.
+    /// Counters.
     pub counts: LeaveCounts,
 }
 
@@ -141,13 +141,13 @@ impl Leave {
         self.stage.forget(memory);
     }
 
-    /// Goes on with what another one holds of connections, and with its counts.
+    /// Takes over another one's connections and counters.
     pub fn take_over(&mut self, other: Leave) {
         self.stage.take_over(other.stage);
         self.counts = other.counts;
     }
 
-    /// Treats a packet that goes in a direction; what goes on is added to `out`.
+    /// Processes a packet of a direction; appends the forwarded packets to `out`.
     pub fn packet(
         &mut self,
         (memory, state): (&mut Memory, &mut LeaveState),
@@ -215,7 +215,7 @@ impl Leave {
         Ok(())
     }
 
-    /// A message begins whose framing is ours to write.
+    /// Begins a message that we frame anew.
     fn begin(
         &mut self,
         message: &mut Message,
@@ -231,7 +231,7 @@ impl Leave {
             // It ends with the connection, however long it is.
             return Ok(());
         }
-        // Who waits for 100 (Continue) sends nothing before the head has gone on.
+        // A client that waits for 100 (Continue) sends nothing before the head has gone on.
         let is_waiting = view.value(b"expect").is_some();
         if mark.has(flag::LAST) && !ends_direction(packet) {
             cut_suffix(packet);
@@ -247,7 +247,7 @@ impl Leave {
         self.set_framing(kind, Framing::Chunked, packet)
     }
 
-    /// Writes the head in front of a packet's content anew.
+    /// Rewrites the head in front of a packet's content.
     fn set_framing(
         &mut self,
         kind: Kind,
@@ -287,7 +287,7 @@ impl Leave {
         Ok(true)
     }
 
-    /// More of a message that is held: it is, or what is held goes on before it.
+    /// Handles more of a held message: holds it, or releases the held part before it.
     fn hold(
         &mut self,
         place: &mut MessageContext<'_>,
@@ -313,7 +313,7 @@ impl Leave {
         }
         let framing = match (message.is_old != 0, kind) {
             _ if is_last && !is_cut_short => Some(Framing::Length(body as u64)),
-            // Its head says how much there should have been.
+            // Its head declares more.
             (true, _) if is_cut_short => None,
             (true, Kind::Request) => return Err(Stop::TooLong),
             (true, Kind::Response) => Some(Framing::Close),
@@ -334,7 +334,7 @@ impl Leave {
         if mode == Mode::Chunk { chunk(packet) } else { Ok(()) }
     }
 
-    /// A message that was held goes on: its head and what there is of its body are the content.
+    /// Releases a held message: its head and the available part of its body are the content.
     fn release(
         &mut self,
         head: usize,
@@ -365,8 +365,8 @@ impl Leave {
     }
 }
 
-/// Whether nothing follows in this direction: then the message, if it is one that says itself where
-/// it ends, is cut short, as [`Enter`](super::Enter) puts the end elsewhere otherwise.
+/// Whether nothing follows in this direction: then a message that declares its own end is
+/// truncated, as [`Enter`](super::Enter) puts the end elsewhere otherwise.
 fn ends_direction(packet: &Packet) -> bool {
     let header = Parts::of_changed_tcp(packet).and_then(|parts| tcp(packet, &parts).copied());
     let has_fin = header.is_some_and(|header| header.has_flags(tcp_flags::FIN));
@@ -413,8 +413,8 @@ fn cut_suffix(packet: &mut Packet) {
     }
 }
 
-/// Takes content away that does not go on: what functions put where there can be none, or were only
-/// shown.
+/// Removes content that is not forwarded: bytes that functions put where there can be none, or that
+/// were only shown.
 fn cut_content(packet: &mut Packet) -> Result<(), Stop> {
     let place = packet.content_range();
     if place.is_empty() || splice(packet, place.start, place.len(), &[]) {

@@ -5,7 +5,7 @@ use super::kind::Kind;
 use super::line::{Judge, all_token, trim};
 use super::pending::Asked;
 
-/// Most digits of a Content-Length: what they say fits in 63 bits.
+/// Most digits of a Content-Length: it fits in 63 bits.
 const MAX_LENGTH_DIGITS: usize = 18;
 
 /// How long a message's body is.
@@ -22,14 +22,14 @@ pub enum BodyLength {
     UntilClose,
 }
 
-/// What a head's fields say about length.
+/// The fields of a head about length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Declared {
     /// Content-Length, where it counts.
     pub content_length: Option<u64>,
     /// The last transfer coding is chunked.
     pub chunked: bool,
-    /// There are transfer codings besides chunked: the body is not what it seems.
+    /// There are transfer codings besides chunked: the body's bytes are coded.
     pub coded: bool,
 }
 
@@ -50,7 +50,7 @@ impl Declared {
         judge.fault_if(minor == 0, Fault::TransferEncodingIn10)?;
         judge.fault_if(content_length.is_some(), Fault::LengthAndEncoding)?;
         if !chunked {
-            // A request's end is not known then, whoever puts up with what.
+            // A request's end is unknown then, however lenient the policy.
             if kind == Kind::Request {
                 return Err(Fault::ChunkedNotLast);
             }
@@ -69,7 +69,7 @@ impl Declared {
         }
     }
 
-    /// The body of a response to what was asked.
+    /// The body of a response to this request.
     pub fn of_response(
         self,
         status: u16,

@@ -1,13 +1,13 @@
-//! Lines of a head or trailer section, and what bytes may stand in them.
+//! Lines of a head or trailer section, and the bytes permitted in them.
 
 use super::fault::{Fault, Faults};
 
-/// Says whether a fault is put up with, and remembers those that were.
+/// Decides whether a fault is tolerated, and records those that were.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Judge {
     /// Tolerable faults are noted only.
     pub lenient: bool,
-    /// What was put up with.
+    /// The tolerated faults.
     pub tolerated: Faults,
 }
 
@@ -55,8 +55,8 @@ pub fn trim(bytes: &[u8]) -> &[u8] {
     &bytes[start..end]
 }
 
-/// Where the first empty line of `bytes` ends, or how many bytes need not be looked at again.
-/// A line ends in LF here, with or without CR: whether that is right is judged later.
+/// The end of the first empty line of `bytes`, or how many bytes need no second look. A line ends
+/// in LF here, with or without CR: whether that is right is judged later.
 pub fn end_of_section(bytes: &[u8], scanned: usize) -> Result<usize, usize> {
     let mut at = scanned.min(bytes.len());
     loop {
@@ -82,7 +82,7 @@ pub struct Line {
     pub next: usize,
 }
 
-/// The line at `start`, whose end is judged. Bytes without an LF are a line as a whole.
+/// The line at `start`; judges its end. Bytes without an LF are a line as a whole.
 pub fn line_at(bytes: &[u8], start: usize, judge: &mut Judge) -> Result<Line, Fault> {
     let rest = bytes.get(start..).unwrap_or(&[]);
     let feed = memchr::memchr(b'\n', rest).unwrap_or(rest.len());

@@ -1,10 +1,9 @@
-//! HTTP/1.1 (RFC 9110, RFC 9112) as it passes by: where messages begin and end, what their heads
-//! say, and heads written anew.
-//!
-//! A [`Reader`] keeps no bytes: it is shown what there is of a direction, says what the
-//! first of it are, and asks for more where it cannot tell. What it must remember of a connection
-//! is a [`Connection`], plain data of constant size. [`Enter`] and [`Leave`] are the context:
-//! packets with payload of TCP become packets with heads and bodies of messages, and the reverse.
+//! HTTP/1.1 (RFC 9110, RFC 9112) in transit: where messages begin and end, the contents of their
+//! heads, and rewritten heads.
+//! A [`Reader`] keeps no bytes: it gets the available bytes of a direction, classifies the first of
+//! them, and asks for more if they do not suffice. Its state of a connection is a [`Connection`],
+//! plain data of constant size. [`Enter`] and [`Leave`] are the context: packets with payload of
+//! TCP become packets with heads and bodies of messages, and the reverse.
 
 mod asides;
 mod asks;

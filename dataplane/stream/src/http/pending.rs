@@ -8,7 +8,7 @@ pub const MAX_PENDING: usize = 64;
 /// Requests in one byte.
 const PER_BYTE: usize = 2;
 
-/// What of a request matters for its answer.
+/// The properties of a request that matter for its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Asked {
     /// HEAD: no body follows the answer's head.
@@ -74,7 +74,7 @@ impl Pending {
         (!self.is_empty()).then(|| Asked::of_bits(self.slots[byte] >> shift & 15))
     }
 
-    /// Another one waits; false where there is no room.
+    /// Adds a waiting request; false when there is no room.
     pub fn push(&mut self, asked: Asked) -> bool {
         if self.len() == MAX_PENDING {
             return false;

@@ -30,7 +30,7 @@ impl Rules {
     pub const LENIENT: Rules = Rules { lenient: true, ..Rules::STRICT };
 }
 
-/// What bytes are.
+/// Kind of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Piece {
     /// A message's head, complete: [`Reader::view`] shows it.
@@ -42,9 +42,9 @@ pub enum Piece {
     },
     /// The lines between chunks but for extensions, and empty lines between messages.
     Framing,
-    /// Extensions of a chunk, or a part of them: what stands between `;` and the line's end.
+    /// Extensions of a chunk, or a part of them: the bytes between `;` and the line's end.
     Extension,
-    /// What follows the last chunk, with the empty line: [`Reader::view`] shows its fields.
+    /// The section after the last chunk, with the empty line: [`Reader::view`] shows its fields.
     Trailer,
     /// No bytes: a message is complete.
     End,
@@ -52,7 +52,7 @@ pub enum Piece {
     Opaque,
 }
 
-/// What is said of the bytes that were shown.
+/// The classification of the available bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// The first so many bytes are this.
@@ -94,7 +94,8 @@ impl Reader {
         }
     }
 
-    /// What is in a head or trailer section that was read last, whose bytes these are.
+    /// The contents of the head or trailer section that was read last; `bytes` must be that
+    /// section.
     pub fn view<'a>(&'a self, bytes: &'a [u8]) -> View<'a> {
         self.head.view(bytes)
     }
@@ -104,7 +105,7 @@ impl Reader {
         self.body
     }
 
-    /// What the request was to which the head that was read last belongs.
+    /// The request of the head that was read last.
     pub fn asked(&self) -> Asked {
         self.asked
     }
@@ -114,10 +115,10 @@ impl Reader {
         std::mem::take(&mut self.judge.tolerated)
     }
 
-    /// Says what the first of `bytes` are: those that follow what was reported of this direction
-    /// before. A connection that was refused stays refused. To be asked until more is needed, even
-    /// when no bytes are left: the end of a message is reported then. A response that changes the
-    /// protocol has no end: all that follows is opaque.
+    /// Classifies the first of `bytes`: those after the bytes of this direction that were
+    /// classified before. A connection that was refused stays refused. Call it until more is
+    /// needed, even when no bytes are left: the end of a message is reported then. A response that
+    /// changes the protocol has no end: all that follows is opaque.
     pub fn step(
         &mut self,
         connection: &mut Connection,
@@ -131,8 +132,7 @@ impl Reader {
         step.map_err(|fault| connection.refuse(fault))
     }
 
-    /// The direction has ended, with so many bytes of which more would have been needed to decide
-    /// what they are.
+    /// Reports the end of the direction, with this many unclassified bytes.
     pub fn finish(
         &mut self,
         connection: &mut Connection,
@@ -143,7 +143,7 @@ impl Reader {
         match direction.phase() {
             Phase::Opaque => Ok(Finish::Clean),
             Phase::Start if left == 0 => Ok(Finish::Clean),
-            // Some servers answer what is no complete request.
+            // Some servers answer an incomplete request.
             Phase::Start => Err(connection.refuse(Fault::HeadCutShort)),
             Phase::UntilClose | Phase::Ended => {
                 direction.set_phase(Phase::Start);
@@ -228,7 +228,7 @@ impl Reader {
         let end = match self.section(connection, kind, bytes) {
             Ok(Some(end)) => end,
             incomplete => {
-                // What is put up with is noted when the head is complete. No byte beyond the
+                // A tolerated fault is recorded when the head is complete. No byte beyond the
                 // longest head counts: whether any came with these is chance.
                 let mut judge = self.judge;
                 let within = bytes.len().min(self.rules.head_bytes as usize);
@@ -244,7 +244,7 @@ impl Reader {
         Ok(Step::Piece(Piece::Head, end))
     }
 
-    /// The end of a head or trailer section, once it is there.
+    /// The end of a head or trailer section, once it has come.
     fn section(
         &mut self,
         connection: &mut Connection,
@@ -347,8 +347,8 @@ impl Reader {
     }
 }
 
-/// Whether both directions may turn into something else: this was asked for, and nothing else is
-/// under way that the two ends might understand differently.
+/// Whether both directions may switch protocols: a request asked for it, and nothing else is
+/// pending that the two ends might understand differently.
 fn check_switch(connection: &Connection, status: u16, asked: Asked) -> Result<(), Fault> {
     if status == 101 && !asked.offers_upgrade {
         return Err(Fault::UnaskedSwitch);

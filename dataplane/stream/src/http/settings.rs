@@ -5,26 +5,26 @@ use super::reader::Rules;
 use super::shown::Shown;
 use super::unpack::Bounds;
 
-/// What becomes of a connection with a message that is refused.
+/// Treatment of a connection with a refused message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnRefused {
     /// It is reset.
     #[default]
     Close,
-    /// It goes on, and functions see nothing of it any more; but not from within a message that
+    /// It goes on, and functions see nothing more of it; but not from within a message that
     /// functions may hold back or make longer.
     Pass,
 }
 
-/// What becomes of bodies with a coding.
+/// Treatment of bodies with a coding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnEncoded {
-    /// They go on, and functions are not shown them.
+    /// They are forwarded without inspection.
     Pass,
     /// Their connection is refused.
     Refuse,
-    /// Where a function looks at bodies, they are unpacked within these bounds and go on so; those
-    /// whose coding is not known are refused.
+    /// Bodies that a function inspects are decompressed within these bounds and forwarded so;
+    /// bodies with an unknown coding are refused.
     Unpack(Bounds),
 }
 
@@ -36,15 +36,15 @@ pub struct Settings {
     /// Bodies that are shown.
     pub shown: Shown,
     /// Functions may change the length of bodies, or hold bytes back that would then stand behind
-    /// framing: it is taken away, to be written anew by [`Leave`](super::Leave).
+    /// framing: it is removed, and [`Leave`](super::Leave) rewrites it.
     pub resize: bool,
-    /// A function looks at bodies: nothing may be in a message that it is not shown. Chunks are
-    /// framed anew, without extensions and trailers, which are shown behind the body.
+    /// A function looks at bodies: no part of a message may escape it. Chunks get new framing,
+    /// without extensions and trailers, which are shown after the body.
     pub looks: bool,
-    /// What requests are made to ask for.
+    /// The preferences written into requests.
     pub asks: Asks,
-    /// What becomes of bodies with a coding.
+    /// Treatment of bodies with a coding.
     pub encoded: OnEncoded,
-    /// What becomes of what is refused.
+    /// Treatment of refused messages.
     pub on_refused: OnRefused,
 }

@@ -17,7 +17,7 @@ enum Pattern {
     Main(Box<[u8]>),
     /// `application/json`.
     Exact(Box<[u8]>),
-    /// `+json`: all whose name ends so (RFC 6838 section 4.2.8).
+    /// `+json`: all types with a name that ends so (RFC 6838 section 4.2.8).
     Suffix(Box<[u8]>),
 }
 
@@ -38,7 +38,7 @@ pub enum MediaTypesError {
 }
 
 impl Shown {
-    /// What text comes in, in pages and forms, and what has no type.
+    /// The types of text, in pages and forms, and bodies without a type.
     pub const TEXT: &'static str = "none text application/json application/javascript \
         application/xml application/xhtml+xml application/x-javascript \
         application/x-www-form-urlencoded multipart/form-data +json +xml";
@@ -70,10 +70,10 @@ impl Shown {
         !Shown::is_encoded(view) && self.has_type(view)
     }
 
-    /// Whether a body of the type that a head says is shown.
+    /// Whether bodies of the type in a head are shown.
     pub fn has_type(&self, view: View<'_>) -> bool {
         let mut types = view.values(b"content-type");
-        // Two types are as good as none: nobody knows which one counts.
+        // Two types count as none: it is ambiguous which one holds.
         let only = types.next().filter(|_| types.next().is_none());
         let name = only.map(|value| trim(value.split(|byte| *byte == b';').next().unwrap_or(&[])));
         self.0.iter().any(|pattern| pattern.matches(name.filter(|name| !name.is_empty())))

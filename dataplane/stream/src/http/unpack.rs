@@ -10,18 +10,18 @@ use super::head::View;
 use super::inflate::{OutputBuffer, inflate};
 use super::zstd::Zstd;
 
-/// What an inflating unpacker costs, bytes: its window of 32 KiB, and tables.
+/// The memory of an inflating decompressor, bytes: its window of 32 KiB, and tables.
 const INFLATE_COST: usize = 48 << 10;
-/// What a Brotli unpacker costs besides its window, bytes: tables (measured: up to 150 kB).
+/// The memory of a Brotli decompressor besides its window, bytes: tables (measured: up to 150 kB).
 const BROTLI_COST: usize = 192 << 10;
-/// Bytes that a message may unpack to whatever its ratio is: short texts pack best.
+/// Bytes that a message may decompress to at any ratio: short texts compress best.
 const RATIO_FREE: u64 = 1 << 20;
-/// Bytes that a packet may unpack to, and more for each of its bytes: about 1 ms of work, as what
-/// packs so well unpacks at 1 GB/s and more.
+/// Bytes that a packet may decompress to, and more for each of its bytes: about 1 ms of work, as
+/// such compressible data decompresses at 1 GB/s and more.
 const PACKET_FREE: usize = 1 << 20;
 const PACKET_RATIO: usize = 8;
 
-/// Bounds of what is unpacked.
+/// Bounds of decompression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
     /// Most bytes that a message unpacks to.
@@ -56,7 +56,7 @@ pub enum Coding {
 }
 
 impl Coding {
-    /// Those that are unpacked, as a field's value.
+    /// The supported codings, as a field's value.
     pub const KNOWN: &'static [u8] = b"gzip, deflate, br, zstd";
 
     fn named(name: &[u8]) -> Option<Coding> {
@@ -103,7 +103,8 @@ type Brotli = BrotliState<StandardAlloc, StandardAlloc, StandardAlloc>;
 
 enum Format {
     Gzip(Box<Gzip>),
-    /// With a header (RFC 1950), or without; what came before this was known.
+    /// With a header (RFC 1950), or without; the byte is the input so far, if that does not decide
+    /// it.
     Deflate(Option<Decompress>, Option<u8>),
     Brotli(Box<Brotli>),
     Zstd(Box<Zstd>),
@@ -136,14 +137,14 @@ impl Unpacker {
         Unpacker { format, cost, came: 0, made: 0, is_over: false }
     }
 
-    /// Bytes of memory that are counted for it: Brotli's window by its first byte, and of zstd what
-    /// there is, as it grows.
+    /// Bytes of memory accounted to it: Brotli's window by its first byte, and zstd's present
+    /// memory, as it grows.
     pub fn cost(&self) -> usize {
         self.cost
     }
 
-    /// Unpacks what came: appends to `out` at most `most` bytes and what a step of the unpacker
-    /// makes. It may take as much more memory as `bounds` say.
+    /// Decompresses the input: appends to `out` at most `most` bytes and the output of one step of
+    /// the decompressor. It may use memory within `bounds`.
     ///
     /// # Errors
     /// [`Fault::BadCoding`], [`Fault::Bomb`], [`Fault::UnpackMemory`].
@@ -189,7 +190,7 @@ impl Unpacker {
     /// # Errors
     /// [`Fault::BadCoding`]: its content is not.
     pub fn finish(&self) -> Result<(), Fault> {
-        // Servers send an empty body with a coding where there is nothing to say.
+        // Servers send an empty body with a coding if there is no content.
         if self.is_over || self.came == 0 { Ok(()) } else { Err(Fault::BadCoding) }
     }
 }

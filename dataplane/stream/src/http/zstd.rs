@@ -1,11 +1,12 @@
-//! The frames of a zstd body (RFC 8878). What stands around blocks is read here; a block is
-//! unpacked as soon as it has come as a whole (at most 128 KiB), and its content is there at once.
+//! The frames of a zstd body (RFC 8878). This module reads the parts around blocks; a block is
+//! decompressed once it has come as a whole (at most 128 KiB), and its content is available at
+//! once.
 //!
-//! The crate that unpacks blocks keeps a whole window back, up to 8 MiB, unless the last block of a
-//! frame has come. So each block is handed to it as the last one, and the new content is read
-//! without being taken: a writer that takes nothing is shown all that there is. When that has
-//! become twice a window, all is taken out, and the last window is put back in blocks of bytes as
-//! they are, which change no table and no offset that is remembered.
+//! The crate that decompresses blocks keeps a whole window back, up to 8 MiB, unless the last block
+//! of a frame has come. So each block is passed to it as the last one, and the new content is read
+//! without being taken: a writer that takes nothing sees all content. When that has become twice a
+//! window, all is taken out, and the last window is put back in raw blocks, which change no table
+//! and no remembered offset.
 
 use std::hash::Hasher;
 use std::io::{Read, Write};
@@ -26,11 +27,12 @@ const WINDOW_MAX: u64 = 8 << 20;
 const BLOCK_MAX: usize = 128 << 10;
 /// A sequence copies at least so many bytes (RFC 8878 section 3.1.1.3.2.1.1).
 const MATCH_MIN: usize = 3;
-/// What a sequence takes in the crate's list, twice as the list doubles, bytes.
+/// The memory of a sequence in the crate's list, twice as the list doubles, bytes.
 const SEQUENCE_COST: usize = 2 * 12;
 /// Above this the crate doubles its window's room.
 const WINDOW_SLACK: usize = 2 * BLOCK_MAX;
-/// Work in bytes that unpack in the same time: of a frame, and of a block, whose tables are made.
+/// Work, in bytes that decompress in the same time: of a frame, and of a block, including its
+/// tables.
 const FRAME_WORK: usize = 4 << 10;
 const BLOCK_WORK: usize = 1 << 10;
 /// Types of blocks (RFC 8878 section 3.1.1.2.2).
@@ -38,16 +40,16 @@ const RAW: u8 = 0;
 const RLE: u8 = 1;
 const COMPRESSED: u8 = 2;
 
-/// What the bytes that are collected are.
+/// Kind of the bytes being collected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
     /// A frame's first four bytes.
     Magic,
-    /// The length of what is skipped.
+    /// The length of the skipped part.
     SkipLen,
     /// So many bytes that are skipped.
     Skip(u32),
-    /// What says which fields the header has.
+    /// The descriptor of the header's fields.
     Descriptor,
     /// These, with the descriptor.
     Fields(u8),
@@ -58,11 +60,11 @@ enum Part {
     Sum,
 }
 
-/// The frame under way.
+/// The current frame.
 struct Frame {
     decoder: FrameDecoder,
     window: usize,
-    /// Bytes that its header says it makes.
+    /// Number of bytes that its header declares.
     declared: Option<u64>,
     made: u64,
     /// A sum follows the last block.
@@ -99,18 +101,18 @@ impl Default for Zstd {
 }
 
 impl Zstd {
-    /// What it costs before anything has come, bytes: tables, and literals of a block.
+    /// Its memory before anything has come, bytes: tables, and literals of a block.
     pub(super) const COST: usize = 64 * 1024 + BLOCK_MAX;
 
     /// Bytes of memory that it takes at most.
     pub(super) fn cost(&self) -> usize {
         let (window, block, sequences) = self.most;
-        // A block is in the decoder, and here, where what holds it doubles.
+        // A block is in the decoder, and here, in a buffer that doubles.
         Zstd::COST + window_capacity(window) + 3 * block + sequences * SEQUENCE_COST
     }
 
-    /// Unpacks what came, in at most `memory` bytes; `true`: what came so far is complete, though
-    /// another frame may follow.
+    /// Decompresses the input, in at most `memory` bytes; `true`: the input so far is complete,
+    /// though another frame may follow.
     pub(super) fn feed(
         &mut self,
         bytes: &[u8],
@@ -139,7 +141,7 @@ impl Zstd {
         Ok(self.has_frame && self.part == Part::Magic && self.held.is_empty())
     }
 
-    /// What was collected is complete.
+    /// The collected part is complete.
     fn part_ends(&mut self, memory: usize, out: &mut OutputBuffer<'_>) -> Result<(), Fault> {
         match self.part {
             Part::Magic => match self.number() {
@@ -186,7 +188,7 @@ impl Zstd {
         Ok(())
     }
 
-    /// What was collected as a number.
+    /// The collected bytes as a number.
     fn number(&self) -> u32 {
         self.held.iter().rev().fold(0, |number, byte| number << 8 | u32::from(*byte))
     }
@@ -206,7 +208,7 @@ impl Zstd {
         Ok(())
     }
 
-    /// What the block that is here needs is counted before it is unpacked.
+    /// Accounts for the memory that the present block needs before it is decompressed.
     fn charge(&mut self, memory: usize) -> Result<(), Fault> {
         let kind = self.held[0] >> 1 & 3;
         let sequences = if kind == COMPRESSED { sequences(&self.held[3..]) } else { 0 };
@@ -278,7 +280,7 @@ impl Frame {
             let mut peek = PeekWriter { out, skip: before };
             decoder.collect_to_writer(&mut peek).map(|_| ()).map_err(|_| Fault::BadCoding)
         })?;
-        // Else the decoder does not do what is counted on here.
+        // Else the decoder violates an assumption of this module.
         if made.len() != now - before || self.decoder.can_collect() != now {
             return Err(Fault::BadCoding);
         }
@@ -295,7 +297,7 @@ impl Frame {
     /// Has the decoder take a block.
     fn put(&mut self, block: impl Read) -> Result<(), Fault> {
         let decoder = &mut self.decoder;
-        // It asserts some of what it takes for granted of hostile bytes: not with this thread.
+        // The crate asserts some assumptions about hostile bytes: that must not end this thread.
         let done = catch_unwind(AssertUnwindSafe(|| {
             decoder.decode_blocks(block, BlockDecodingStrategy::UptoBlocks(1))
         }));
@@ -315,7 +317,7 @@ impl Frame {
     }
 }
 
-/// Shows what is written, behind the first bytes, and takes nothing.
+/// Shows the written data, behind the first bytes, and takes nothing.
 struct PeekWriter<'a> {
     out: &'a mut Vec<u8>,
     skip: usize,
@@ -363,8 +365,8 @@ fn fields_len(descriptor: u8) -> Result<usize, Fault> {
     Ok(usize::from(!is_single) + dictionary_len(descriptor) + content)
 }
 
-/// How many sequences a compressed block says that it has (RFC 8878 sections 3.1.1.3.1.1 and
-/// 3.1.1.3.2.1); none where it is too short for that.
+/// The number of sequences that a compressed block declares (RFC 8878 sections 3.1.1.3.1.1 and
+/// 3.1.1.3.2.1); none if it is too short for that.
 fn sequences(block: &[u8]) -> usize {
     let byte = |at: usize| block.get(at).copied().map_or(0, usize::from);
     let head = (0..5).fold(0, |all, at| all | byte(at) << (8 * at));

@@ -1,4 +1,4 @@
-//! What a stage holds back of all sessions, the oldest first.
+//! The held-back bytes of all sessions in a stage, the oldest first.
 
 use thruway_packet::Packet;
 
@@ -21,7 +21,7 @@ impl Default for Few {
 }
 
 impl Few {
-    /// Adds bytes at the end, as far as there is room.
+    /// Appends as many bytes as fit.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         let room = &mut self.bytes[usize::from(self.len)..];
         let n = bytes.len().min(room.len());
@@ -30,9 +30,9 @@ impl Few {
     }
 }
 
-/// What is held back of a direction of a session.
+/// The held-back bytes of a direction of a session.
 pub(super) enum Kept {
-    /// Few bytes, which never go on alone.
+    /// Few bytes, which are never forwarded alone.
     Few(Few),
     /// The content of a packet.
     Packet(Packet),
@@ -50,7 +50,7 @@ impl Kept {
         }
     }
 
-    /// Bytes of memory: of the whole frame, where there is one.
+    /// Bytes of memory: those of the whole frame, if there is one.
     fn cost(&self) -> u64 {
         let frame = match self {
             Kept::Packet(packet) => packet.memory_bytes(),
@@ -68,7 +68,7 @@ struct Slot {
     kept: Option<Kept>,
     /// The input that it came by.
     port: u32,
-    /// Tells the slot's uses apart.
+    /// Distinguishes the uses of the slot.
     serial: u32,
 }
 
@@ -105,14 +105,13 @@ impl Store {
         (at, slot.serial)
     }
 
-    /// Takes out what a session remembers by the slot + 1, or 0 for nothing.
+    /// Takes out the entry with slot + 1 = `kept`, or none for 0.
     pub(super) fn take(&mut self, kept: &mut u32) -> Option<Kept> {
         let at = std::mem::take(kept).checked_sub(1)?;
         self.remove(at)
     }
 
-    /// The packet of a slot whose time is up, if that is still there, and the input that it came
-    /// by.
+    /// The packet of an expired slot, if that is still there, and the input that it came by.
     pub(super) fn late(&self, at: u32, serial: u32) -> Option<(usize, &Packet)> {
         let slot = self.slots.get(at as usize).filter(|slot| slot.serial == serial)?;
         match &slot.kept {
@@ -130,14 +129,14 @@ impl Store {
         }
     }
 
-    /// What a session remembers by the slot + 1.
+    /// The bytes of the entry with slot + 1 = `kept`.
     pub(super) fn bytes(&self, kept: u32) -> &[u8] {
         let slot = kept.checked_sub(1).and_then(|at| self.slots.get(at as usize));
         slot.and_then(|slot| slot.kept.as_ref()).map_or(&[], Kept::bytes)
     }
 
-    /// Gives up what has been held longest; false where there is nothing. Its slot stays, so that
-    /// its session finds out.
+    /// Gives up the oldest entry; false if there is none. Its slot stays, so that its session finds
+    /// out.
     pub(super) fn evict_oldest(&mut self) -> bool {
         let Some(at) = self.ages.oldest().map(|oldest| oldest.at) else { return false };
         let Some(slot) = self.slots.get_mut(at as usize) else { return false };

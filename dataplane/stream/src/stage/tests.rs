@@ -118,7 +118,7 @@ fn a_reminder_has_nothing_and_lets_everything_go() {
     let mut late = [late];
     stage.run(&mut memory, &mut late, (3, 1, due), &mut replace(b"-"));
     assert_eq!((late[0].content(), stage.holding()), (&b"a"[..], 0));
-    // What came in between took it along.
+    // The packet in between took it along.
     stage.run(&mut memory, &mut [packet(b"xxa", 0)], (3, 1, due), &mut replace(b"-"));
     stage.run(&mut memory, &mut [packet(b"b", 0)], (3, 1, due), &mut replace(b"-"));
     assert!(stage.remind(i64::MAX).is_none());
@@ -158,8 +158,8 @@ fn closed_is_closed() {
     assert_eq!((stage.holding(), stage.counts.closed), (0, 1));
 }
 
-/// Without a limit of time nothing goes on before its rest has come: who holds back more than may
-/// be is closed.
+/// Without a time limit nothing goes on before its rest has come: a session that holds back more
+/// than permitted is closed.
 #[test]
 fn too_much_closes_where_nothing_may_pass() {
     let mut stage = Stage::new(Hold { max: 4, ..Hold::default() });
@@ -189,8 +189,8 @@ enum Plain {
 }
 
 proptest! {
-    /// Sessions hold back, take up and end in any order: as a list of ages says, no more memory is
-    /// used than may be, and whoever was given up is closed when it comes again.
+    /// Sessions hold back, take up and end in any order: as in a list of ages, no more memory is
+    /// used than permitted, and a session that was given up is closed with its next packet.
     #[test]
     fn memory_has_a_bound(
         steps in prop::collection::vec((0..12usize, 0..90usize, 0..8u8), 1..200),
@@ -201,17 +201,17 @@ proptest! {
         let mut memories = [Memory::default(); 12];
         let mut oracle = vec![Plain::Nothing; 12];
         let mut ages: Vec<(usize, u64)> = Vec::new();
-        for (who, len, what) in steps {
-            let memory = &mut memories[who];
-            ages.retain(|(other, _)| *other != who);
-            let before = std::mem::replace(&mut oracle[who], Plain::Nothing);
+        for (session, len, what) in steps {
+            let memory = &mut memories[session];
+            ages.retain(|(other, _)| *other != session);
+            let before = std::mem::replace(&mut oracle[session], Plain::Nothing);
             if what == 0 {
                 stage.forget(memory);
                 *memory = Memory::default();
                 continue;
             }
             let mut seen = None;
-            let mut run = [packet(&vec![who as u8; len], 0)];
+            let mut run = [packet(&vec![session as u8; len], 0)];
             stage.run(memory, &mut run, (0, 0, 0), &mut |data| {
                 seen = Some(data.chunk().to_vec());
                 if what > 3 { Next::NeedMore } else { data.skip_all(); Next::Continue }
@@ -222,13 +222,13 @@ proptest! {
                 continue;
             }
             let mut all = if let Plain::Held(bytes) = before { bytes } else { Vec::new() };
-            all.extend(vec![who as u8; len]);
+            all.extend(vec![session as u8; len]);
             prop_assert_eq!(seen.as_ref().map(Vec::len).unwrap_or(0) <= all.len(), true);
             if what > 3 && !all.is_empty() {
                 let frame = if time == 0 && all.len() <= 55 { 0 } else { 31 * 64 + 64 };
                 let slot = store::SLOT_BYTES as u64;
-                ages.push((who, frame + slot));
-                oracle[who] = Plain::Held(all);
+                ages.push((session, frame + slot));
+                oracle[session] = Plain::Held(all);
                 while ages.iter().map(|(_, cost)| cost).sum::<u64>() > total {
                     oracle[ages.remove(0).0] = Plain::Gone;
                 }

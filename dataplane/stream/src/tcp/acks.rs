@@ -1,4 +1,4 @@
-//! Acknowledgements: those that come, those that are passed on, those that we make.
+//! Acknowledgements: received, forwarded, and our own.
 
 use thruway_packet::Packet;
 use thruway_wire::tcp::flags;
@@ -19,9 +19,8 @@ const REPEATS: u8 = 3;
 const TRIES_WITHOUT_ROOM: u8 = 4;
 
 impl Work<'_> {
-    /// By how much windows announced in a direction are shifted, where that is known (RFC 7323
-    /// section
-    /// 2.2: only if both SYNs say so).
+    /// The window scale of a direction, if known (RFC 7323 section 2.2: only if both SYNs have the
+    /// option).
     #[inline]
     pub(super) fn scale(&self, dir: usize) -> Option<u8> {
         let [one, other] = &self.conn.endpoints;
@@ -32,7 +31,7 @@ impl Work<'_> {
         Some(if both { self.conn.endpoints[dir].scale.unwrap_or(0) } else { 0 })
     }
 
-    /// Takes what a segment of direction `dir` acknowledges of the other one's data.
+    /// Processes a segment's acknowledgement in direction `dir` of the other one's data.
     pub(super) fn ack(&mut self, dir: usize, seg: &Seg) -> Result<(), DropReason> {
         let scale = self.scale(dir).map(|scale| if seg.has(flags::SYN) { 0 } else { scale });
         if !self.conn.endpoints[1 - dir].is_known {
@@ -44,7 +43,7 @@ impl Work<'_> {
         endpoint.is_behind &= seg.ack.before(endpoint.isn);
         if seg.ack.after(endpoint.sent) {
             if is_whole && self.conn.mode >= Mode::Guard {
-                // What functions were shown a moment ago may not have left yet; of a capture, that
+                // Data shown to functions a moment ago may not have left yet; in a capture, data
                 // and its acknowledgement may come in one batch.
                 let is_shown = self.conn.mode == Mode::Guard && !seg.ack.after(endpoint.next);
                 return if is_shown { Ok(()) } else { Err(DropReason::BadAck) };
@@ -71,7 +70,8 @@ impl Work<'_> {
         }
         let endpoint = &mut self.conn.endpoints[1 - dir];
         if endpoint.sent != endpoint.end_out() {
-            // Who has no room, but answers, is not given up (RFC 9293 section 3.8.6.1).
+            // A receiver without room that still answers is not given up (RFC 9293 section
+            // 3.8.6.1).
             endpoint.tries = endpoint.tries.min(TRIES_WITHOUT_ROOM);
             self.flush(1 - dir);
         }
@@ -90,8 +90,8 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// The receiver has bytes that did not come by here: what follows them is next. (A connection
-    /// whose first packet here was a keep-alive, or of which packets take another way.)
+    /// The receiver has bytes that did not come by here: continue after them. (The first packet
+    /// seen here was a keep-alive, or some packets take another path.)
     fn skip(&mut self, dir: usize, seg: &Seg) {
         let (ack, scale) = (seg.ack, self.scale(1 - dir));
         let endpoint = &mut self.conn.endpoints[dir];
@@ -123,8 +123,8 @@ impl Work<'_> {
         let (Some(scale), Some(right)) = (scale, endpoint.right) else {
             return (endpoint.acked_to, window);
         };
-        // What the receiver has room for beyond all that has left, the sender may send beyond all
-        // that it sent.
+        // The receiver's room beyond all data that has left is the sender's room beyond all that it
+        // sent.
         let free_window =
             if right.after(endpoint.end_out()) { right.distance(endpoint.end_out()) } else { 0 };
         let grown = endpoint.seq_map.end_in() + free_window;
@@ -157,9 +157,9 @@ impl Work<'_> {
         }
     }
 
-    /// Brings a packet that leaves in a direction up to date: what it acknowledges, its window, its
-    /// clocks. (The clocks, because packets that were held back would look old to the receiver: RFC
-    /// 7323 section 5.2.)
+    /// Updates a packet that leaves in a direction: acknowledgement, window, timestamps. (The
+    /// timestamps, because packets that were held back would look old to the receiver: RFC 7323
+    /// section 5.2.)
     pub(super) fn refresh(&mut self, dir: usize, packet: &mut Packet, parts: &Parts) {
         let other = &self.conn.endpoints[1 - dir];
         if self.conn.mode == Mode::Map && other.is_known && !other.is_behind {
@@ -178,7 +178,7 @@ impl Work<'_> {
         let Some((value, echo)) = self.conn.endpoints[dir].timestamps else { return };
         if parts.payload - parts.transport > 20 {
             let latest = |_| Timestamps { value, echo };
-            // What could not be read was refused when it came.
+            // Invalid options were refused on arrival.
             let _ = options::change(packet, parts, |all| options::map_timestamps(all, latest));
         }
     }
@@ -194,8 +194,8 @@ impl Work<'_> {
         let (acked, acked_to) =
             (endpoint.seq_map.acked_out(), endpoint.acked_to.max(endpoint.seq_map.acked_in()));
         let ack = tcp_mut(packet, parts).map_or(acked, |head| Seq::new(head.ack()));
-        // The first may report a duplicate (RFC 2883 section 4). What is acknowledged by now is no
-        // news, and as a first block it would look like a duplicate.
+        // The first may report a duplicate (RFC 2883 section 4). A block that is acknowledged by
+        // now is no news, and as a first block it would look like a duplicate.
         let (mut nth, mut is_duplicate) = (0, false);
         let _ = options::change(packet, parts, |all| {
             is_duplicate = options::has_duplicate(all, ack);
@@ -232,8 +232,8 @@ impl Work<'_> {
         both_known && one.timestamps.is_some() == other.timestamps.is_some()
     }
 
-    /// Whether as much is known as is needed for a packet of our own in a direction: also what the
-    /// side for which it speaks has.
+    /// Whether the state suffices for a packet of our own in a direction, including the state of
+    /// the side that it impersonates.
     pub(super) fn can_speak_in(&self, dir: usize) -> bool {
         self.can_speak() && !self.conn.endpoints[1 - dir].is_behind
     }

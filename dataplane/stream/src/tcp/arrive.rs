@@ -1,4 +1,4 @@
-//! What is done with a packet that comes in.
+//! Processing of an arriving packet.
 
 use thruway_packet::Packet;
 use thruway_wire::ip_protocol;
@@ -13,7 +13,7 @@ use super::{AtBound, DropReason, Mode, Seq, Urgent, Work};
 use crate::content::{Content, HasContent, Layer, flag};
 use crate::segment::{Malformed, Parts, cut_back, finish, split, tcp_mut};
 
-/// What may come ahead where the receiver's window is not known.
+/// How far data may come ahead of an unknown receiver's window.
 pub(super) const WINDOW_UNKNOWN: u32 = 1 << 20;
 /// Most SACK blocks sent to a sender (RFC 2018 section 3).
 const BLOCKS_MAX: usize = 3;
@@ -61,9 +61,10 @@ impl Work<'_> {
         self.data(dir, seg, packet);
     }
 
-    /// Drops a segment that has no place in the connection, and ends what cannot go on.
+    /// Drops a segment without a place in the connection, and ends connections that cannot
+    /// continue.
     fn refuse_unopened(&mut self, dir: usize, seg: &Seg, packet: Packet, drop_reason: DropReason) {
-        // Its numbers may have been changed once, by us: it cannot go on.
+        // Its numbers may have been changed once, by us: it cannot continue.
         let is_forgotten = drop_reason == DropReason::NotOpened && self.conn.mode == Mode::Map;
         if is_forgotten || drop_reason == DropReason::Unready {
             self.templates[dir] = Template::of(&packet, &seg.parts);
@@ -128,10 +129,10 @@ impl Work<'_> {
             let (from, to) = (seg.seq, endpoint.next);
             self.resend_for_sender(dir, from, to);
         }
-        // What is sent again comes first: what is kept is kept until it has arrived.
+        // A retransmission comes first: copies are kept until they have arrived.
         let is_next = !seg.seq.after(next_seq);
         if is_next && self.is_full(dir, &packet, true) {
-            // What waits for it comes again, too.
+            // The segments that wait for it come again, too.
             self.forget_waiting(dir, DropReason::Full);
         }
         if self.is_full(dir, &packet, is_next) {
@@ -213,8 +214,8 @@ impl Work<'_> {
         self.drain(dir);
     }
 
-    /// What seems to be missing in front of a segment may have passed before the connection was
-    /// picked up: its receiver is asked, by the sender itself where we cannot speak for it.
+    /// A hole in front of a segment may have passed before the connection was picked up: asks its
+    /// receiver, by the sender's own packet if we cannot speak for it.
     fn inquire(&mut self, dir: usize, seg: &Seg, packet: &Packet) {
         if self.can_speak_in(dir) {
             self.ask(dir);
@@ -242,8 +243,7 @@ impl Work<'_> {
         }
     }
 
-    /// Shows the sender that something is missing, and what is there (RFC 5681 section 4.2, RFC
-    /// 2018).
+    /// Reports a hole and the data behind it to the sender (RFC 5681 section 4.2, RFC 2018).
     fn ack_hole(&mut self, dir: usize) {
         let mut blocks = [(Seq::default(), Seq::default()); BLOCKS_MAX];
         let mut n = 0;
@@ -279,7 +279,7 @@ impl Work<'_> {
         self.out.pass(port, packet);
     }
 
-    /// A segment without data goes on with the numbers that hold when it leaves.
+    /// Forwards a segment without data, with the numbers valid when it leaves.
     fn pure_ack(&mut self, dir: usize, seg: &Seg, mut packet: Packet) {
         let endpoint = &self.conn.endpoints[dir];
         if seg.seq == endpoint.next || !seg.seq.before(endpoint.next) {
@@ -308,8 +308,8 @@ impl Work<'_> {
         }
     }
 
-    /// Makes a packet one that the receiver answers with what it has: no payload, and a number
-    /// before the one that it expects. Gives it back if that cannot be done.
+    /// Turns a packet into one that the receiver answers with its state: no payload, and a number
+    /// before the expected one. Returns it if that cannot be done.
     fn make_probe(&mut self, dir: usize, parts: &Parts, mut packet: Packet) -> Option<Packet> {
         let mut parts = *parts;
         let len = parts.payload_len();
@@ -328,7 +328,7 @@ impl Work<'_> {
         None
     }
 
-    /// Does what the user wants at the bound.
+    /// Applies the user's choice at the bound.
     fn full(&mut self, dir: usize, packet: Packet) {
         match self.settings.at_bound {
             AtBound::Drop => self.refuse(dir, packet),
@@ -345,13 +345,13 @@ impl Work<'_> {
         }
     }
 
-    /// Drops a segment for which there is no room; what it acknowledges is passed on.
+    /// Drops a segment without room for it; forwards its acknowledgement.
     fn refuse(&mut self, dir: usize, packet: Packet) {
         self.out.drop(DropReason::Full, packet);
         self.pass_ack_on(dir);
     }
 
-    /// Lets what waits go on as it came.
+    /// Forwards waiting segments as they came.
     pub(super) fn give_up_order(&mut self) {
         self.stores.count_spent(DropReason::Repeated, self.out);
         for endpoint in &mut self.conn.endpoints {
@@ -367,8 +367,9 @@ impl Work<'_> {
 /// Verifies the checksums of a segment and its IP header.
 fn verify(packet: &Packet, parts: &Parts) -> Result<(), Malformed> {
     parts.verify_header(packet)?;
-    // PERF: of a packet that stands for several, the port has computed TCP's (whoever merged the
-    // segments had verified theirs), and whoever cuts it computes those of the parts.
+    // PERF: for a packet that represents several, the port has computed TCP's checksum (the merging
+    // device had verified those of the segments), and the segmenting one computes those of the
+    // parts.
     if packet.segments() > 1 { Ok(()) } else { parts.verify(packet, ip_protocol::TCP) }
 }
 

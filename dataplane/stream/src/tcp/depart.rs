@@ -1,4 +1,4 @@
-//! What is done with a packet that leaves.
+//! Processing of a departing packet.
 
 use thruway_packet::Packet;
 use thruway_wire::ip_protocol;
@@ -12,7 +12,7 @@ use crate::content::{Content, HasContent, Layer, flag};
 use crate::segment::{Parts, finish, split, tcp, tcp_mut};
 
 impl Tcp {
-    /// A packet leaves by `port`; what goes on to the network is put into `out`.
+    /// Sends a packet by `port`; appends packets for the network to `out`.
     pub fn depart(&mut self, port: usize, mut packet: Packet, now: i64, out: &mut Out) {
         let port = port as u16;
         let mark = packet.content_mark();
@@ -112,20 +112,20 @@ impl Work<'_> {
             self.refresh(dir, &mut packet, &parts);
         }
         if changed {
-            // What exceeds an IP packet is split first, and then finished in parts.
+            // A packet beyond the maximum IP length is split first, and then finished in parts.
             let _ = finish(&mut packet, &parts, ip_protocol::TCP);
         }
         self.send_parts(dir, packet, parts, (begin, fin));
     }
 
-    /// A packet that functions only looked at. What an element dropped in between comes again, and
-    /// passes by.
+    /// Forwards a packet that functions only inspected. A packet that an element in between dropped
+    /// comes again, and passes by.
     fn leave_looked_at(&mut self, dir: usize, packet: Packet, end: Seq) {
         let endpoint = &mut self.conn.endpoints[dir];
         while end.after(endpoint.end_out()) {
             let step = end.distance(endpoint.end_out()).min(0xffff) as u16;
             if endpoint.seq_map.push(&mut self.stores.slab, step, step).is_err() {
-                // Nobody acknowledges: a capture of one direction.
+                // There are no acknowledgements: a capture of one direction.
                 endpoint.seq_map = SeqMap::new(end, end);
             }
             endpoint.sent = end;
@@ -133,7 +133,7 @@ impl Work<'_> {
         self.out.pass(endpoint.out_port, packet);
     }
 
-    /// Notes what became of a packet.
+    /// Records the numbers of a departed packet.
     fn number(&mut self, dir: usize, took: u16, len: usize, fin: bool) -> Result<(), NoRoom> {
         let seq_map = &mut self.conn.endpoints[dir].seq_map;
         let slab = &mut self.stores.slab;
@@ -145,8 +145,8 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// All bytes of a packet are gone: nobody else acknowledges them, once everything before them
-    /// is acknowledged.
+    /// All bytes of a packet were removed: its receiver cannot acknowledge them, so this does, once
+    /// everything before them is acknowledged.
     fn vanished(&mut self, dir: usize) {
         let endpoint = &self.conn.endpoints[dir];
         if endpoint.seq_map.acked_in().after(endpoint.acked_to) {
@@ -178,11 +178,11 @@ impl Work<'_> {
         self.send(dir, packet, (begin, end));
     }
 
-    /// Has a packet that stands for several segments go on in one piece, to be cut behind us as it
-    /// would have been before: its segments are no longer than its receiver takes and than its
-    /// sender makes them. False for one that is to be cut here, as all are while three quarters of
-    /// the large frames that may be kept are in use: parts are in small ones, and stand for
-    /// themselves. The last quarter is for what arrives in disorder.
+    /// Forwards a packet that represents several segments in one piece, to be cut behind us as it
+    /// would have been before: its segments are no longer than its receiver permits and its sender
+    /// makes. False for one that must be cut here, as all are while three quarters of the large
+    /// frames that may be kept are in use: parts are in small ones, each on its own. The last
+    /// quarter is for packets that arrive in disorder.
     fn keep_whole(&self, dir: usize, packet: &mut Packet, len: usize, limit: usize) -> bool {
         let is_long = packet.segments() > 1;
         let _ = packet.set_segments(1);
@@ -223,7 +223,7 @@ impl Work<'_> {
 
 struct NoRoom;
 
-/// Of the large frames that may be kept, those that packets may be kept whole in.
+/// The part of the large frames for whole packets.
 fn whole_max(large_max: u32) -> u32 {
     large_max - large_max.div_ceil(4)
 }

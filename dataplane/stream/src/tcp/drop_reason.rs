@@ -8,7 +8,7 @@ macro_rules! reasons {
         pub enum DropReason { $(#[doc = $doc] $name,)* }
 
         impl DropReason {
-            /// All of them, in order: name for counters, and what it means.
+            /// All of them, in order: counter name and meaning.
             pub const ALL: &'static [(DropReason, &'static str, &'static str)] =
                 &[$((DropReason::$name, $text, $doc),)*];
         }
@@ -23,16 +23,16 @@ reasons! {
     NotOpened, "not-opened", "the connection was not seen to open, and is not picked up";
     Unready, "unready", "data before the handshake is complete";
     OutOfWindow, "out-of-window", "bytes that the receiver has no room for, or behind the FIN";
-    BadAck, "bad-ack", "acknowledges what was never sent";
-    BadReset, "bad-reset", "RST whose sequence number is not the one expected";
+    BadAck, "bad-ack", "acknowledges data that was never sent";
+    BadReset, "bad-reset", "RST with another sequence number than the expected one";
     SynInside, "syn-inside", "SYN within a connection that is open";
-    Repeated, "repeated", "sent again: answered from what was kept";
+    Repeated, "repeated", "sent again: answered from the kept copy";
     Urgent, "urgent", "has urgent data, which is refused";
     Full, "full", "as much is kept as may be, or a function has no room for more";
-    NoMemory, "no-memory-kept", "no packet memory for what has to be kept";
+    NoMemory, "no-memory-kept", "no packet memory for the required copy";
     Closed, "closed", "the connection was closed by a function or by a buffer limit";
     Lost, "lost-inside", "bytes got lost between the entry and the exit of the context";
-    Hole, "hole", "waited for what was missing until its connection ended, or for too long";
+    Hole, "hole", "waited for missing data until its connection ended, or for too long";
     Unsent, "unsent", "waited for room at its receiver until its connection ended";
     Absorbed, "absorbed", "all of its bytes were removed, or held back for a later packet";
     Foreign, "foreign", "is of no connection of this context";

@@ -1,15 +1,15 @@
-//! What is known of a connection.
+//! State of a connection.
 
 use super::reorder::Waiting;
 use super::retransmit::List;
 use super::seq_map::SeqMap;
 use super::{Mode, Seq};
 
-/// Longest payload of a segment whose receiver did not say what it takes, and in whose direction
-/// nothing longer was seen.
+/// Longest payload of a segment if the receiver did not announce its MSS, and the direction has
+/// carried nothing longer.
 const MSS_UNKNOWN: u16 = 536;
-/// Who says less is not believed: segments would be headers and little else (Linux's least,
-/// `tcp_min_snd_mss`).
+/// A lower announced MSS is raised to this: segments would be headers and little else (Linux's
+/// minimum, `tcp_min_snd_mss`).
 const MSS_LEAST: u16 = 48;
 /// With 40 bytes of options, that many bytes of payload are left.
 const PAYLOAD_LEAST: usize = 8;
@@ -24,16 +24,16 @@ pub(crate) struct Endpoint {
     pub has_syn: bool,
     /// The number of its SYN, or of the first byte that was seen.
     pub isn: Seq,
-    /// The receiver may lack bytes before the first one that was seen: these pass, and so does what
-    /// it says of them.
+    /// The receiver may lack bytes before the first one seen: these pass, and so do its
+    /// acknowledgements of them.
     pub is_behind: bool,
     /// In: the next byte to be shown to functions; everything before was shown.
     pub next: Seq,
-    /// In and out: what has left, what was acknowledged.
+    /// In and out: data that has left, and acknowledged data.
     pub seq_map: SeqMap,
-    /// Out: everything before was sent at least once; what lies behind waits for room.
+    /// Out: everything before was sent at least once; data behind waits for room.
     pub sent: Seq,
-    /// Out: what the receiver has room for ends here, where it is known.
+    /// Out: the right edge of the receiver's window, if known.
     pub right: Option<Seq>,
     /// In: the highest acknowledgement number announced to its sender.
     pub acked_to: Seq,
@@ -41,13 +41,13 @@ pub(crate) struct Endpoint {
     pub advertised_right: Seq,
     /// In: the number of its FIN, once that was shown.
     pub fin: Option<Seq>,
-    /// What came too early.
+    /// Segments that came too early.
     pub waiting: Waiting,
     /// Since when, without any of it having been shown, nanoseconds.
     pub waits_since: i64,
-    /// What was sent, or is to be, and is not acknowledged.
+    /// Unacknowledged data, sent or to be sent.
     pub retransmit: List,
-    /// Its sender's latest clock, and what it echoed.
+    /// Its sender's latest timestamp, and the echoed one.
     pub timestamps: Option<(u32, u32)>,
     /// Its sender scales its windows by this, if both sides sent the option.
     pub scale: Option<u8>,
@@ -117,7 +117,7 @@ impl Endpoint {
         self.advertised_right = at;
     }
 
-    /// Out: what has left, whether it was sent or waits for room.
+    /// Out: the end of data that has left, whether sent or waiting for room.
     #[inline]
     pub(crate) fn end_out(&self) -> Seq {
         self.seq_map.end_out()
@@ -141,7 +141,7 @@ pub(crate) enum Phase {
     Reset,
     /// Ended by us: each segment of either end is answered by RST.
     Dead,
-    /// Its packets go on unseen, as too much would have to be kept.
+    /// Its packets pass without inspection, as too much would have to be kept.
     Passed,
 }
 

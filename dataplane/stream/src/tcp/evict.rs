@@ -14,25 +14,25 @@ use thruway_packet::{Packet, SMALL_FRAME};
 use super::endpoint::{Conn, Endpoint, Phase};
 use super::{AtBound, DropReason, Mode, Out, Settings, Stores, Tcp, Work};
 
-/// What is kept of a connection for longer may be given to others, nanoseconds: a segment that was
-/// lost twice has been sent again by then (RFC 6298 section 2: 1 s, then 2 s).
+/// Data kept of a connection for longer than this, in nanoseconds, may be evicted: a segment that
+/// was lost twice has been sent again by then (RFC 6298 section 2: 1 s, then 2 s).
 const HELD_LONG_NS: i64 = 3_000_000_000;
-/// The same where a connection keeps more than its share, and one needs room that has less: a round
-/// trip over a long way, or a retransmission (Linux: after 200 ms at least).
+/// The same for a connection that keeps more than its share while another with less needs room: a
+/// round trip over a long path, or a retransmission (Linux: after 200 ms at least).
 const HELD_SHORT_NS: i64 = 250_000_000;
-/// What may be kept before anything is acknowledged: ten segments, and a few more.
+/// Bytes that may be kept before the first acknowledgement: ten segments, and a few more.
 const FIRST_BYTES: u64 = 16 * 2176;
 /// Memory for each byte that was acknowledged: two, in frames that are half full.
 const MEMORY_PER_BYTE: u64 = 4;
 /// Directions of connections examined to find one to evict.
 const LOOKED_AT: usize = 32;
-/// What is known of a packet that is kept takes at most so many bytes, its metadata included.
+/// The state of a kept packet takes at most so many bytes, its metadata included.
 const KEPT_BYTES: usize = 128;
 /// Most evictions for one packet, and for one run of the timers.
 const VICTIMS_MAX: usize = 4;
 const STALLED_MAX: usize = 64;
 
-/// What has been kept longest of a direction of a connection.
+/// The oldest kept data of a direction of a connection.
 #[derive(Clone, Copy)]
 struct Oldest {
     conn: u32,
@@ -54,16 +54,16 @@ fn kept(conn: &Conn) -> u64 {
     of(&conn.endpoints[0]) + of(&conn.endpoints[1])
 }
 
-/// Bytes of memory that a connection may keep while half of all that may be kept is in use: what a
-/// sender sends before it hears of its receiver, and twice as much as it has heard of since, as in
-/// slow start (RFC 6928, RFC 5681 section 3.1).
+/// Bytes of memory that a connection may keep while half of the limit is in use: the initial
+/// window, and twice the bytes acknowledged since, as in slow start (RFC 6928, RFC 5681 section
+/// 3.1).
 #[inline]
 fn earned(conn: &Conn) -> u64 {
     let of = |endpoint: &Endpoint| u64::from(endpoint.seq_map.acked_out().distance(endpoint.isn));
     FIRST_BYTES + MEMORY_PER_BYTE * (of(&conn.endpoints[0]) + of(&conn.endpoints[1]))
 }
 
-/// Bytes of a segment's options, and what lies behind its header.
+/// Bytes of a segment's options, and of the data after its header.
 #[inline]
 fn payload(packet: &Packet) -> (usize, usize) {
     let transport = packet.transport();
@@ -71,7 +71,7 @@ fn payload(packet: &Packet) -> (usize, usize) {
     (header.saturating_sub(20), transport.len().saturating_sub(header))
 }
 
-/// What a packet needs to be kept.
+/// The memory that a packet needs.
 #[derive(Clone, Copy)]
 struct Need {
     /// Bytes of memory: a frame for each of the segments that it becomes for its receiver.
@@ -84,7 +84,7 @@ impl Need {
     fn of(conn: &Conn, dir: usize, packet: &Packet) -> Need {
         let (options, len) = payload(packet);
         let limit = conn.limit(dir, options);
-        // Who keeps no copies splits nothing.
+        // A connection without copies splits nothing.
         let is_whole = len <= limit || conn.mode < Mode::Guard;
         let more = if is_whole { 0 } else { (len - 1) / limit };
         let bytes = packet.memory_bytes() + KEPT_BYTES + more * (SMALL_FRAME + KEPT_BYTES);
@@ -138,8 +138,8 @@ impl Tcp {
         None
     }
 
-    /// Looks at the direction that was looked at longest ago; none where there is none, and of one
-    /// of which nothing is kept any more.
+    /// Checks the direction that was checked longest ago; none if there is none, or if nothing is
+    /// kept of it any more.
     fn check_oldest(&mut self, now: i64) -> Option<Option<Oldest>> {
         let at = self.stores.holders.oldest()?.at;
         self.stores.holders.remove(at);
@@ -181,15 +181,15 @@ impl Tcp {
         work.kill();
     }
 
-    /// When to look for what has been kept for too long.
+    /// When to look for data kept for too long.
     pub(super) fn stalled_at(&self) -> Option<i64> {
         let oldest = self.stores.holders.oldest().filter(|_| self.settings.stall > 0)?;
         Some(oldest.since.saturating_add(self.settings.stall))
     }
 
-    /// Resets connections whose receivers have acknowledged nothing for too long, and drops what
-    /// waits for a hole that nobody fills. Each is looked at so often that it is found after twice
-    /// that time at most.
+    /// Resets connections with receivers that have acknowledged nothing for too long, and drops
+    /// segments that wait for a hole that stays open. The polling interval finds each after at most
+    /// twice that time.
     pub(super) fn give_up_stalled(&mut self, now: i64, out: &mut Out) {
         let long_ago = now.saturating_sub(self.settings.stall);
         for _ in 0..STALLED_MAX {
@@ -197,7 +197,7 @@ impl Tcp {
                 return;
             }
             let Some(Some(oldest)) = self.check_oldest(now) else { continue };
-            // Who has no room, and says so, may be reading slowly.
+            // A receiver without room that announces this may be reading slowly.
             if oldest.since > long_ago || oldest.is_unsent {
                 continue;
             }
@@ -231,15 +231,15 @@ impl Work<'_> {
         }
     }
 
-    /// Drops what waits for a hole.
+    /// Drops segments that wait for a hole.
     pub(super) fn forget_waiting(&mut self, dir: usize, drop_reason: DropReason) {
         self.stores.count_spent(DropReason::Repeated, self.out);
         self.stores.reorder.clear(&mut self.conn.endpoints[dir].waiting);
         self.stores.count_spent(drop_reason, self.out);
     }
 
-    /// Whether no more may be kept of a direction: of copies, where the packet at hand is the next
-    /// one, as what waits for it is to go on.
+    /// Whether no more may be kept of a direction: of copies, if the current packet is the next
+    /// one, as the segments that wait for it must be released.
     pub(super) fn is_full(&self, dir: usize, packet: &Packet, is_next: bool) -> bool {
         let endpoint = &self.conn.endpoints[dir];
         let retransmit =
@@ -253,7 +253,7 @@ impl Work<'_> {
             )
     }
 
-    /// A packet is shown to functions: while it is with them, room is kept for what it becomes.
+    /// A packet is shown to functions: reserves room for its result meanwhile.
     #[inline]
     pub(super) fn reserve(&mut self, dir: usize, packet: &Packet) {
         self.stores.shown += Need::of(self.conn, dir, packet).bytes;
@@ -266,7 +266,7 @@ impl Work<'_> {
         self.stores.shown = self.stores.shown.saturating_sub(need.bytes);
     }
 
-    /// Lets the connection go on unseen.
+    /// Lets the connection pass without inspection.
     pub(super) fn let_pass(&mut self) {
         self.counts.passed += 1;
         self.conn.phase = Phase::Passed;
@@ -276,7 +276,7 @@ impl Work<'_> {
         self.give_up_order();
     }
 
-    /// Frees what is kept of the connection, which has ended.
+    /// Frees the data kept of the connection, which has ended.
     pub(super) fn free_kept(&mut self) {
         for endpoint in &mut self.conn.endpoints {
             self.stores.free_kept(endpoint, self.out);
@@ -323,7 +323,7 @@ impl Stores {
         out.drops[drop_reason as usize] += self.reorder.spent().count() as u32;
     }
 
-    /// Frees what is kept of an endpoint's data, and counts what did not go on.
+    /// Frees the data kept of an endpoint, and counts undelivered packets.
     pub(super) fn free_kept(&mut self, endpoint: &mut Endpoint, out: &mut Out) {
         self.count_spent(DropReason::Repeated, out);
         self.reorder.clear(&mut endpoint.waiting);
@@ -335,7 +335,7 @@ impl Stores {
         self.retransmit.clear(&mut endpoint.retransmit);
     }
 
-    /// The same, and what is known of changes.
+    /// The same, and the edit map.
     pub(super) fn clear(&mut self, endpoint: &mut Endpoint, out: &mut Out) {
         self.free_kept(endpoint, out);
         endpoint.seq_map.release(&mut self.slab);

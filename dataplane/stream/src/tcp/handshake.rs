@@ -25,11 +25,11 @@ impl Work<'_> {
             self.forget(dir);
         } else if endpoint.is_known && !is_repeated && !self.begin_anew(dir, &seg) {
             if self.conn.mode >= Mode::Guard {
-                // RFC 5961 section 4: whoever lost its state answers this with a RST.
+                // RFC 5961 section 4: an endpoint that lost its state answers this with a RST.
                 self.ack_to_sender(dir, &[]);
                 return self.out.drop(DropReason::SynInside, packet);
             }
-            // Its receiver decides; who only looks goes by the latest.
+            // Its receiver decides; an inspector without a guard follows the latest.
             self.forget(dir);
         }
         if seg.has(flags::ACK) && !self.answers_syn(dir, &seg) {
@@ -66,7 +66,7 @@ impl Work<'_> {
         self.bypass(dir, packet);
     }
 
-    /// What is known of a direction is of another connection.
+    /// The state of a direction belongs to another connection.
     fn forget(&mut self, dir: usize) {
         let endpoint = &mut self.conn.endpoints[dir];
         self.stores.clear(endpoint, self.out);
@@ -75,8 +75,8 @@ impl Work<'_> {
         *endpoint = Endpoint { in_port, out_port, fcb, is_armed, is_listed, ..Endpoint::UNKNOWN };
     }
 
-    /// Whether a SYN-ACK that answers the other side takes the place of a SYN that nobody answered,
-    /// or of what was picked up: these were late, of a connection before.
+    /// Whether a SYN-ACK that answers the other side replaces an unanswered SYN, or a picked-up
+    /// state: these were late, of a previous connection.
     fn supersedes(&self, dir: usize, seg: &Seg) -> bool {
         let (endpoint, other) = (&self.conn.endpoints[dir], &self.conn.endpoints[1 - dir]);
         let is_waiting =
@@ -90,12 +90,12 @@ impl Work<'_> {
     /// before this one's SYN: that was another's, or a late one.
     pub(super) fn is_of_former(&self, dir: usize, seg: &Seg) -> bool {
         let [endpoint, other] = [&self.conn.endpoints[dir], &self.conn.endpoints[1 - dir]];
-        // What overtook the SYN-ACK acknowledges the SYN, and there is nothing else yet.
+        // A segment that overtook the SYN-ACK acknowledges the SYN, and there is nothing else yet.
         endpoint.has_syn || other.has_syn && seg.ack != other.isn + 1
     }
 
     /// A segment belongs to a connection that the other side has forgotten, as its new SYN shows,
-    /// or that we have: who knows of none says so (RFC 9293 section 3.10.7.3).
+    /// or that we have: an endpoint without state answers with a RST (RFC 9293 section 3.10.7.3).
     pub(super) fn disown(&mut self, dir: usize, seg: &Seg) {
         self.emit(
             1 - dir,
@@ -104,7 +104,7 @@ impl Work<'_> {
         );
     }
 
-    /// Takes what a SYN says.
+    /// Takes the parameters of a SYN.
     fn first_syn(&mut self, dir: usize, seg: &Seg) {
         let endpoint = &mut self.conn.endpoints[dir];
         endpoint.begin(seg.seq);
@@ -119,7 +119,7 @@ impl Work<'_> {
         let _ = endpoint.seq_map.push(&mut self.stores.slab, 1, 1);
         endpoint.next = seg.seq + 1;
         endpoint.sent = seg.seq + 1;
-        // Timestamps are used only if both sides say so (RFC 7323 section 3.2).
+        // Timestamps are used only if both sides offer them (RFC 7323 section 3.2).
         let both = self.conn.endpoints.iter().all(|endpoint| endpoint.timestamps.is_some());
         if self.conn.endpoints.iter().all(|endpoint| endpoint.has_syn) && !both {
             self.conn.endpoints.iter_mut().for_each(|endpoint| endpoint.timestamps = None);
@@ -138,7 +138,7 @@ impl Work<'_> {
         let other = &self.conn.endpoints[1 - dir];
         let never = self.conn.endpoints[dir].has_syn && !other.is_known;
         let over = self.conn.phase != Phase::Alive || self.conn.is_over();
-        // Of a connection under way that was picked up too little may be known to ask back.
+        // For a connection picked up midway, too little may be known for a challenge.
         let is_announced = self.can_speak() && self.templates[1 - dir].is_known();
         let mute = self.conn.endpoints[dir].is_behind || !is_announced;
         if seg.has(flags::ACK) || !(never || over || mute) {
@@ -168,10 +168,11 @@ impl Work<'_> {
         let began = self.conn.endpoints.iter().any(|endpoint| endpoint.has_syn);
         match (known, other) {
             (true, true) => Ok(()),
-            // What the other side says may go another way; who insists on handshakes sees both.
+            // The other side's packets may take another path; with PICK_UP false, both must come
+            // here.
             (true, false) if self.settings.pick_up => {
                 if self.conn.endpoints[dir].has_syn && seg.has(flags::ACK) {
-                    // Its SYN was answered: it came late, or the answer another way.
+                    // Its SYN was answered: it came late, or the answer took another path.
                     self.conn.endpoints[1 - dir].begin(seg.ack);
                 }
                 Ok(())
@@ -180,7 +181,7 @@ impl Work<'_> {
                 self.pick_up(dir, seg);
                 Ok(())
             }
-            // The handshake is on its way: nothing but SYN has a place in it.
+            // The handshake is in progress: it permits nothing but SYN.
             _ if began => Err(DropReason::Unready),
             _ if !self.settings.pick_up => Err(DropReason::NotOpened),
             (true, false) => Ok(()),
@@ -207,8 +208,8 @@ impl Work<'_> {
         other.has_syn && seg.has(flags::ACK) && beyond
     }
 
-    /// A RST. Where functions guard, it counts only if its receiver takes it for certain: else what
-    /// follows it would go on unseen (RFC 5961 section 3).
+    /// A RST. With a guard, it counts only if its receiver takes it for certain: else the following
+    /// data would pass without inspection (RFC 5961 section 3).
     pub(super) fn reset(&mut self, dir: usize, mut seg: Seg, mut packet: Packet) {
         let endpoint = &self.conn.endpoints[dir];
         let answers_syn = !endpoint.is_known
@@ -222,7 +223,7 @@ impl Work<'_> {
             }
             return self.out.drop(DropReason::BadReset, packet);
         }
-        // What a RST says besides is for who looks for the cause (RFC 9293 section 3.5.3).
+        // A RST's payload is for diagnosis (RFC 9293 section 3.5.3).
         if self.conn.mode >= Mode::Guard && !cut_payload(&mut seg, &mut packet) {
             return self.out.drop(DropReason::BadSegment, packet);
         }
@@ -293,8 +294,8 @@ impl Work<'_> {
     }
 }
 
-/// Takes off a SYN what cannot be answered for: payload (it comes again once the handshake is
-/// complete, RFC 7413 section 4.2), and where numbers change, options that depend on them.
+/// Removes the unsupported parts of a SYN: payload (it comes again once the handshake is complete,
+/// RFC 7413 section 4.2), and with changed numbers, options that depend on them.
 fn clean(seg: &mut Seg, packet: &mut Packet, mode: Mode) -> bool {
     if mode == Mode::Map && seg.options.has_unknown {
         let unknown = |options: &mut [u8]| options::strip(options, |kind| !options::is_known(kind));
@@ -305,7 +306,7 @@ fn clean(seg: &mut Seg, packet: &mut Packet, mode: Mode) -> bool {
     cut_payload(seg, packet)
 }
 
-/// Takes the payload off. False where lengths cannot be put right.
+/// Removes the payload. False if lengths cannot be corrected.
 fn cut_payload(seg: &mut Seg, packet: &mut Packet) -> bool {
     if seg.len == 0 {
         return true;

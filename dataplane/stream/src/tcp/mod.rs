@@ -1,15 +1,15 @@
-//! TCP in the middle (RFC 9293): connections are followed, their payload is put in order, what is
-//! sent again is answered from copies, and what functions change is made up for in the numbers of
-//! both directions; as much of this as the functions of the chain need ([`Mode`]).
+//! TCP in a middlebox (RFC 9293): tracks connections, puts their payload in order, serves
+//! retransmissions from copies, and compensates changes by functions in the numbers of both
+//! directions; as much of this as the functions of the chain need ([`Mode`]).
 //!
 //! ```text
 //! arrive: checks, acknowledgements   -> functions ->   depart: numbers, splitting,
 //! of the other direction, order                        copies, window
 //! ```
 //!
-//! A packet between [`Tcp::arrive`] and [`Tcp::depart`] says in its [`Content`](crate::content)
-//! how many bytes of its sender's it accounts for (`took`); what is left of its payload when it
-//! departs is what becomes of them. Packets depart in the order in which they arrived.
+//! A packet between [`Tcp::arrive`] and [`Tcp::depart`] has in its [`Content`](crate::content) the
+//! number of its sender's bytes that it accounts for (`took`); the payload left at departure
+//! replaces them. Packets depart in the order in which they arrived.
 
 mod acks;
 mod arrive;
@@ -54,7 +54,7 @@ use template::Template;
 /// as it needs it.
 const PIECES_MAX: usize = 1 << 22;
 
-/// What goes on, and what does not.
+/// Forwarded and dropped packets.
 #[derive(Default)]
 pub struct Out {
     /// Packets in their order, each with the port that it leaves by.
@@ -79,12 +79,12 @@ impl Out {
     }
 }
 
-/// What happened.
+/// Counters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Connections opened.
     pub opened: u64,
-    /// Those of them that were not seen to open.
+    /// Connections that were picked up without their handshake.
     pub picked_up: u64,
     /// Connections that we reset: a function closed them, or something could not be kept.
     pub closed: u64,
@@ -94,14 +94,14 @@ pub struct Counts {
     pub reordered: u64,
     /// Segments sent again from copies.
     pub resent: u64,
-    /// Packets without payload that we made: acknowledgements, questions what a receiver has,
+    /// Packets without payload that we made: acknowledgements, probes of a receiver's state,
     /// resets.
     pub acks: u64,
-    /// Segments that grew beyond what their receiver takes, and were split.
+    /// Segments that grew beyond their receiver's maximum, and were split.
     pub split: u64,
     /// Segments that waited for room at their receiver.
     pub queued: u64,
-    /// Connections that gave what was kept of them to others: reset, or passed unseen.
+    /// Connections evicted from memory: reset, or passed without inspection.
     pub pruned: u64,
     /// Times that segments which waited for a hole gave their room to others.
     pub pruned_waiting: u64,
@@ -116,7 +116,7 @@ pub struct Tcp {
     templates: Vec<[Template; 2]>,
     free: Vec<u32>,
     stores: Stores,
-    /// What happened.
+    /// Counters.
     pub counts: Counts,
 }
 
@@ -125,8 +125,7 @@ struct Stores {
     reorder: Reorder,
     retransmit: RetransmitQueue,
     slab: SeqMapSlab,
-    /// Directions of connections of which something is kept, by when they were last looked at; and
-    /// some of which nothing is kept any more.
+    /// Directions with kept data, by the time of their last check; and some without any more.
     holders: Ages,
     /// Copies of which nothing was sent yet.
     unsent: usize,
@@ -167,7 +166,7 @@ pub struct Arrival {
 }
 
 impl Tcp {
-    /// What is known of a connection takes so many bytes, packets that are kept apart.
+    /// Bytes of a connection's state, apart from kept packets.
     pub const CONNECTION_BYTES: usize = size_of::<Conn>();
 
     /// Without connections.
@@ -192,12 +191,12 @@ impl Tcp {
         }
     }
 
-    /// What is wanted.
+    /// The settings.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// What is wanted from now on; connections that there are go on as they began.
+    /// New settings; existing connections keep theirs.
     pub fn set_settings(&mut self, settings: Settings) {
         self.settings = settings;
     }
@@ -212,8 +211,8 @@ impl Tcp {
         self.len() == 0
     }
 
-    /// Packets that came and neither left nor were dropped: those that wait for a hole, or for room
-    /// at their receiver. (What waits to be acknowledged are copies.)
+    /// Packets in the engine: those that wait for a hole, or for room at their receiver.
+    /// (Unacknowledged data consists of copies.)
     pub fn delayed(&self) -> usize {
         self.stores.reorder.packets() + self.stores.unsent
     }
@@ -266,7 +265,7 @@ impl Tcp {
         conn.is_none_or(|conn| match conn.phase {
             Phase::Reset | Phase::Dead => true,
             Phase::Alive => conn.is_over(),
-            // Nobody looks at its packets.
+            // Its packets are not inspected.
             Phase::Passed => false,
         })
     }
@@ -287,7 +286,7 @@ impl Tcp {
         })
     }
 
-    /// A packet comes in; what goes on to the functions, or past them, is put into `out`.
+    /// Processes an arriving packet; appends packets for the functions, or past them, to `out`.
     pub fn arrive(&mut self, at: Arrival, packet: Packet, out: &mut Out) {
         self.make_room((at.conn, at.direction & 1), at.now, &packet, out);
         match self.work(at.conn, at.now, out) {
@@ -304,7 +303,7 @@ impl Tcp {
         again.into_iter().chain(stalled).min()
     }
 
-    /// Sends again what only we can send again, and gives up where that was in vain too often.
+    /// Retransmits data that only we can retransmit, and gives up after too many attempts.
     pub fn tick(&mut self, now: i64, out: &mut Out) {
         while let Some(Reverse((at, id, endpoint, serial))) = self.stores.timers.peek().copied()
             && at <= now

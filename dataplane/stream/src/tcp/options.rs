@@ -1,8 +1,8 @@
-//! Options of the TCP header, read and changed where they lie. The header keeps its length: what is
-//! taken out becomes no-operation.
+//! Options of the TCP header, read and changed in place. The header keeps its length: removed
+//! options become no-operation.
 //!
-//! A list of options that does not parse is refused as a whole and stays as it is: what a receiver
-//! would make of it differs from stack to stack.
+//! A list of options that does not parse is refused as a whole and stays as it is: stacks differ in
+//! their interpretation.
 
 use thruway_packet::Packet;
 use thruway_wire::checksum::{Delta, Sum};
@@ -26,8 +26,8 @@ pub struct Timestamps {
     pub echo: u32,
 }
 
-/// The options of a segment. Of an option that comes twice the last one counts, as in the common
-/// stacks; one whose length is not its own is passed over.
+/// The options of a segment. Of a repeated option the last one counts, as in the common stacks; an
+/// option of invalid length is skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ParsedOptions {
     /// Longest segment that the sender takes, in bytes of payload.
@@ -69,9 +69,9 @@ pub fn read(options: &[u8]) -> Result<ParsedOptions, OptionsError> {
     Ok(parsed)
 }
 
-/// Whether someone in the middle who changes lengths and numbers makes up for what an option of
-/// this kind says. Others (signatures, several paths, cookies) are wrong, or mean something else,
-/// once numbers have changed.
+/// Whether a middlebox that changes lengths and numbers can keep an option of this kind valid.
+/// Others (signatures, several paths, cookies) become wrong, or change their meaning, with changed
+/// numbers.
 #[must_use]
 pub const fn is_known(option: u8) -> bool {
     matches!(
@@ -80,8 +80,7 @@ pub const fn is_known(option: u8) -> bool {
     )
 }
 
-/// Changes the timestamps, where there are some. Gives what becomes of the checksum.
-///
+/// Changes the timestamps, if there are some. Returns the new checksum.
 /// # Errors
 /// [`OptionsError`].
 pub fn map_timestamps(
@@ -97,10 +96,9 @@ pub fn map_timestamps(
     })
 }
 
-/// Changes the edges of selective acknowledgements (RFC 2018 section 3), and removes those blocks
-/// of which nothing becomes; the others keep their order, on which D-SACK depends (RFC 2883 section
-/// 4). A SACK option of an odd length is removed. Gives what becomes of the checksum.
-///
+/// Changes the edges of selective acknowledgements (RFC 2018 section 3), and removes blocks that
+/// map to nothing; the others keep their order, on which D-SACK depends (RFC 2883 section 4). A
+/// SACK option of an odd length is removed. Returns the new checksum.
 /// # Errors
 /// [`OptionsError`].
 pub fn map_sack(
@@ -127,7 +125,7 @@ pub fn map_sack(
     })
 }
 
-/// Whether the first block of selective acknowledgements reports a duplicate: it lies below the
+/// Whether the first block of selective acknowledgements reports a duplicate: it is below the
 /// segment's acknowledgement number, or within the second one (RFC 2883 section 4).
 #[must_use]
 pub fn has_duplicate(options: &[u8], ack: Seq) -> bool {
@@ -142,9 +140,8 @@ pub fn has_duplicate(options: &[u8], ack: Seq) -> bool {
     !right.after(ack) || blocks.next().is_some_and(is_within)
 }
 
-/// Changes the largest segment (RFC 9293 section 3.7.1), where it is said. Gives what becomes of
-/// the checksum.
-///
+/// Changes the largest segment (RFC 9293 section 3.7.1), if it has the option. Returns the new
+/// checksum.
 /// # Errors
 /// [`OptionsError`].
 pub fn map_mss(options: &mut [u8], mut map: impl FnMut(u16) -> u16) -> Result<Delta, OptionsError> {
@@ -154,7 +151,7 @@ pub fn map_mss(options: &mut [u8], mut map: impl FnMut(u16) -> u16) -> Result<De
     })
 }
 
-/// Removes the options whose kind is unwanted. Gives what becomes of the checksum.
+/// Removes the options of unwanted kinds. Returns the new checksum.
 ///
 /// # Errors
 /// [`OptionsError`].

@@ -5,7 +5,7 @@
 //! Stream Reassembly, 2007), as Snort and Suricata have them. Where these two differ (HP-UX 10 and
 //! IRIX, segments with the same beginning), it is as in Snort.
 //!
-//! Only bytes that wait can be decided anew: what a function has seen is what the receiver gets.
+//! Only waiting bytes are undecided: the receiver gets the bytes that a function has seen.
 
 use core::fmt;
 use core::ops::Range;
@@ -13,13 +13,13 @@ use core::str::FromStr;
 
 use crate::tcp::Seq;
 
-/// Whose way of resolving overlaps is followed.
+/// The operating system, or rule, that resolves overlaps.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Overlap {
     /// Bytes stay as they came first.
     #[default]
     First,
-    /// Bytes that come later replace those that wait.
+    /// Later bytes replace waiting ones.
     Last,
     /// FreeBSD, NetBSD, OpenBSD, AIX.
     Bsd,
@@ -63,8 +63,7 @@ impl Overlap {
         ("vista", Overlap::Vista),
     ];
 
-    /// Whether the bytes of the segment that came now replace those of one that waits, where both
-    /// have some.
+    /// Whether the bytes of the new segment replace those of a waiting one, where both have some.
     #[inline]
     #[must_use]
     pub fn is_new_kept(self, old: &Range<Seq>, new: &Range<Seq>) -> bool {

@@ -15,6 +15,6 @@ pub(super) fn set_part(packet: &mut Packet, parts: &mut Parts, seq: Seq, fin: bo
         let flags = header.flags();
         header.set_flags(if fin { flags | flags::FIN } else { flags & !last });
     }
-    // A part is no longer than what its receiver takes.
+    // A part is no longer than its receiver's maximum.
     let _ = finish(packet, parts, ip_protocol::TCP);
 }

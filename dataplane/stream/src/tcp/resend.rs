@@ -1,4 +1,4 @@
-//! What is sent again: because its sender does, or because only we can.
+//! Retransmissions: for the sender, or of data that only we have.
 
 use std::cmp::Reverse;
 
@@ -37,13 +37,13 @@ impl Work<'_> {
         }
     }
 
-    /// Its sender sends a range (of its numbers) again: from what was kept, not from what it sends
-    /// now. False when the receiver has all of it.
+    /// Its sender retransmits a range (of its numbers): sends the kept data, not the new packet's.
+    /// False when the receiver has all of it.
     pub(super) fn resend_for_sender(&mut self, dir: usize, from: Seq, to: Seq) -> bool {
         let endpoint = &self.conn.endpoints[dir];
         let acked = endpoint.seq_map.acked_out();
         let to_out = |at: Seq| endpoint.seq_map.to_out(&self.stores.slab, at);
-        // Bytes of ours before those that its first one became are missing as well.
+        // Our bytes before those that its first one became are missing as well.
         let (from, mut to) = (to_out(from).max(acked), to_out(to));
         if from == acked && !to.after(from) && endpoint.end_out().after(acked) {
             to = acked + 1;
@@ -61,7 +61,7 @@ impl Work<'_> {
         self.resend(dir, (from, from + 1), 1);
     }
 
-    /// Sends what is kept of a range of the receiver's numbers again, as far as it was sent.
+    /// Retransmits the kept data of a range of the receiver's numbers, as far as it was sent.
     fn resend(&mut self, dir: usize, (from, to): (Seq, Seq), most: usize) {
         let endpoint = self.conn.endpoints[dir];
         if endpoint.sent == endpoint.seq_map.acked_out() {
@@ -83,8 +83,8 @@ impl Work<'_> {
         }
     }
 
-    /// Nothing is under way, and what waits finds no room: whether there is some now is asked by an
-    /// old number, which is always answered (RFC 9293 section 3.8.6.1).
+    /// Probes the window when nothing is in flight and waiting data has no room: sends an old
+    /// number, which is always answered (RFC 9293 section 3.8.6.1).
     pub(super) fn ask(&mut self, dir: usize) {
         if !self.can_speak_in(dir) {
             return;
@@ -111,7 +111,7 @@ impl Work<'_> {
         self.out.pass(if self.at_exit { endpoint.out_port } else { endpoint.in_port }, packet);
     }
 
-    /// Sends what waits and has room now.
+    /// Sends waiting data that has room now.
     pub(super) fn flush(&mut self, dir: usize) {
         loop {
             let endpoint = &mut self.conn.endpoints[dir];
@@ -119,10 +119,10 @@ impl Work<'_> {
             let mut behind = self.stores.retransmit.within(&endpoint.retransmit, from, to);
             let Some((packet, _, end)) = behind.next() else { return };
             if let Some(right) = endpoint.right.filter(|right| end.after(*right)) {
-                // While anything is under way, more room may come (RFC 9293 section 3.8.6.2.1).
+                // While anything is in flight, more room may come (RFC 9293 section 3.8.6.2.1).
                 let is_alone = from == endpoint.seq_map.acked_out() && right.after(from);
                 let room = if right.after(from) { right.distance(from) } else { 0 };
-                // Of a packet that stands for several, those that have room need not wait.
+                // Segments of a large packet that have room need not wait.
                 let each = usize::from(endpoint.longest).max(1) as u32;
                 let keep = if room < each { room } else { room - room % each };
                 let is_several = room >= each && packet.segments() > 1;
@@ -144,7 +144,7 @@ impl Work<'_> {
         }
     }
 
-    /// Arms the timer of an endpoint whose data is not all acknowledged.
+    /// Arms the timer of an endpoint with unacknowledged data.
     pub(super) fn arm(&mut self, dir: usize) {
         let endpoint = &mut self.conn.endpoints[dir];
         if self.conn.mode != Mode::Map || endpoint.is_armed || !endpoint.owes() {
@@ -171,8 +171,8 @@ impl Work<'_> {
     }
 }
 
-/// What is kept of a packet that stands for several segments and has numbers `begin` to `end`:
-/// those from `from` to `to`, and at least a segment of them.
+/// The part of a kept packet of several segments, with numbers `begin` to `end`: those from `from`
+/// to `to`, and at least one segment.
 fn piece(packet: &Packet, (begin, end): (Seq, Seq), (from, to): (Seq, Seq)) -> Option<Packet> {
     let parts = Parts::of_tcp(packet).ok()?;
     let len = parts.payload_len();

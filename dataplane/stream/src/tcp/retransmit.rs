@@ -1,5 +1,5 @@
-//! Copies of what was sent and is not acknowledged, and what waits to be sent: one list for each
-//! direction of a connection, in one slab for all of a thread.
+//! Copies of unacknowledged data, and data that waits to be sent: one list for each direction of a
+//! connection, in one slab for all of a thread.
 
 use thruway_packet::Packet;
 
@@ -9,7 +9,7 @@ use crate::segment::{Parts, split};
 
 const NONE: u32 = u32::MAX;
 
-/// Bytes of memory that a kept packet costs: of its frame, whatever of it is used, and a node.
+/// Bytes of memory of a kept packet: of its whole frame, and a node.
 #[inline]
 fn cost(packet: &Packet) -> u32 {
     (packet.memory_bytes() + size_of::<Node>()) as u32
@@ -25,7 +25,7 @@ struct Node {
     since: i64,
 }
 
-/// A list: what is kept of one direction, in order, without holes.
+/// A list: the kept data of one direction, in order, without holes.
 #[derive(Debug, Clone, Copy)]
 pub struct List {
     head: u32,
@@ -69,7 +69,7 @@ impl RetransmitQueue {
         self.nodes.len() - self.free.len()
     }
 
-    /// Those of them in large frames.
+    /// The packets in large frames.
     pub fn large(&self) -> u32 {
         self.large
     }
@@ -103,7 +103,7 @@ impl RetransmitQueue {
         self.cost += u64::from(cost);
     }
 
-    /// Frees what ends at or before `acked`.
+    /// Frees packets that end at or before `acked`.
     #[inline]
     pub fn prune(&mut self, list: &mut List, acked: Seq) {
         while let Some(node) = self.nodes.get(list.head as usize)
@@ -129,8 +129,9 @@ impl RetransmitQueue {
         self.free.push(at);
     }
 
-    /// Parts the packet whose numbers begin with `from`: its first `keep` bytes of payload become a
-    /// segment of their own. False, and nothing changed, where it is no longer, or without memory.
+    /// Splits the packet with numbers from `from`: its first `keep` bytes of payload become a
+    /// segment of their own. False, and nothing changed, if it is no longer than that, or without
+    /// memory.
     pub fn part(&mut self, list: &mut List, from: Seq, keep: u32) -> bool {
         let mut at = list.head;
         while self.nodes.get(at as usize).is_some_and(|node| node.from.before(from)) {
@@ -195,7 +196,7 @@ impl RetransmitQueue {
         }
     }
 
-    /// What is kept that has numbers in a range, in order: packet, and its numbers.
+    /// The kept packets with numbers in a range, in order: packet, and its numbers.
     pub fn within(
         &self,
         list: &List,

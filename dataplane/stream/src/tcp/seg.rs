@@ -1,4 +1,4 @@
-//! What a segment says.
+//! A parsed segment.
 
 use thruway_packet::Packet;
 use thruway_wire::tcp::flags;

@@ -2,8 +2,8 @@
 
 use core::ops::{Add, Sub};
 
-/// A sequence number: counts modulo 2^32. Two of them compare as long as less than 2^31 lie between
-/// them, which windows of at most 2^30 bytes see to (RFC 7323 section 2.2).
+/// A sequence number: counts modulo 2^32. Two of them compare as long as they are less than 2^31
+/// apart, which windows of at most 2^30 bytes ensure (RFC 7323 section 2.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct Seq(u32);

@@ -1,10 +1,10 @@
-//! How the numbers of one direction of a connection go over into those that leave, and back.
+//! Maps the numbers of one direction of a connection to those that leave, and back.
 //!
-//! The sender numbers what it sends ("in"), the receiver sees numbers of ours ("out"). What leaves
-//! is a row of pieces (a packet's content, a SYN, a FIN: RFC 9293 section 3.4 counts them as one
-//! byte), each of which took some numbers of the sender's and has some of ours. Within a piece that
-//! kept its length, numbers differ by a constant; within one that did not, nothing is known of
-//! which byte became which, so it counts as received when the receiver has all of it.
+//! The sender numbers its data ("in"), the receiver sees our numbers ("out"). The departed data is
+//! a row of pieces (a packet's content, a SYN, a FIN: RFC 9293 section 3.4 counts them as one
+//! byte), each of which took some of the sender's numbers and has some of ours. Within a piece that
+//! kept its length, numbers differ by a constant; within a changed one, the correspondence of bytes
+//! is unknown, so it counts as received when the receiver has all of it.
 //!
 //! Only pieces that changed their length are kept. Of those that the receiver has acknowledged the
 //! last ten or more stay, unless they lie far back: for duplicates that it reports (D-SACK, RFC
@@ -68,11 +68,11 @@ impl Piece {
 /// each call; [`release`](Self::release) must be the last use of it and of its copies.
 #[derive(Clone, Copy, Debug)]
 pub struct SeqMap {
-    /// What is remembered begins here.
+    /// Begin of the map's memory.
     base: SeqPair,
-    /// What the receiver has acknowledged.
+    /// The receiver's acknowledgement.
     acked: SeqPair,
-    /// What left ends here.
+    /// End of the departed data.
     end: SeqPair,
     /// The first chunk.
     head: u32,
@@ -105,21 +105,21 @@ impl SeqMap {
         self.end.at_out
     }
 
-    /// What the receiver has acknowledged, as the sender numbers.
+    /// The receiver's acknowledgement, in the sender's numbers.
     #[inline]
     #[must_use]
     pub const fn acked_in(&self) -> Seq {
         self.acked.at_in
     }
 
-    /// What the receiver has acknowledged.
+    /// The receiver's acknowledgement.
     #[inline]
     #[must_use]
     pub const fn acked_out(&self) -> Seq {
         self.acked.at_out
     }
 
-    /// Whether numbers are the same on both sides from what is acknowledged on.
+    /// Whether numbers are the same on both sides from the acknowledged one on.
     #[inline]
     #[must_use]
     pub fn is_identity(&self) -> bool {
@@ -199,7 +199,7 @@ impl SeqMap {
         at_in
     }
 
-    /// Lets go what was acknowledged a while ago.
+    /// Forgets pieces that were acknowledged a while ago.
     #[inline]
     fn collapse(&mut self, slab: &mut SeqMapSlab) {
         if self.head != NONE {
@@ -295,8 +295,8 @@ impl SeqMap {
     }
 
     /// The sender's number for an acknowledgement number of the receiver's: of all pieces that are
-    /// acknowledged wholly, and all before them. Never more than what has left; before what is
-    /// remembered, at the same distance.
+    /// acknowledged wholly, and all before them. Never beyond the departed data; before the map's
+    /// memory, at the same distance.
     #[inline]
     #[must_use]
     pub fn to_in(&self, slab: &SeqMapSlab, out: Seq) -> Seq {
@@ -310,8 +310,7 @@ impl SeqMap {
 
     /// The receiver's number for a sequence number of the sender's. Within a changed piece: where
     /// that begins. Before bytes that took none of the sender's numbers: where those begin. Behind
-    /// all that has left, and before what is remembered: at the same distance.
-    ///
+    /// all departed data, and before the map's memory: at the same distance.
     /// A probe for keep-alive repeats the number before the last one (RFC 9293 section 3.8.4): it
     /// is not for this map, because that number may have become nothing: use
     /// [`end_out`](Self::end_out)` - 1`.
@@ -330,9 +329,9 @@ impl SeqMap {
 
     /// The sender's numbers for a SACK block (RFC 2018 section 3; left edge, and right edge behind
     /// its last byte) in a segment with acknowledgement number `ack`: the pieces that it covers
-    /// wholly. `None` when it covers none that took anything, or only what is not remembered any
-    /// more (a D-SACK, RFC 2883), or when for the sender nothing is missing before it, so that it
-    /// would look as if the receiver had changed its mind (section 8): the hole is ours to fill.
+    /// wholly. `None` if it covers none that took anything, or only forgotten ones (a D-SACK, RFC
+    /// 2883), or if the sender misses nothing before it, so that the receiver would seem to renege
+    /// (section 8): filling the hole is up to us.
     #[must_use]
     pub fn to_in_range(
         &self,

@@ -1,4 +1,4 @@
-//! What the user and the functions want of the engine.
+//! Settings of the engine, from the user and from the functions' needs.
 
 use thruway_payload::Needs;
 
@@ -11,7 +11,7 @@ pub enum Mode {
     Follow,
     /// Payload is put in order.
     Order,
-    /// The receiver gets what functions were shown.
+    /// The receiver gets the bytes that functions saw.
     Guard,
     /// Lengths may change: numbers of our own.
     Map,
@@ -33,19 +33,19 @@ impl Mode {
     }
 }
 
-/// What to do with a connection of which more would have to be kept than may be.
+/// Treatment of a connection that would exceed its memory bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AtBound {
     /// Its packets are dropped until there is room: its sender slows down.
     #[default]
     Drop,
-    /// Its packets go on unseen by functions.
+    /// Its packets pass without inspection.
     Pass,
     /// It is reset.
     Reset,
 }
 
-/// What becomes of urgent data, which receivers take out of the stream or not (RFC 6093).
+/// Treatment of urgent data, which receivers take out of the stream or not (RFC 6093).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Urgent {
     /// It is made part of the stream: flag and pointer are cleared.
@@ -71,19 +71,19 @@ pub struct Settings {
     pub total: u64,
     /// How many of the packets kept of all connections may be in large frames.
     ///
-    /// PERF: eight downloads of 1 MB have 144 under way. With 128, of which half were kept whole, a
+    /// PERF: eight downloads of 1 MB have 144 in flight. With 128, of which half were kept whole, a
     /// MB cost 811 us instead of 581: `thruway-bench ends --load 1MB`, handlers `split`, `resent`.
     pub large_max: u32,
-    /// Nanoseconds after which a connection is reset whose receiver acknowledges nothing new of
-    /// what was sent to it, and what waits for a hole is dropped; 0: never.
+    /// Nanoseconds after which a connection is reset if its receiver acknowledges no new data, and
+    /// segments that wait for a hole are dropped; 0: never.
     pub stall: i64,
-    /// What to do beyond.
+    /// The treatment at the bound.
     pub at_bound: AtBound,
     /// Whether connections are taken that were not seen to open.
     pub pick_up: bool,
-    /// What becomes of urgent data, where functions guard.
+    /// Treatment of urgent data, where functions guard.
     pub urgent: Urgent,
-    /// Whose bytes count where segments that wait overlap.
+    /// Which bytes count where waiting segments overlap.
     pub overlap: Overlap,
     /// Whether checksums are verified, where functions guard.
     pub verify: bool,

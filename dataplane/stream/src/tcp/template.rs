@@ -37,7 +37,7 @@ pub struct ControlSegment {
     pub flags: u8,
     /// Its sequence number.
     pub seq: Seq,
-    /// What it acknowledges, where `flags` has ACK.
+    /// The acknowledgement number, if `flags` has ACK.
     pub ack: Seq,
     /// The window, not scaled.
     pub window: u16,

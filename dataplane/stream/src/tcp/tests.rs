@@ -93,7 +93,7 @@ fn at_bound() -> (Fixture, Packet) {
 }
 
 #[test]
-fn who_passes_at_the_bound_is_not_shown_any_more() {
+fn a_connection_passed_at_the_bound_is_not_inspected_any_more() {
     let (mut fixture, inside) = at_bound();
     // What was shown before leaves as it is; the bytes of both directions go on unseen.
     let left = fixture.departs(1, inside);
@@ -130,7 +130,7 @@ fn what_was_changed_before_has_its_checksum() {
 }
 
 #[test]
-fn a_function_may_still_close_who_passes() {
+fn a_function_may_still_close_a_passed_connection() {
     let (mut fixture, mut inside) = at_bound();
     let mut mark = inside.content_mark();
     mark.flags |= flag::CLOSE;
@@ -139,9 +139,9 @@ fn a_function_may_still_close_who_passes() {
     assert_eq!(fixture.tcp.counts.closed, 1);
 }
 
-/// Connections of a time in which nobody needed more (their engine was taken over).
+/// Connections of a time without demand for more (their engine was taken over).
 #[test]
-fn who_only_looks_sees_the_end() {
+fn inspection_without_guard_sees_the_end() {
     let mut fixture = Fixture::new(Settings { mode: Mode::Follow, ..Settings::default() });
     for direction in [0, 1] {
         let seen = fixture.arrives(direction, segment(5, 5, ACK, b"bytes"));
@@ -151,8 +151,8 @@ fn who_only_looks_sees_the_end() {
     }
 }
 
-/// No receiver takes a packet whose IP header has a wrong checksum: its bytes would be shown, and
-/// sent again until nobody waits for them.
+/// No receiver takes a packet with a wrong IP header checksum: functions would see its bytes, and
+/// it would be sent again for ever.
 #[test]
 fn a_segment_in_a_broken_ip_header_is_not_shown() {
     for (verify, dropped) in [(true, 1), (false, 0)] {

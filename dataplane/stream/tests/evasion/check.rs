@@ -114,7 +114,7 @@ pub fn watch(talk: &Talk, middle: &mut impl Middle, systems: &[Overlap]) -> Seen
     seen
 }
 
-/// What a packet on its way to a receiver has that was not inspected.
+/// The part of a packet bound for a receiver that was not inspected.
 fn not_inspected(shown: &Shown, from: Side, packet: &Packet) -> Option<String> {
     let parts = Parts::of_tcp(packet).ok()?;
     let header = tcp(packet, &parts)?;
@@ -126,7 +126,7 @@ fn not_inspected(shown: &Shown, from: Side, packet: &Packet) -> Option<String> {
     })
 }
 
-/// What an application has read and nobody inspected.
+/// Bytes that an application has read and no function has inspected.
 fn stray(shown: &Shown, from: Side, receiver: &Receiver) -> Option<String> {
     let is_shown = |stream: &Vec<u8>| {
         let mut stretches = shown.of(from);

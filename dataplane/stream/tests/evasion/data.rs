@@ -1,4 +1,4 @@
-//! Ways with data: overlaps, repetitions, disorder.
+//! Evasion by data: overlaps, repetitions, disorder.
 
 use crate::engine::{every_mode, with_overlap};
 use crate::forge::{Client, Server, Talk};
@@ -51,7 +51,7 @@ fn sent_again_with_other_bytes_after_it_was_acknowledged() {
         || read[0][0].starts_with("harmless")));
 }
 
-/// The receiver did not get the first one (it had a TTL too low), and nobody acknowledges.
+/// The receiver did not get the first one (it had a TTL too low), and there is no acknowledgement.
 #[test]
 fn the_receiver_sees_only_what_is_sent_again() {
     let mut talk = Talk::open();
@@ -74,7 +74,7 @@ fn a_byte_each() {
     let mut backwards = Talk::open();
     for (at, byte) in word.iter().enumerate().rev() {
         backwards.send(Client, at as i32, &[*byte]);
-        // And noise between them, which differs from what comes.
+        // And noise between them, with different bytes.
         backwards.push(Client, at as i32 + 1, b"#");
     }
     assert!(every_mode(&backwards).iter().all(|read| read[0][0].len() >= word.len()));

@@ -1,4 +1,4 @@
-//! Ways with RST and FIN.
+//! Evasion by RST and FIN.
 
 use thruway_packet::Packet;
 use thruway_stream::segment::{Parts, tcp};
@@ -60,9 +60,9 @@ fn a_reset_ends_it_and_the_ports_begin_anew() {
     }
 }
 
-/// A reset whose number is not the one that the server waits for, because data before it got lost
-/// behind the engine, does not end the connection there (RFC 5961 section 3.2). What the server
-/// says then is answered as by a host without the connection: by a reset that it believes.
+/// A reset with another number than the server expects, because data before it got lost behind the
+/// engine, does not end the connection there (RFC 5961 section 3.2). The server's next packets are
+/// answered as by a host without the connection: by a reset that it believes.
 #[test]
 fn a_reset_behind_lost_data() {
     let mut talk = Talk::open();
@@ -86,8 +86,8 @@ fn a_reset_behind_lost_data() {
     }
 }
 
-/// Where numbers change, a connection that is not known may be one whose numbers were changed
-/// before a restart: neither end hears of the other any more, and both get an error.
+/// With changed numbers, an unknown connection may be one from before a restart: neither end hears
+/// of the other any more, and both get an error.
 #[test]
 fn a_forgotten_connection() {
     let mut talk = Talk::silent();
@@ -148,7 +148,7 @@ fn a_fin_too_early_and_one_too_late() {
     spoilt.spoilt = Spoilt::Checksum;
     talk.send(Client, 18, b", four");
     for read in every_mode(&talk) {
-        // Who takes the early FIN for the end, ends there; who does not, goes on.
+        // A receiver that takes the early FIN for the end, ends there; another one goes on.
         assert!("one, two and three, four".starts_with(&read[0][0]) && read[0][0].len() >= 8);
     }
 }

@@ -70,8 +70,8 @@ pub fn settings(mode: Mode, overlap: Overlap) -> Settings {
     Settings { mode, overlap, pick_up: false, ..Settings::default() }
 }
 
-/// Asserts that whoever receives it reads of a conversation only what was inspected, however the
-/// engine is set.
+/// Asserts that any receiver reads only inspected bytes of a conversation, with all settings of the
+/// engine.
 #[track_caller]
 pub fn every_mode(talk: &Talk) -> Vec<Read> {
     let overlaps = [Overlap::First, Overlap::Last, Overlap::Linux, Overlap::Solaris];

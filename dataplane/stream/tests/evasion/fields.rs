@@ -1,4 +1,4 @@
-//! Ways with what stands in headers.
+//! Evasion by header fields.
 
 use thruway_wire::tcp::flags::{ACK, PSH, URG};
 
@@ -23,7 +23,9 @@ fn segments_that_receivers_drop() {
         ("shorter than it says", |forged| forged.spoilt = Spoilt::IpLength(9)),
         ("no ACK", |forged| forged.flags = PSH),
         ("no flags", |forged| forged.flags = 0),
-        ("acknowledges what was never sent", |forged| forged.ack = forged.ack.wrapping_add(9999)),
+        ("acknowledges data that was never sent", |forged| {
+            forged.ack = forged.ack.wrapping_add(9999)
+        }),
         ("an option of length 0", |forged| forged.options = vec![8, 0, 1, 1]),
         ("an option beyond the header", |forged| forged.options = vec![1, 1, 8, 10]),
     ];
@@ -37,7 +39,7 @@ fn segments_that_receivers_drop() {
     }
 }
 
-/// Some take it, some do not, so it may go on only where what comes later agrees.
+/// Some receivers take it, some do not, so it may go on only if later data agrees.
 #[test]
 fn segments_that_some_receivers_drop() {
     let tricks: [(&str, Trick); 4] = [
@@ -77,7 +79,7 @@ fn urgent_bytes() {
     }
 }
 
-/// RFC 7323 section 5: what is older than the newest timestamp is dropped by who looks.
+/// RFC 7323 section 5: a receiver with PAWS drops segments older than the newest timestamp.
 #[test]
 fn timestamps_that_are_too_old() {
     let mut talk = Talk::silent();

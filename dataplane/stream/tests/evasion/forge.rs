@@ -1,4 +1,4 @@
-//! Segments as nobody should send them, and conversations made of them.
+//! Invalid segments, and conversations made of them.
 
 use thruway_packet::Packet;
 use thruway_wire::checksum::{Sum, checksum};

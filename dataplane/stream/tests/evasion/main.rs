@@ -1,7 +1,7 @@
-//! Ways to get bytes to a receiver past an inspector (T. Ptacek, T. Newsham: Insertion, Evasion,
-//! and Denial of Service, 1998; J. Novak, S. Sturges: Target-Based TCP Stream Reassembly, 2007):
-//! each is tried, and whatever stack stands behind, what it hands to its application is what was
-//! inspected.
+//! Evasion: attempts to get bytes to a receiver past an inspector (T. Ptacek, T. Newsham:
+//! Insertion, Evasion, and Denial of Service, 1998; J. Novak, S. Sturges: Target-Based TCP Stream
+//! Reassembly, 2007). Each is tried; whatever the receiver's stack, its application must read
+//! exactly the inspected bytes.
 
 mod chance;
 mod check;
@@ -40,7 +40,8 @@ impl Middle for Onlooker {
     }
 }
 
-/// The checks see what gets past one who only looks on; and nothing wrong in an honest talk.
+/// The checks find what gets past an inspector without a guard; and nothing wrong in an honest
+/// conversation.
 #[test]
 fn an_onlooker_is_evaded() {
     let mut honest = Talk::open();

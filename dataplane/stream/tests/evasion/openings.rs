@@ -1,4 +1,4 @@
-//! Ways with the beginning of a connection.
+//! Evasion by the beginning of a connection.
 
 use thruway_wire::tcp::flags::{ACK, FIN, SYN};
 

@@ -73,7 +73,7 @@ pub struct Receiver {
     is_over: bool,
     /// The newest timestamp.
     recent: Option<u32>,
-    /// Behind the last number that this end sent, and what came of it.
+    /// The number after the last one that this end sent.
     sent: Option<Seq>,
 }
 

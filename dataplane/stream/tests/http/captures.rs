@@ -91,7 +91,7 @@ fn what_evaders_hide_is_shown_or_refused() {
     assert!(shown >= 30, "{shown} shown");
 }
 
-/// Whoever puts up with faults also reads what most receivers read.
+/// A lenient policy also reads what most receivers read.
 #[test]
 fn a_lenient_reader_shows_more() {
     let Some(dir) = corpora("a_lenient_reader_shows_more", "oracle/http_evader") else { return };

@@ -257,7 +257,7 @@ fn what_cannot_be_shown_is_refused() {
     assert_eq!(chain.enter.counts.refused[Fault::Tunnel as usize], 1);
 }
 
-/// Nobody is asked for what cannot be shown.
+/// Requests do not ask for codings that cannot be inspected.
 #[test]
 fn requests_ask_for_what_is_known() {
     for (asked, asks) in [

@@ -204,7 +204,7 @@ fn a_body_in_several_packets_is_chunked() {
 }
 
 #[test]
-fn who_does_not_know_chunks_gets_none() {
+fn a_receiver_without_chunks_gets_none() {
     let get = "GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n";
     let answer = ["HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nxa", "b", "yz"];
     // It is held until its length is known.
@@ -230,7 +230,7 @@ fn a_long_body_of_an_old_request_ends_the_connection() {
 }
 
 #[test]
-fn who_waits_for_continue_does_not_wait_for_us() {
+fn a_client_that_waits_for_continue_does_not_wait_for_us() {
     let mut chain = Chain::new(Edit::Replace(b"word"), settings(), 1000);
     let head = "POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n";
     chain.send(Kind::Request, head.as_bytes(), false);

@@ -29,7 +29,7 @@ fn rewritten(head: &str, changes: &[Change<'_>]) -> Result<String, EditError> {
 fn framed(kind: Kind, head: &str, framing: Framing) -> String {
     let mut out = Vec::new();
     with_framing(read(kind, head.as_bytes()).view(head.as_bytes()), framing, &mut out);
-    // What comes out is a head again.
+    // The output is a valid head again.
     read(kind, &out);
     String::from_utf8(out).unwrap()
 }

@@ -1,4 +1,4 @@
-//! Whoever stands before a reader: keeps what it cannot tell yet.
+//! Feeds a reader: keeps the bytes that it cannot classify yet.
 
 use thruway_stream::http::{Connection, Fault, Finish, Kind, Piece, Reader, Rules, Step};
 

@@ -1,4 +1,4 @@
-//! Connections whose pieces are known because they were put together from them.
+//! Connections assembled from known pieces.
 
 use proptest::prelude::*;
 
@@ -59,7 +59,7 @@ pub struct Built {
     /// (bytes of requests, bytes of responses): so many bytes of requests must have come before
     /// more than so many of responses do.
     pub answers: Vec<(usize, usize)>,
-    /// The same the other way round, for what follows a change of protocol.
+    /// The same in the opposite direction, for the bytes after a change of protocol.
     pub switched: Option<(usize, usize)>,
 }
 

@@ -1,4 +1,4 @@
-//! Any bytes through the context: what is not refused is lost nowhere.
+//! Any bytes through the context: accepted bytes are never lost.
 
 use thruway_stream::http::{Enter, Kind, OnRefused, Rules, Settings};
 

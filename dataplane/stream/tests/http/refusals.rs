@@ -4,7 +4,7 @@ use thruway_stream::http::{Fault, Finish, Kind, MAX_PENDING, Rules};
 
 use crate::feeder::Feeder;
 
-/// Tells a policy's answer to bytes: the fault, or those that were put up with.
+/// A policy's answer to bytes: the fault, or those that it tolerated.
 fn judged(rules: Rules, kind: Kind, bytes: &[u8]) -> Result<Vec<Fault>, Fault> {
     let mut feeder = Feeder::new(rules);
     if kind == Kind::Response {
@@ -167,7 +167,7 @@ fn lengths() {
             Ok(vec![Fault::TransferCoded])
         );
     }
-    // The end of a request whose last coding is not chunked cannot be told by anyone.
+    // The end of a request is undecidable if its last coding is not chunked.
     let bytes = with_lengths(Kind::Request, "Transfer-Encoding: gzip");
     assert_eq!(judged(Rules::LENIENT, Kind::Request, &bytes), Err(Fault::ChunkedNotLast));
     let bytes = with_lengths(Kind::Response, "Transfer-Encoding: gzip");
@@ -219,7 +219,7 @@ fn limits() {
     assert_eq!(judged(rules, Kind::Request, fit), Err(Fault::HeadTooLong));
     assert_eq!(judged(rules, Kind::Request, &fit[..62]), Err(Fault::HeadCutShort));
     assert_eq!(judged(rules, Kind::Request, &[b'a'; 64]), Err(Fault::HeadTooLong));
-    // What came behind the longest head in the same packet changes nothing.
+    // Bytes after the longest head in the same packet change nothing.
     let behind = [&[b'a'; 64][..], b"\0"].concat();
     assert_eq!(judged(rules, Kind::Request, &behind), Err(Fault::HeadTooLong));
     let fields = b"GET / HTTP/1.1\r\nHost: h\r\nA:\r\nB:\r\nC:\r\n\r\n";
@@ -253,7 +253,7 @@ fn answers_belong_to_requests() {
 }
 
 #[test]
-fn protocols_change_only_when_nothing_else_is_under_way() {
+fn protocols_change_only_without_other_pending_requests() {
     let upgrade = b"GET / HTTP/1.1\r\nHost: h\r\nUpgrade: x\r\n\r\n";
     let connect = b"CONNECT h:1 HTTP/1.1\r\nHost: h:1\r\n\r\n";
     let posted = b"POST / HTTP/1.1\r\nHost: h\r\nUpgrade: x\r\nContent-Length: 5\r\n\r\nab";

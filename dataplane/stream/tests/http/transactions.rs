@@ -12,7 +12,7 @@ use crate::feeder::Feeder;
 /// A folder of the corpora; says that a test is skipped where there are none.
 pub fn corpora(test: &str, folder: &str) -> Option<PathBuf> {
     let Some(dir) = std::env::var_os("THRUWAY_CORPORA") else {
-        // Not by a macro, whose output the test harness would keep.
+        // Not by a macro: the test harness would capture its output.
         let line = format!("SKIPPED: {test}: THRUWAY_CORPORA is not set\n");
         std::io::stderr().write_all(line.as_bytes()).expect("standard error");
         return None;

@@ -87,7 +87,7 @@ impl Engine {
         }
     }
 
-    /// What becomes of a stream on its way through.
+    /// A stream as it leaves the functions.
     pub fn whole(functions: &[Function], data: &[u8]) -> Vec<u8> {
         functions.iter().fold(data.to_vec(), |data, function| function.whole(&data))
     }

@@ -137,7 +137,7 @@ impl Function {
             }
             Function::Hold(every) => {
                 let dice = mix(state.asked[dir] ^ mix(*every));
-                // Who holds back more than may be is closed.
+                // A function that holds back more than permitted is closed.
                 if !dice.is_multiple_of(every + 1) && data.remaining() < HOLD_MOST {
                     data.advance((dice >> 32) as usize % (data.remaining() + 1));
                     return Next::NeedMore;

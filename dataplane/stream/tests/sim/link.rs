@@ -1,4 +1,4 @@
-//! A way that loses, doubles, delays and reorders.
+//! A link that loses, duplicates, delays and reorders packets.
 
 use std::ops::RangeInclusive;
 
@@ -6,10 +6,10 @@ use thruway_packet::Packet;
 
 use thruway_random::Random;
 
-/// How bad a way is.
+/// The faults of a link.
 #[derive(Debug, Clone)]
 pub struct LinkConfig {
-    /// Nanoseconds that a packet is on its way.
+    /// Delay of a packet in nanoseconds.
     pub delay: RangeInclusive<i64>,
     /// Packets of a thousand that are lost, come twice, or are overtaken.
     pub lost: u32,
@@ -28,7 +28,7 @@ impl LinkConfig {
     }
 }
 
-/// One direction of a way.
+/// One direction of a link.
 pub struct Link {
     config: LinkConfig,
     random: Random,
@@ -52,7 +52,7 @@ impl Link {
             return;
         }
         if random.chance(self.config.spoilt) {
-            // Behind the IP header: a wrong one is found by those who look at that.
+            // Behind the IP header: receivers that check it find a wrong one.
             let transport = packet.transport_offset().expect("marked");
             let at = random.size(transport..=packet.len() - 1);
             packet.data_mut()[at] ^= 1 << random.size(0..=7);

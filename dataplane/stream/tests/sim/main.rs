@@ -1,5 +1,5 @@
-//! The oracle of TCP in the middle: pairs of simulated end hosts, random connections over bad ways,
-//! and what each end must receive: the whole stream, replaced as a whole.
+//! The oracle of TCP in the middle: pairs of simulated end hosts, random connections over faulty
+//! links, and what each end must receive: the whole stream, replaced as a whole.
 //!
 //! `THRUWAY_LONG=100000` runs so many connections instead of a few hundred (with `--release`);
 //! `THRUWAY_SEED=n` runs one seed alone, `THRUWAY_TRACE=1` prints its packets.

@@ -46,7 +46,7 @@ impl Middle for Spoiler {
     }
 }
 
-/// A connection over good ways in which both sides write, with all options or none.
+/// A connection over good links in which both sides write, with all options or none.
 fn connection(random: &mut Random) -> PairPlan {
     loop {
         let mut plan = plan::pairs(random).remove(0);
@@ -341,7 +341,7 @@ fn data_behind_the_end_is_noticed() {
 }
 
 #[test]
-fn a_reset_that_nobody_sent_is_noticed() {
+fn a_reset_that_no_host_sent_is_noticed() {
     let mutation = || {
         let mut count = 0;
         move |_, segment: Segment| {

@@ -43,7 +43,7 @@ fn continues(whole: &Segment, next: &Segment, each: usize) -> bool {
     is_payload && follows && may_follow && header(whole) == header(next)
 }
 
-/// What a packet is cut into on its way to a host, as the kernel cuts it; none if it is not to be.
+/// The segments of a packet for a host, as the kernel cuts it; none if it must not be cut.
 pub fn cut(packet: &Packet, wire: &Wire, to: Side) -> Option<Vec<Packet>> {
     let count = packet.segments();
     if count < 2 {

@@ -1,4 +1,4 @@
-//! Two hosts with their applications, and the ways to them.
+//! Two hosts with their applications, and the links to them.
 
 use crate::app::{App, AppConfig};
 use crate::frame::{Side, Wire};
@@ -146,7 +146,7 @@ impl Pair {
             }
         }
         self.restart(now);
-        // A reset may be lost: who did not hear of it gives up some day.
+        // A reset may be lost: a host that did not get it gives up eventually.
         let is_broken = may_break && self.hosts.iter().any(|host| host.got_reset);
         if self.give_up.is_none() && (is_broken || self.was_aborted()) {
             self.give_up = Some(now + PATIENCE);

@@ -39,7 +39,7 @@ fn pair(random: &mut Random, index: u16, badness: u32) -> PairPlan {
     PairPlan { wire, hosts, apps, before, behind, calls, restart: None }
 }
 
-/// A way that spoils so many of a thousand packets at most, in each manner.
+/// A link with at most so many faults per thousand packets, of each kind.
 fn link(random: &mut Random, badness: u32) -> LinkConfig {
     let delay = random.magnitude(80_000) as i64 * 1000;
     let jitter = if random.chance(300) { random.within(0..=5 * MILLISECOND) } else { 0 };

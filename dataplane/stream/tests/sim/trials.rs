@@ -93,7 +93,7 @@ fn run(
 
 fn as_it_is(_: &mut Trial, _: &mut Random) {}
 
-/// Nothing that changes the stream, in one of the ways of the engine.
+/// Functions that do not change the stream, in one of the engine's modes.
 fn unchanging(random: &mut Random) -> Vec<Function> {
     match random.size(0..=2) {
         0 => vec![Function::Look],
@@ -144,7 +144,7 @@ fn liars_do_not_get_past_functions() {
     run(choose, lies, true, &[2880, 5744, 6777, 12276, 14550]);
 }
 
-/// Bytes that change on the way to the middle are not made right by it.
+/// The middlebox does not repair bytes that were corrupted before it.
 #[test]
 fn spoilt_packets_do_not_get_through() {
     let spoil = |trial: &mut Trial, random: &mut Random| {
@@ -155,8 +155,8 @@ fn spoilt_packets_do_not_get_through() {
     run(Function::chain, spoil, false, &[11320]);
 }
 
-/// Whoever writes slowly, each word cut at each place, with pauses longer than any timer, gets past
-/// no function: by default nothing goes on before its rest has come.
+/// A slow writer, with each word cut at each place and pauses longer than any timer, gets past no
+/// function: by default nothing goes on before its rest has come.
 #[test]
 fn slow_senders_do_not_get_past_functions() {
     let slow = |trial: &mut Trial, random: &mut Random| {
@@ -213,7 +213,7 @@ fn little_memory_is_enough() {
         settings.buffer = random.size(10_000..=200_000) as u32;
         settings.total = random.size(20_000..=400_000) as u64;
         settings.at_bound = AtBound::Drop;
-        // Who stands still while another needs the room gives way.
+        // A stalled connection is evicted while another needs the room.
         trial.may_break = trial.plans.len() > 1;
     };
     run(Function::chain, scarce, false, &[481, 1242, 1444, 2170, 3027, 11320]);
@@ -233,7 +233,7 @@ fn closed_connections_end() {
 
 /// Connections that were not seen to begin go on as they are.
 #[test]
-fn connections_under_way_are_picked_up() {
+fn established_connections_are_picked_up() {
     let late = |trial: &mut Trial, random: &mut Random| {
         trial.engine.deaf_until = BEGINNING + random.magnitude(2000) as i64 * MILLISECOND;
         // Neither the MSS is known then nor what windows are reported in.

@@ -1,4 +1,4 @@
-//! Pairs of hosts, the ways between them and the middle, and what must come of it.
+//! Pairs of hosts, the links between them and the middlebox, and the expected result.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -32,7 +32,7 @@ pub enum Failure {
     Violation(Fault, String),
     /// What arrived is not what should have.
     Stream(String),
-    /// A reset that nobody sent.
+    /// A reset that no host sent.
     Reset(String),
     /// It did not come to its end.
     Stuck(String),
@@ -47,7 +47,7 @@ impl Display for Failure {
         match self {
             Failure::Violation(fault, text) => write!(f, "violation {fault:?}: {text}"),
             Failure::Stream(text) => write!(f, "stream {text}"),
-            Failure::Reset(text) => write!(f, "a reset that nobody sent: {text}"),
+            Failure::Reset(text) => write!(f, "a reset that no host sent: {text}"),
             Failure::Stuck(text) => write!(f, "stuck: {text}"),
             Failure::Remembered(text) => write!(f, "the middle remembers: {text}"),
             Failure::Stray(text) => write!(f, "a packet of no connection: {text}"),
@@ -55,7 +55,7 @@ impl Display for Failure {
     }
 }
 
-/// Where a packet is under way to.
+/// Destination of a packet in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Target {
     /// The middle, from this side.

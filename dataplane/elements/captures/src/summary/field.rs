@@ -95,7 +95,7 @@ impl Field {
         split_words(text).into_iter().map(word).collect()
     }
 
-    /// What to say of a name that is none.
+    /// The error for an unknown name.
     pub(crate) fn unknown(word: &str) -> String {
         let mut names: Vec<&str> = NAMES.iter().map(|row| row.0).collect();
         names.sort_unstable();
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn icmp_names_and_numbers_go_both_ways() {
+    fn icmp_names_and_numbers_convert_in_both_directions() {
         for kind in 0..=255 {
             assert_eq!(icmp_type(&icmp_type_name(kind)), Some(kind));
             for code in 0..20 {

@@ -237,7 +237,7 @@ fn push_option(out: &mut Vec<u8>, kind: u8, data: &[u8]) -> Option<()> {
     Some(())
 }
 
-/// What `NUMBER`, `NUMBER=BYTE:BYTE`, `nop` or `eol` stands for.
+/// The meaning of `NUMBER`, `NUMBER=BYTE:BYTE`, `nop` or `eol`.
 fn parse_plain(out: &mut Vec<u8>, text: &str) -> Option<()> {
     match text {
         "nop" => out.push(NOP),

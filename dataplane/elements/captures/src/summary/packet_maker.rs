@@ -9,7 +9,7 @@ use super::record::{FlowId, Record};
 /// Time to live where the line does not say.
 const TTL: u8 = 100;
 
-/// What holds where lines do not say.
+/// Defaults for missing fields.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Defaults {
     pub flow: FlowId,
@@ -25,7 +25,7 @@ fn bytes_of(record: &Record, defaults: &Defaults) -> (Vec<u8>, usize) {
     let protocol = record.protocol.or(flow.protocol).unwrap_or(defaults.protocol);
     let mut bytes = vec![0; 20];
     bytes.extend_from_slice(&record.ip_options);
-    // Options that are not told are filled up with their end.
+    // Fill up options that the line lacks with end-of-list bytes.
     let header_len = bytes.len().next_multiple_of(4).max(record.ip_header_len);
     bytes.resize(header_len, 0);
     bytes[0] = 0x40 | (header_len / 4) as u8;
@@ -51,8 +51,8 @@ fn push_transport(bytes: &mut Vec<u8>, record: &Record, flow: &FlowId, protocol:
     let mut push = |words: &[u16]| bytes.extend(words.iter().flat_map(|word| word.to_be_bytes()));
     match protocol {
         ip_protocol::TCP => {
-            let told = record.tcp_header_len.saturating_sub(20);
-            let options_len = record.tcp_options.len().next_multiple_of(4).max(told);
+            let given = record.tcp_header_len.saturating_sub(20);
+            let options_len = record.tcp_options.len().next_multiple_of(4).max(given);
             let words = (20 + options_len) as u16 / 4;
             push(&ports.map(|port| port.unwrap_or(0)));
             let halves = |word: u32| [(word >> 16) as u16, word as u16];
@@ -155,7 +155,7 @@ fn fill_checksums(bytes: &mut [u8], header_len: usize, record: &Record) {
     let (src, dst, protocol) = (word(12), word(16), bytes[9]);
     let transport = &mut bytes[header_len..];
     let pseudo = Sum::pseudo_v4(src, dst, protocol, transport.len());
-    // A packet whose length leaves no room for its header has no checksum.
+    // A packet too short for its header has no checksum.
     let _ = match protocol {
         ip_protocol::TCP => tcp::TcpHeader::fill_checksum(transport, pseudo),
         ip_protocol::UDP => udp::UdpHeader::fill_checksum(transport, pseudo),

@@ -1,4 +1,4 @@
-//! What one line of a summary says of a packet.
+//! A packet in one line of a summary.
 
 use std::net::Ipv4Addr;
 
@@ -9,7 +9,7 @@ use super::super::window::parse_instant;
 use super::field::{self, Field};
 use super::options;
 
-/// Addresses, ports and protocol of packets whose lines do not say.
+/// Addresses, ports and protocol of packets with lines that lack them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct FlowId {
     pub src: Option<Ipv4Addr>,
@@ -164,7 +164,8 @@ impl Record {
     pub(crate) fn set(&mut self, field: Field, text: &str, minor: u32) -> Option<()> {
         use Field::*;
         match field {
-            // Lengths of what a line stands for, sums of what it does not give, and who wrote it.
+            // Lengths beyond the line, sums over absent payload, and the thread that wrote it:
+            // nothing to set.
             None | Thread | WireLen | IpCaptureLen | PayloadMd5 | PayloadMd5Hex => {}
             Timestamp | NanoTimestamp => self.time = Some(parse_instant(text)?),
             Seconds => self.seconds = Some(text.parse().ok()?),

@@ -11,7 +11,7 @@ use super::field::{self, Field};
 use super::md5;
 use super::options::{self, Shown};
 
-/// What is wrong with a packet, for `!bad` lines.
+/// Defects of a packet, for `!bad` lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ParseError {
     NoIp,
@@ -94,7 +94,7 @@ impl<'a> View<'a> {
         if wrong.is_some() {
             return (none, wrong);
         }
-        // What is not captured of the header counts as its claim being right.
+        // An uncaptured header counts as if its length field were right.
         let total = len.map_or(ip.len(), usize::from);
         let ip = &ip[..ip.len().min(total)];
         let missing = total.saturating_sub(packet.network().len() + extra);
@@ -158,7 +158,7 @@ impl<'a> View<'a> {
     fn try_write(&self, field: Field, out: &mut String) -> Option<()> {
         use Field::*;
         match field {
-            // Who writes knows its thread; a packet does not.
+            // The writer knows its thread; a packet does not.
             None | Thread => return Option::None,
             Timestamp | NanoTimestamp | Seconds | Microseconds | AllMicroseconds => {
                 self.write_time(field, out);

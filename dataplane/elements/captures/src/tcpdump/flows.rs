@@ -20,19 +20,19 @@ const FAR: u32 = 1 << 24;
 /// An address of the form that tcpdump gives ends.
 pub(super) type End = (Ipv4Addr, u16);
 
-/// Both ends of a segment's way.
+/// Both endpoints of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ends {
     pub from: End,
     pub to: End,
 }
 
-/// What is known of a connection, for each direction: that of the lower end first.
+/// The state of a connection, for each direction: that of the lower end first.
 #[derive(Debug, Clone, Copy, Default)]
 struct Flow {
     /// Whether an acknowledgement was seen.
     is_known: bool,
-    /// What relative numbers count from.
+    /// The base of relative numbers.
     base: [u32; 2],
     /// The next sequence number.
     next: [u32; 2],
@@ -156,7 +156,7 @@ mod tests {
             steps in proptest::collection::vec((any::<bool>(), 0u32..3000), 1..40),
             absolute: bool,
         ) {
-            // Where relative and absolute numbers are alike nobody can distinguish them.
+            // Where relative and absolute numbers are alike, no reader can distinguish them.
             prop_assume!(start.iter().all(|n| (2 * FAR..u32::MAX - 2 * FAR).contains(n)));
             let mut flows = Flows::default();
             let (mut next, mut base) = (start, None);

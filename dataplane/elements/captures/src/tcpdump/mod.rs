@@ -1,4 +1,4 @@
-//! What tcpdump prints, line by line: what the lines say of packets.
+//! tcpdump's output, line by line: the packets in it.
 
 mod flows;
 mod services;
@@ -22,7 +22,7 @@ pub(super) struct Tcpdump {
     services: Services,
     flows: Flows,
     defaults: Defaults,
-    /// What the first of two lines said of the IP header (`tcpdump -v` since version 4).
+    /// The IP header from the first of two lines (`tcpdump -v` since version 4).
     head: Option<Record>,
 }
 
@@ -38,7 +38,7 @@ impl Tcpdump {
         }
     }
 
-    /// What a line says of a packet; `Ok(None)` if more follows on the next one.
+    /// The packet of a line; `Ok(None)` if more follows on the next one.
     fn record(&mut self, line: &str) -> Result<Option<Record>, &'static str> {
         let continued = self.head.take().filter(|_| line.starts_with([' ', '\t']));
         let (mut record, rest) = match continued {
@@ -132,7 +132,7 @@ fn protocol_of(body: &str, has_ports: bool) -> Option<u8> {
     match first {
         "Flags" | "tcp" => Some(ip_protocol::TCP),
         _ if flags => Some(ip_protocol::TCP),
-        // What has ports and is no TCP: UDP, or what is carried by it.
+        // Ports without TCP: UDP, or a protocol over it.
         _ => Some(ip_protocol::UDP),
     }
 }

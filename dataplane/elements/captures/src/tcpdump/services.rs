@@ -11,7 +11,7 @@ use thruway_wire::ip_protocol;
 const LIST: &str = "/etc/services";
 const LIST_MAX: u64 = 1 << 20;
 
-/// What names of ports stand for: those of the configuration, then those of the host.
+/// The numbers of port names: those of the configuration, then those of the host.
 pub(super) struct Services {
     names: Names,
     /// By name and protocol.

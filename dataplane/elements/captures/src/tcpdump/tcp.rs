@@ -1,8 +1,8 @@
-//! What tcpdump prints of a TCP header, in its old form and in that since version 4.
+//! A TCP header in tcpdump's output, in its old form and in that since version 4.
 
 use super::words::number;
 
-/// What a line says of a segment. Numbers are as printed: some relative, some not.
+/// A segment in a line. Numbers are as printed: some relative, some not.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Segment {
     pub flags: u16,

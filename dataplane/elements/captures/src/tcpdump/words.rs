@@ -55,7 +55,7 @@ fn date(word: &str) -> Option<i64> {
     range.then_some(days - 719_468)
 }
 
-/// One end of a packet's way: `1.2.3.4.80`, or without the port.
+/// One endpoint of a packet: `1.2.3.4.80`, or without the port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Endpoint<'a> {
     pub address: Ipv4Addr,
@@ -92,7 +92,7 @@ pub(super) fn group(text: &str) -> Option<(&str, &str)> {
     None
 }
 
-/// What stands within brackets, round or square.
+/// The text within brackets, round or square.
 pub(super) fn groups(text: &str) -> impl Iterator<Item = &str> {
     text.split(['(', '[']).skip(1).filter_map(|rest| Some(rest.split_once([')', ']'])?.0))
 }
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_of_a_way() {
+    fn endpoints() {
         let end = |text| Endpoint::parse(text).map(|end| (end.address.to_string(), end.port));
         assert_eq!(end("1.2.3.4.80"), Some(("1.2.3.4".to_owned(), Some("80"))));
         assert_eq!(end("1.2.3.4.ftp-data"), Some(("1.2.3.4".to_owned(), Some("ftp-data"))));

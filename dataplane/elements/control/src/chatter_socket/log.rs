@@ -1,4 +1,4 @@
-//! What was said last, for clients that read at their own pace.
+//! The latest lines, for clients that read at their own pace.
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
@@ -35,7 +35,7 @@ impl Log {
         Ok(Log { kept: Mutex::default(), wanted, news, waker })
     }
 
-    /// What is readable when there are news.
+    /// The descriptor that is readable when there are news.
     pub(super) fn waker(&self) -> &OwnedFd {
         &self.waker
     }
@@ -64,9 +64,9 @@ impl Log {
 
     /// To be called before the log is read: what is added from now on is news.
     pub(super) fn clear_news(&self) {
-        // In this order: a line that comes after the swap writes the counter again, and one before
-        // it is in the log by now. The other way round the read could take a counter whose flag
-        // stays up, and nothing would end the next sleep.
+        // The order matters: a line added after the swap writes the counter again, and one added
+        // before it is in the log by now. In the reverse order, the read could consume a counter
+        // whose flag stays up, and nothing would end the next sleep.
         let _ = read(&self.waker, &mut [0; 8]);
         self.news.swap(false, Ordering::AcqRel);
     }
@@ -97,14 +97,14 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(16))]
 
-        /// Whoever reads in time reads the lines that were said since, in pieces of any size; who
-        /// is too far behind is told so.
+        /// A client that reads in time gets all lines since then, in pieces of any size; one that
+        /// is too far behind gets an error.
         #[test]
         fn readers_get_what_was_said(
             steps in proptest::collection::vec((0usize..200_000, 1usize..300_000), 1..9),
         ) {
             let log = Log::new().expect("an event counter");
-            log.add("nobody is there");
+            log.add("no client");
             prop_assert_eq!(log.end(), 0);
             log.set_wanted(true);
             let (mut model, mut position, mut out) = (Vec::new(), 0, Vec::new());

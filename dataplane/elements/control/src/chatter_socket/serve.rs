@@ -30,7 +30,7 @@ struct Client {
     greeting: &'static [u8],
     /// Where in the log it is.
     position: u64,
-    /// What came of the token, and until when the rest may come; `None` of a client that may hear.
+    /// State of the token check, and its deadline; `None` for an admitted client.
     token: Option<(Vec<u8>, Instant)>,
     behind: bool,
 }
@@ -73,7 +73,7 @@ impl Client {
         ClientState::Behind
     }
 
-    /// Reads what it sent: its token, or what nobody needs. False when it is to be closed.
+    /// Reads the client's token, and discards all else. False when the connection must be closed.
     fn receive(&mut self, acceptor: &Acceptor, log: &Log, now: Instant) -> bool {
         let mut chunk = [0; 1 << 10];
         let count = match self.connection.receive(&mut chunk) {
@@ -175,7 +175,7 @@ impl Server {
 
     fn report_count(&self) {
         let hearing = self.clients.iter().filter(|client| client.token.is_none()).count();
-        // Before the number: who reads that may rely on being heard.
+        // Before the number: a client that reads it may rely on being served.
         self.log.set_wanted(hearing > 0);
         self.count.store(hearing, Ordering::Release);
     }

@@ -1,4 +1,4 @@
-//! One connection: what came, what is under way, what is still to go out.
+//! One connection: its input, its pending call, its output.
 
 use std::io::IoSlice;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
@@ -27,7 +27,7 @@ pub(super) struct Client {
     sent: usize,
     /// The client reads no more.
     gone: bool,
-    /// The handler call whose answer is waited for.
+    /// The handler call whose answer the client awaits.
     calling: Option<Calling>,
     /// Since when there is half a command, answers that do not go out, or no token.
     since: Instant,
@@ -62,7 +62,7 @@ impl Client {
         Claim { peer: self.peer, is_busy, worth: (self.served, self.heard) }
     }
 
-    /// Nothing of it is under way.
+    /// Whether it has no call or output pending.
     fn is_idle(&self) -> bool {
         self.input.trusted
             && !self.input.is_begun()
@@ -124,9 +124,9 @@ impl Client {
         }
     }
 
-    /// What to wait for.
+    /// The descriptors to wait for.
     pub(super) fn watch<'a>(&'a self, fds: &mut Vec<(BorrowedFd<'a>, PollFlags)>) {
-        // Who has an answer coming, or does not take it, is not read.
+        // Do not read from a client that awaits an answer, or does not accept its output.
         let flags = match (self.out.is_empty(), &self.calling, self.input.closed) {
             (false, ..) => PollFlags::OUT,
             (true, None, false) => PollFlags::IN,
@@ -193,7 +193,7 @@ impl Client {
                 answer(out, OK, &["Goodbye!"]);
                 self.input.close();
             }
-            Command::Bad(code, message) => answer(out, code, &[&message]),
+            Command::Invalid(code, message) => answer(out, code, &[&message]),
             Command::Fatal(code, message) => {
                 answer(out, code, &[&message]);
                 self.input.close();
@@ -280,7 +280,7 @@ mod tests {
     #[test]
     fn slow_senders_are_sent_away_and_idle_clients_are_not() {
         let mut table = Table::new();
-        assert!(table.after(0) && table.after(3600), "nothing is under way");
+        assert!(table.after(0) && table.after(3600), "nothing is pending");
         table.theirs.write_all(b"READ c.").expect("open");
         assert!(table.after(1) && table.after(29));
         // A byte now and then does not buy more time.
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_take_answers_is_sent_away() {
+    fn a_client_that_takes_no_answers_is_closed() {
         let mut table = Table::new();
         assert!(table.after(0));
         let many = b"HELP\r\n".repeat(2_000);
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_does_not_answer_is_told() {
+    fn a_thread_that_does_not_answer_is_reported() {
         let mut table = Table::new();
         table.theirs.write_all(b"READ c.count\r\n").expect("open");
         assert!(table.after(0) && table.after(9) && table.client.calling.is_some());

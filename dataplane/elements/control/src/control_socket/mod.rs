@@ -30,24 +30,25 @@ pub static ENTRY: Entry = Entry::built::<ControlSocket>(
         name: "ControlSocket",
         topic: Topic::Control,
         summary: "lets other programs read and write handlers",
-        docs: "Listens on a Unix socket or a TCP port (`PORT+`: that one or one of the next ten) and \
-               speaks Click's ControlSocket protocol, version 1.3: READ, READDATA, READUNTIL, WRITE, \
-               WRITEDATA, WRITEUNTIL, CHECKREAD, CHECKWRITE, HELP, QUIT, and AUTH. LLRPC is refused: \
-               there are none.\n\
-               Whoever may connect can use every handler. A Unix socket is for this user and root, \
-               unless MODE and GROUP let in others. A TCP port is open to this host alone unless \
-               LOCALHOST is false, and a client first shows the port's token (AUTH TOKEN): TOKEN, \
-               what stands in TOKEN_FILE, or one that is made and kept in the run directory, where \
-               `thruway ctl`, `top` and `trace` find it. Click's own tools know no tokens; AUTH none \
-               lets them in, and every user of this host. READONLY refuses writes, and reads that \
-               change something. Files that a value names (as of AggregateCounter's write_file) are \
-               in the directory FILES, or refused where there is none.\n\
-               Lines may have 64 KiB and data 4 MiB. A connection ends at the first line that is no \
-               command, and where a command takes 30 s to come. There are at most 64, and 32 of one \
-               user or of one host; then the one that was idle longest makes room. Clients are \
-               served by a thread of their own; the handler calls themselves are done by the threads of their elements, one of each \
-               connection at a time, while packets move. When a configuration replaces another while \
-               packets flow, clients stay, if the element's name and its socket are the same.",
+        docs: "Listens on a Unix socket or a TCP port (`PORT+`: that one or one of the next ten) \
+               and speaks Click's ControlSocket protocol, version 1.3: READ, READDATA, READUNTIL, \
+               WRITE, WRITEDATA, WRITEUNTIL, CHECKREAD, CHECKWRITE, HELP, QUIT, and AUTH. LLRPC is \
+               refused: there are none.\n\
+               Clients can use every handler. A Unix socket is for this user and root, unless MODE \
+               and GROUP admit others. A TCP port is open to this host alone unless LOCALHOST is \
+               false, and a client first shows the port's token (AUTH TOKEN): TOKEN, what stands \
+               in TOKEN_FILE, or one that is made and kept in the run directory, where `thruway \
+               ctl`, `top` and `trace` find it. Click's own tools know no tokens; AUTH none lets \
+               them in, and every user of this host. READONLY refuses writes, and reads that \
+               change something. Files that a value names (as of AggregateCounter's write_file) \
+               are in the directory FILES, or refused where there is none.\n\
+               Lines may have 64 KiB and data 4 MiB. A connection ends at the first line that is \
+               no command, and where a command takes 30 s to come. There are at most 64, and 32 of \
+               one user or of one host; then the one that was idle longest makes room. Clients are \
+               served by a thread of their own; the handler calls themselves are done by the \
+               threads of their elements, one of each connection at a time, while packets move. \
+               When a configuration replaces another while packets flow, clients stay, if the \
+               element's name and its socket are the same.",
         example: "ControlSocket(UNIX, /tmp/thruway.sock); Idle -> c :: Counter -> Discard",
         ports: "0/0",
         processing: "a/a",

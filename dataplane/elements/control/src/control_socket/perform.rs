@@ -1,4 +1,4 @@
-//! What commands do: which handler is meant, whether it may be used, and what the answer says.
+//! Execution of commands: the handler, the permission, and the answer.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,15 +16,15 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How often it is asked for where nothing says that it is there: the router may have ended.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What the commands of all connections obey.
+/// The settings for the commands of all connections.
 #[derive(Debug, Clone)]
 pub(super) struct Rules {
     pub outside: Arc<Outside>,
-    /// Element whose handlers all names without an element mean.
+    /// Element that handler names without an element refer to.
     pub proxy: Option<String>,
 }
 
-/// A handler call under way.
+/// A handler call in progress.
 pub(super) struct Calling {
     verb: Verb,
     /// The handler as the client named it.
@@ -73,9 +73,9 @@ impl Rules {
         };
         let (write, outside) = (verb == Verb::Write, Arc::clone(&self.outside));
         let call = RemoteCall { path, text, write, outside };
-        let under_way = desk.remote.begin(&call, &desk.ready);
+        let answer = desk.remote.begin(&call, &desk.ready);
         let (name, begun) = (name.to_owned(), desk.now);
-        let mut calling = Calling { verb, name, call, answer: under_way, begun };
+        let mut calling = Calling { verb, name, call, answer, begun };
         (!calling.go_on(desk, out)).then_some(calling)
     }
 
@@ -192,7 +192,7 @@ fn listed(list: &str, name: &str) -> Option<Access> {
     }
 }
 
-/// What a handler name means.
+/// The meaning of a handler name.
 struct Target {
     /// For the engine.
     path: String,

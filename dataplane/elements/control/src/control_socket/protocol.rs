@@ -1,12 +1,12 @@
 //! The protocol of Click's ControlSocket, version 1.3, without any socket: bytes come in, commands
 //! come out, answers are formatted.
 //!
-//! Clients may be hostile: lines and data have bounds, no byte is looked at again and again, and
-//! whoever breaks the bounds is sent away.
+//! Clients may be hostile: lines and data have bounds, no byte is scanned repeatedly, and a client
+//! that breaks the bounds is disconnected.
 
 use std::fmt::Write as _;
 
-/// What the server says first.
+/// The server's greeting.
 pub(super) const GREETING: &str = "Click::ControlSocket/1.3\r\n";
 /// Longest command line, bytes.
 pub(super) const LINE_MAX: usize = 64 << 10;
@@ -32,12 +32,12 @@ pub(super) const NO_HANDLER: u16 = 511;
 pub(super) const HANDLER_ERROR: u16 = 520;
 /// More than [`DATA_MAX`].
 pub(super) const TOO_BIG: u16 = 521;
-/// The handler may not be used that way.
+/// The handler does not permit this use.
 pub(super) const PERMISSION: u16 = 530;
 /// The read handler failed.
 pub(super) const UNSPECIFIED: u16 = 590;
 
-/// What a client may ask of a handler.
+/// The request of a client about a handler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verb {
     Read,
@@ -56,15 +56,15 @@ pub(super) enum Command {
     Auth(String),
     Help,
     Quit,
-    /// A mistake: code and message.
-    Bad(u16, String),
+    /// An error: code and message.
+    Invalid(u16, String),
     /// One after which the connection cannot go on.
     Fatal(u16, String),
     /// Another protocol: the connection is closed without a word.
     Foreign,
 }
 
-/// What the next bytes are.
+/// Kind of the next bytes.
 #[derive(Debug)]
 enum Expect {
     /// A command line; bytes before `scanned` hold no line end.
@@ -75,7 +75,7 @@ enum Expect {
     Until { verb: Verb, handler: String, end: String, scanned: usize },
 }
 
-/// Bytes from a client on their way to become commands.
+/// Bytes from a client, to be parsed into commands.
 #[derive(Debug)]
 pub(super) struct Input {
     pub(super) bytes: Vec<u8>,
@@ -101,7 +101,7 @@ impl Input {
         Input { trusted, ..Input::new() }
     }
 
-    /// Adds what came. To be called only when [`Input::next`] has nothing more.
+    /// Adds received bytes. Call it only when [`Input::next`] has returned everything.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         if self.closed {
             return;
@@ -140,7 +140,7 @@ impl Input {
                     let line = self.line(scanned)?;
                     match line.and_then(|line| self.parse(&line)) {
                         Ok(Some(command)) => command,
-                        // An empty line, or one whose data comes next.
+                        // An empty line, or one with its data still to come.
                         Ok(None) => continue,
                         Err(command) => command,
                     }
@@ -203,7 +203,7 @@ impl Input {
         }
         if self.closed {
             self.bytes.clear();
-            return Some(Command::Bad(SYNTAX, "Not enough data".into()));
+            return Some(Command::Invalid(SYNTAX, "Not enough data".into()));
         }
         self.expect = Expect::Data { verb, handler, len };
         None
@@ -237,7 +237,7 @@ impl Input {
         }
         if self.closed {
             self.bytes.clear();
-            return Some(Command::Bad(SYNTAX, "Connection closed".into()));
+            return Some(Command::Invalid(SYNTAX, "Connection closed".into()));
         }
         self.expect = Expect::Until { verb, handler, end, scanned };
         None
@@ -267,12 +267,12 @@ impl Input {
             "HELP" => return Ok(Some(Command::Help)),
             "QUIT" | "CLOSE" => return Ok(Some(Command::Quit)),
             _ => {
-                // What follows may be meant for another protocol: nothing of it is done.
+                // The rest may be meant for another protocol: nothing of it is executed.
                 let message = format!("Command '{name}' unimplemented");
                 return Err(Command::Fatal(UNIMPLEMENTED, message));
             }
         };
-        let wrong_number = || Command::Bad(SYNTAX, "Wrong number of arguments".into());
+        let wrong_number = || Command::Invalid(SYNTAX, "Wrong number of arguments".into());
         let data = name.ends_with("DATA");
         let check = matches!(verb, Verb::CheckRead | Verb::CheckWrite);
         if handler.is_empty() || (check && !param.is_empty()) || (data && param.is_empty()) {
@@ -280,7 +280,7 @@ impl Input {
         }
         let handler = handler.to_owned();
         if data || (verb == Verb::Llrpc && !param.is_empty()) {
-            let syntax = || Command::Bad(SYNTAX, format!("Syntax error in '{name}'"));
+            let syntax = || Command::Invalid(SYNTAX, format!("Syntax error in '{name}'"));
             let len: usize = param.parse().map_err(|_| syntax())?;
             if len > DATA_MAX {
                 return Err(Command::Fatal(TOO_BIG, "Data too large".into()));

@@ -44,7 +44,7 @@ fn lines_and_data() {
 
 #[test]
 fn mistakes() {
-    let bad = |line: &[u8]| matches!(commands(&[line])[..], [Command::Bad(..)]);
+    let bad = |line: &[u8]| matches!(commands(&[line])[..], [Command::Invalid(..)]);
     assert!(bad(b"read\n") && bad(b"writedata x y\n"));
     assert!(bad(b"checkread a b\n") && bad(b"writedata x -1\n"));
     let fatal = |line: &[u8]| matches!(commands(&[line])[0], Command::Fatal(..));
@@ -56,7 +56,7 @@ fn mistakes() {
     input.push(b"writedata x 5\nab");
     assert_eq!(input.next(), None);
     input.closed = true;
-    assert!(matches!(input.next(), Some(Command::Bad(SYNTAX, _))));
+    assert!(matches!(input.next(), Some(Command::Invalid(SYNTAX, _))));
     assert!(input.is_empty());
 }
 
@@ -66,8 +66,8 @@ fn nothing_follows_what_is_no_command() {
         let said = format!("{request}\r\nwrite c.reset\r\n");
         assert_eq!(commands(&[said.as_bytes()]), [Command::Foreign], "{request}");
     }
-    let told = commands(&[b"frob\nwrite c.reset\n"]);
-    assert!(matches!(told[..], [Command::Fatal(UNIMPLEMENTED, _)]), "{told:?}");
+    let parsed = commands(&[b"frob\nwrite c.reset\n"]);
+    assert!(matches!(parsed[..], [Command::Fatal(UNIMPLEMENTED, _)]), "{parsed:?}");
     let value = "write w.word GET / HTTP/1.1\n";
     assert_eq!(commands(&[value.as_bytes()]), [handler(Verb::Write, "w.word", "GET / HTTP/1.1")]);
 }
@@ -150,7 +150,7 @@ proptest! {
                 prop_assert!(!over, "{command:?}");
                 over = matches!(command, Command::Fatal(..) | Command::Foreign);
                 let mut out = Vec::new();
-                if let Command::Bad(code, message) | Command::Fatal(code, message) = command {
+                if let Command::Invalid(code, message) | Command::Fatal(code, message) = command {
                     answer(&mut out, code, &[&message]);
                     let controls = out.iter().filter(|byte| **byte < b' ').count();
                     prop_assert_eq!(controls, 2);

@@ -48,8 +48,8 @@ impl Server {
         }
     }
 
-    /// Sends a client away where there are too many: one that was idle longest, and one that never
-    /// used a handler before the others. False where nobody is to go.
+    /// Disconnects a client when there are too many: the one that was idle longest, those that
+    /// never used a handler first. False if none can go.
     fn make_room(&mut self, desk: &Desk, peer: Peer) -> bool {
         let claims: Vec<Claim<_>> = self.clients.iter().map(Client::claim).collect();
         match room_for(peer, &claims) {

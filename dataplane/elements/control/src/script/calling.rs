@@ -1,4 +1,4 @@
-//! Handler calls that a script makes: whose rights they have, and which handler a name means.
+//! Handler calls that a script makes: their permissions, and the handler that a name refers to.
 
 use thruway_element::{Cx, Handler, HandlerError};
 

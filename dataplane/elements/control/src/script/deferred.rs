@@ -11,12 +11,12 @@ pub(super) const ANSWER: u32 = 7;
 /// Time between two looks, nanoseconds: about what a function takes to answer.
 const LOOK_NS: i64 = 200_000;
 
-/// What the present instruction has asked and could not have at once.
+/// Answers that the present instruction has requested but does not have yet.
 #[derive(Default)]
 pub(super) struct Deferred {
     asked: Vec<Asked>,
-    /// The present pass over the instruction had to do without an answer. It stays so when that
-    /// comes before the pass is over: who had no answer has had no effect.
+    /// The present pass over the instruction lacked an answer. This holds to the end of the pass,
+    /// even if the answer comes earlier: the call that lacked it has had no effect.
     lacks: bool,
     /// Steps that came while it waited.
     steps: i64,

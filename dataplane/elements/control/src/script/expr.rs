@@ -8,7 +8,7 @@ pub(super) const TEXT_MAX: usize = 1 << 20;
 /// How deep references may stand within references.
 const DEPTH_MAX: u32 = 10;
 
-/// What gives references their values.
+/// The values of references.
 pub(super) trait Values {
     /// The variable `name`.
     fn variable(&mut self, name: &str) -> Option<String>;

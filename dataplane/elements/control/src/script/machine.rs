@@ -56,7 +56,7 @@ pub(super) struct Machine {
     pub random: Random,
     /// Signals that a signal script waits for.
     pub signals: Vec<Signal>,
-    /// What went wrong since it was last asked.
+    /// Errors since the last query.
     pub errors: Vec<String>,
     pos: usize,
     /// Steps that each blocking instruction has seen.
@@ -72,7 +72,7 @@ pub(super) struct Machine {
     overgrown: bool,
     /// Steps that the running script asked of itself, less one.
     more: Option<i64>,
-    /// The caller from outside whose values may be in the variables.
+    /// The outside caller whose values may be in the variables.
     pub remote_entry: Origin,
     /// Answers that come later.
     pub deferred: Deferred,
@@ -158,7 +158,7 @@ impl Machine {
         }
         self.running = false;
         if self.kind == Kind::Signal && self.state == RunState::Ended(Ending::End) {
-            // Whoever came to the end waits for the next signal.
+            // A script that reached its end waits for the next signal.
             if let Err(error) = signal::install(cx, &self.signals) {
                 self.error(error);
             }
@@ -180,7 +180,7 @@ impl Machine {
                 return self.abandon(cx);
             }
             if self.deferred.awaits() && self.kind != Kind::Packet {
-                // What went wrong for want of the answer did not happen.
+                // Errors for want of the answer did not happen.
                 self.errors.truncate(errors);
                 self.pos = at;
                 self.deferred.rest(cx, progress.left);
@@ -254,7 +254,7 @@ impl Machine {
         }
     }
 
-    /// Does what an instruction says; what is not `Blocked` ends the run.
+    /// Executes an instruction; any result but `Blocked` ends the run.
     fn perform(&mut self, cx: &mut Cx<'_>, insn: &Insn, at: usize) -> RunState {
         match insn {
             Insn::WaitStep(_) | Insn::WaitTime(_) | Insn::Init(..) | Insn::Label(_) => {}
@@ -402,7 +402,7 @@ impl Machine {
         }
     }
 
-    /// Notes a failed call, the way Click words it.
+    /// Records a failed call, in Click's words.
     pub(super) fn report<T>(
         &mut self,
         path: &str,
@@ -421,7 +421,7 @@ impl Machine {
     }
 }
 
-/// What the references in a text mean.
+/// The values of the references in a text.
 struct Scope<'m, 'c, 'a> {
     machine: &'m mut Machine,
     cx: &'c mut Cx<'a>,

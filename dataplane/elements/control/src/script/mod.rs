@@ -32,7 +32,7 @@ pub static ENTRY: Entry = Entry::new(
         name: "Script",
         aliases: &[Alias {
             name: "DriverManager",
-            summary: "a Script of TYPE DRIVER: it decides what becomes of requests to stop",
+            summary: "a Script of TYPE DRIVER: it decides on requests to stop",
         }],
         topic: Topic::Control,
         summary: "runs a script that controls the configuration",
@@ -42,7 +42,11 @@ pub static ENTRY: Entry = Entry::new(
         ports: "-/-",
         processing: "ah/ah",
         args: &[
-            Arg::rest("INSTRUCTION", Ty::Rule("instruction"), "what to do, in this order"),
+            Arg::rest(
+                "INSTRUCTION",
+                Ty::Rule("instruction"),
+                "instructions, executed in this order",
+            ),
             Arg::keyword(
                 "TYPE",
                 Ty::Choice(&["ACTIVE", "PASSIVE", "PACKET", "PROXY", "DRIVER", "SIGNAL SIGNO..."]),
@@ -85,8 +89,8 @@ stops: each request to stop is a step, and the driver stops when the script ends
 of the signals (names or numbers) comes to the process, again after each end; while a script waits \
 for SIGINT or SIGTERM, these do not stop the router. The default is PACKET where there are ports, else ACTIVE.
 
-A script that makes a million jumps without blocking is given up, and so is one whose text \
-grows beyond a mebibyte, or all of whose texts, without blocking, come to 256 mebibytes.
+A script that makes a million jumps without blocking is stopped, and so is one with a text \
+beyond a mebibyte, or with texts that, without blocking, add up to 256 mebibytes.
 
 What a control socket's client gave the script (run, set, PROXY) names files for it only where that \
 socket's clients may name files (see ControlSocket); what the script's own text names is not confined.";
@@ -267,7 +271,7 @@ impl Element for Script {
             self.driver_step(cx, 1);
             stepped = true;
         }
-        // What the script wrote may have given others something to do.
+        // The script's writes may have given others something to do.
         if stepped { Run::Again } else { Run::Idle }
     }
 

@@ -7,7 +7,7 @@ use thruway_element::text;
 
 use thruway_elements_support::call::first_word;
 
-/// What stands before the text of a `print`.
+/// The prefix of the text of a `print`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Redirect {
     /// Nothing: standard output.

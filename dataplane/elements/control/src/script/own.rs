@@ -97,7 +97,7 @@ impl Machine {
         }
     }
 
-    /// Remembers a caller from outside, whose values become the script's.
+    /// Records an outside caller whose values become the script's.
     fn note_remote_entry(&mut self, cx: &mut Cx<'_>) {
         if let Some(origin) = cx.host().origin() {
             self.remote_entry = Some(origin);
@@ -125,7 +125,7 @@ impl Machine {
         self.outcome(cx)
     }
 
-    /// What a run on behalf of a handler comes to.
+    /// The result of a run on behalf of a handler.
     fn outcome(&mut self, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         if self.state == RunState::Ended(Ending::Stop) {
             cx.stop();

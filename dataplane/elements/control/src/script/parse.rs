@@ -6,7 +6,7 @@ use thruway_element::{handler_value, text};
 
 use thruway_elements_support::call::first_word;
 
-/// What quoting the text of an instruction undergoes after its substitutions.
+/// Treatment of quotes in the text of an instruction after its substitutions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Quotes {
     /// They stay (`set`).
@@ -38,7 +38,7 @@ pub(super) enum Insn {
     Goto(Target, String),
     /// Ends with a value.
     Return(String, Quotes),
-    /// Ends in one of several ways.
+    /// Ends, in the manner of the `Ending`.
     End(Ending),
     /// Ends with an error.
     Error(String, Quotes),

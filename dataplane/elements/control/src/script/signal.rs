@@ -36,8 +36,8 @@ pub(super) fn install(cx: &mut Cx<'_>, signals: &[Signal]) -> Result<(), String>
     signals.iter().try_for_each(|signal| cx.host().take_signal(node, signal.as_raw()))
 }
 
-/// `kill SIGNAL PID...`. A signal to this very process that an element waits for is handed over
-/// without a way through the system: so it has come before anything else happens.
+/// `kill SIGNAL PID...`. Delivers a signal to this very process that an element waits for directly,
+/// without the kernel: so it has arrived before anything else happens.
 pub(super) fn kill(cx: &mut Cx<'_>, param: &str) -> Result<String, String> {
     for (process, signal) in targets(param)? {
         let own = process == rustix::process::getpid();
@@ -47,7 +47,7 @@ pub(super) fn kill(cx: &mut Cx<'_>, param: &str) -> Result<String, String> {
         let id = process.as_raw_nonzero();
         kill_process(process, signal).map_err(|error| format!("kill {id}: {error}"))?;
         if own {
-            // Nobody waits for it, so it most likely ends the process: not a moment later.
+            // No element waits for it, so it most likely ends the process: immediately.
             std::thread::sleep(END);
         }
     }

@@ -19,7 +19,7 @@ const COUNT_OFFSET: usize = 12;
 /// length of its record, four fields.
 const SAMPLE_LEN: usize = 4 * (2 + 8 + 2 + 4);
 
-/// What a packet's header begins with: `header_protocol`.
+/// Protocol of the first header of a packet: `header_protocol`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HeaderProtocol {
     Ethernet = 1,
@@ -27,7 +27,7 @@ pub(super) enum HeaderProtocol {
     Ipv6 = 12,
 }
 
-/// Who samples.
+/// The sampling agent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Source {
     pub(super) agent: IpAddr,

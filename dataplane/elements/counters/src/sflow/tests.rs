@@ -1,4 +1,4 @@
-//! The element alone: what it samples, and what comes to a collector.
+//! The element alone: its samples, and the datagrams that reach a collector.
 
 use std::net::{Ipv4Addr, UdpSocket};
 use std::time::Duration;

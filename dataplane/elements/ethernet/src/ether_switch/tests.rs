@@ -44,7 +44,7 @@ fn frame() -> impl Strategy<Value = Frame> {
     (dst, 1u8..5, prop::option::of(tag)).prop_map(|(dst, src, tci)| Frame { dst, src, tci })
 }
 
-/// What was seen: VLAN, source, port, time in ticks.
+/// A learnt address: VLAN, source, port, time in ticks.
 #[derive(Default)]
 struct Bridge(Vec<(u16, u8, usize, i64)>);
 

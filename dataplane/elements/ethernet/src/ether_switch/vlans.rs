@@ -209,7 +209,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is shown is what was written, whatever VLANs these are.
+        /// The text form reads back, whatever VLANs these are.
         #[test]
         fn shown_and_read_again(vlans in prop::collection::btree_set(1u16..=MAX_VLAN, 1..80),
                                 native in prop::option::of(1u16..=MAX_VLAN)) {

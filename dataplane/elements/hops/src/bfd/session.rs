@@ -11,7 +11,7 @@ const SLOW_US: u32 = 1_000_000;
 /// range.
 const TIME_MAX_NS: i64 = 1 << 55;
 
-/// What the operator set.
+/// The operator's settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Config {
     /// Time between packets that this side wants to send, microseconds.
@@ -22,7 +22,7 @@ pub(super) struct Config {
     pub(super) multiplier: u8,
 }
 
-/// What came of a packet or of time.
+/// The effect of a packet or of a timer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change {
     /// Nothing that others care for.
@@ -58,7 +58,7 @@ pub(super) struct Session {
     remote_min_rx_us: u32,
     remote_desired_us: u32,
     remote_multiplier: u8,
-    /// A poll sequence is under way: the other side has not confirmed this side's times.
+    /// A poll sequence is in progress: the other side has not confirmed this side's times.
     is_polling: bool,
     /// When it was last heard; while it is up or coming up.
     heard_at: Option<i64>,

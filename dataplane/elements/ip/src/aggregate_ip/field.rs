@@ -139,7 +139,7 @@ impl Field {
     /// The field that is written `text`.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The error in it.
     pub(super) fn parse(text: &str) -> Result<Field, String> {
         let text = text.trim();
         let (first, behind) = word(text);
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn ways_to_say_the_same() {
+    fn equivalent_spellings() {
         for text in [
             "ip src/8",
             "ip src & 0xFF000000",

@@ -20,7 +20,7 @@ pub(super) struct Timeouts {
     /// silence that ends a TCP flow
     #[arg(keyword, name = "TCP_TIMEOUT", via = Nanos::not_negative, or = "86400")]
     pub(super) tcp: i64,
-    /// the same after FINs both ways, or a RST
+    /// the same after FINs in both directions, or a RST
     #[arg(keyword, name = "TCP_DONE_TIMEOUT", via = Nanos::not_negative, or = "30")]
     pub(super) tcp_done: i64,
     /// silence that ends a UDP flow
@@ -34,7 +34,7 @@ pub(super) struct Timeouts {
     pub(super) reap: i64,
 }
 
-/// What a packet is marked with.
+/// The annotations of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Marks {
     Of {
@@ -43,7 +43,7 @@ pub(super) enum Marks {
     },
     NoFlow,
     Full,
-    /// A later fragment whose first one is not known yet.
+    /// A later fragment that came before its first one.
     Waits,
 }
 
@@ -73,7 +73,7 @@ struct Flow {
     flipped: bool,
     /// A bit for each direction that has ended.
     over: u8,
-    /// Numbers of TCP, of who sent the first packet and of the other end.
+    /// TCP state of the sender of the first packet and of the other end.
     sides: [Side; 2],
 }
 
@@ -254,7 +254,7 @@ impl Flows {
     }
 }
 
-/// What is read of a TCP segment that is no fragment.
+/// The fields of a TCP segment that is no fragment.
 fn segment(ip: &Ipv4Header, body: &[u8]) -> Segment {
     let len = usize::from(ip.total_len()).saturating_sub(ip.header_len());
     let pseudo = || Sum::pseudo_v4(ip.src(), ip.dst(), ip_protocol::TCP, len);
@@ -270,8 +270,8 @@ impl Flow {
             return 0;
         }
         match own.follow(other, segment) {
-            told if told & flags::RST != 0 => OVER,
-            told if told & flags::FIN != 0 => 1 << paint,
+            seen if seen & flags::RST != 0 => OVER,
+            seen if seen & flags::FIN != 0 => 1 << paint,
             _ => 0,
         }
     }

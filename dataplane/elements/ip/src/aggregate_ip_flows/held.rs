@@ -1,4 +1,4 @@
-//! Fragments that wait for their first one, and what came behind them between the same hosts.
+//! Fragments that wait for their first one, and later packets between the same hosts.
 
 use thruway_packet::Packet;
 use thruway_wire::Header;
@@ -26,12 +26,12 @@ pub(super) fn pair(network: &[u8]) -> Option<Pair> {
 struct Waiting {
     pair: Pair,
     packet: Packet,
-    /// Of a packet whose flow is known: it waits for its turn.
+    /// Set once the packet's flow is known: it waits for its turn.
     marks: Option<Marks>,
     since: i64,
 }
 
-/// What became of a packet that waited.
+/// The fate of a packet that waited.
 pub(super) enum Fate {
     /// Its flow is known.
     Marked(Packet, Marks),
@@ -64,7 +64,7 @@ impl Held {
         self.0.push(Waiting { pair, packet, marks, since });
     }
 
-    /// Those whose oldest packet has waited too long.
+    /// A pair with an oldest packet that has waited too long.
     pub(super) fn late(&self, flows: &Flows, now: i64) -> Option<Pair> {
         self.0.first().filter(|first| flows.is_late(first.since, now)).map(|first| first.pair)
     }

@@ -1,4 +1,4 @@
-//! What comes from the core: out of a tunnel, into two VLANs.
+//! Packets from the core: out of a tunnel, into two VLANs.
 
 use thruway_element::Reason;
 use thruway_packet::Packet;
@@ -8,14 +8,14 @@ use thruway_wire::ipv4::Ipv4Header;
 use thruway_wire::mpls::skip_labels;
 use thruway_wire::{Header, checksum, ip_protocol};
 
-use super::bad::Bad;
+use super::drop_reason::BngDrop;
 use super::inner::{Inner, inner};
 use super::settings::FRONT;
 use super::tables::{Location, Tables};
 use super::{Gateway, strip_to};
 
 impl Gateway {
-    /// Forwards what came from the core; the output.
+    /// Forwards a packet from the core; returns the output.
     #[inline]
     pub(super) fn downstream(
         &self,
@@ -25,9 +25,9 @@ impl Gateway {
     ) -> Result<u16, Reason> {
         let (key, at, inside) = self.decap(tables, packet.data())?;
         let inner = inner(inside)?;
-        let location = tables.locate(key, inner.dst, now).ok_or(Bad::UnknownPlace)?;
+        let location = tables.locate(key, inner.dst, now).ok_or(BngDrop::UnknownPlace)?;
         if inner.ttl <= 1 {
-            return Err(Bad::Expired.into());
+            return Err(BngDrop::Expired.into());
         }
         self.tag(packet, at, &inner, &location)?;
         Ok(location.port)
@@ -36,46 +36,50 @@ impl Gateway {
     /// The key of a tunnel's packet that is for this gateway, where the packet inside begins, and
     /// that packet.
     #[inline]
-    fn decap<'a>(&self, tables: &Tables, data: &'a [u8]) -> Result<(u32, usize, &'a [u8]), Bad> {
-        let (ether, rest) = EthernetHeader::view(data).map_err(|_| Bad::NotTunnel)?;
+    fn decap<'a>(
+        &self,
+        tables: &Tables,
+        data: &'a [u8],
+    ) -> Result<(u32, usize, &'a [u8]), BngDrop> {
+        let (ether, rest) = EthernetHeader::view(data).map_err(|_| BngDrop::NotTunnel)?;
         if ether.dst() != self.settings.core_mac {
-            return Err(Bad::OtherHost);
+            return Err(BngDrop::OtherHost);
         }
         let rest = match ether.ethertype() {
-            ethertype::MPLS => skip_labels(rest).map_err(|_| Bad::NotTunnel)?.1,
+            ethertype::MPLS => skip_labels(rest).map_err(|_| BngDrop::NotTunnel)?.1,
             // The last router but one took the label off.
             ethertype::IPV4 => rest,
-            _ => return Err(Bad::NotTunnel),
+            _ => return Err(BngDrop::NotTunnel),
         };
         let outer_at = data.len() - rest.len();
         let parsed = Ipv4Header::parse_with_options(rest);
-        let (outer, options, rest) = parsed.map_err(|_| Bad::Header)?;
+        let (outer, options, rest) = parsed.map_err(|_| BngDrop::Header)?;
         if !outer.checksum_ok(options) {
-            return Err(Bad::Checksum);
+            return Err(BngDrop::Checksum);
         }
         if outer.dst() != self.settings.ip {
-            return Err(Bad::OtherHost);
+            return Err(BngDrop::OtherHost);
         }
         if outer.protocol() != ip_protocol::GRE {
-            return Err(Bad::NotTunnel);
+            return Err(BngDrop::NotTunnel);
         }
         if outer.is_fragment() {
-            return Err(Bad::Fragment);
+            return Err(BngDrop::Fragment);
         }
         if !tables.is_peer(outer.src()) {
-            return Err(Bad::UnknownPeer);
+            return Err(BngDrop::UnknownPeer);
         }
         let (gre, options, inside) =
-            GreHeader::parse_with_options(rest).map_err(|_| Bad::NotTunnel)?;
+            GreHeader::parse_with_options(rest).map_err(|_| BngDrop::NotTunnel)?;
         let fields = GreFields::read(gre, options);
         if fields.checksum.is_some() && checksum::checksum(rest) != 0 {
-            return Err(Bad::Checksum);
+            return Err(BngDrop::Checksum);
         }
         if gre.protocol() != ethertype::IPV4 {
-            return Err(Bad::NotIp);
+            return Err(BngDrop::NotIp);
         }
         let at = outer_at + outer.header_len() + (rest.len() - inside.len());
-        Ok((fields.key.ok_or(Bad::NotTunnel)?, at, inside))
+        Ok((fields.key.ok_or(BngDrop::NotTunnel)?, at, inside))
     }
 
     /// Takes all off the packet that begins at `at`, and puts the subscriber's front on.

@@ -17,7 +17,7 @@ pub(super) const VLAN_BITS: u32 = 12;
 pub(super) const TUNNEL_BITS: u32 = 10;
 /// Most labels in front of a tunnel's packets.
 const MAX_LABELS: usize = 2;
-/// What an entry may be.
+/// The kinds of entries.
 const EXPECTED: &str = "expected SUBSCRIBER SVLAN CVLAN KEY ADDR[/LEN] [ETHER PORT], \
                         TUNNEL NUMBER ADDR ETHER PORT [LABEL...], or ROUTE ADDR/LEN TUNNEL";
 /// How an entry that is to be removed is named.
@@ -46,10 +46,10 @@ impl fmt::Display for Line {
     }
 }
 
-/// Who is on a line.
+/// The subscriber on a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Subscriber {
-    /// The GRE key of his packets; nobody else has it.
+    /// The GRE key of its packets; no other subscriber has it.
     pub(super) key: u32,
     /// His addresses.
     pub(super) prefix: Prefix4,
@@ -162,7 +162,7 @@ impl Item {
     }
 }
 
-/// What is needed to read entries.
+/// The context for parsing entries.
 #[derive(Debug)]
 pub(super) struct Reading {
     pub(super) names: Names,
@@ -217,19 +217,19 @@ impl Reading {
         let [outer, inner, key, prefix, locate @ ..] = words else {
             return Err(EXPECTED.to_owned());
         };
-        let who = Subscriber { key: self.names.parse(key)?, prefix: self.prefix(prefix)? };
-        if who.prefix.first() == 0 {
-            return Err(format!("'{prefix}' is not where a subscriber may be"));
+        let subscriber = Subscriber { key: self.names.parse(key)?, prefix: self.prefix(prefix)? };
+        if subscriber.prefix.first() == 0 {
+            return Err(format!("'{prefix}' is not a valid subscriber address"));
         }
         let locate = match locate {
             [] => None,
-            [_, _] if who.prefix.len() != 32 => {
+            [_, _] if subscriber.prefix.len() != 32 => {
                 return Err("ETHER and PORT go with one address; write no LEN".to_owned());
             }
             [mac, port] => Some((self.names.parse(mac)?, self.port(port, false)?)),
             _ => return Err(EXPECTED.to_owned()),
         };
-        Ok(Item::Subscriber(self.line(outer, inner)?, who, locate))
+        Ok(Item::Subscriber(self.line(outer, inner)?, subscriber, locate))
     }
 
     fn tunnel(&self, words: &[&str]) -> Result<Item, String> {
@@ -293,18 +293,20 @@ mod tests {
 
     proptest! {
         #[test]
-        fn subscribers_both_ways(key: u32, addr in 1u32.., length in 0u8..=32, other: u32, near: bool) {
+        fn subscribers_round_trip(
+            key: u32, addr in 1u32.., length in 0u8..=32, other: u32, near: bool,
+        ) {
             let prefix = Prefix4::new(addr, length).unwrap();
-            let who = Subscriber { key, prefix };
-            prop_assert!(who.pack()[0] < 1 << thruway_table::ENTRY_BITS);
-            prop_assert_eq!(Subscriber::unpack(who.pack()), Some(who));
+            let subscriber = Subscriber { key, prefix };
+            prop_assert!(subscriber.pack()[0] < 1 << thruway_table::ENTRY_BITS);
+            prop_assert_eq!(Subscriber::unpack(subscriber.pack()), Some(subscriber));
             // An address that differs in few bits, so that some are his.
             let other = if near { addr ^ (other >> length.saturating_sub(1).min(31)) } else { other };
-            prop_assert_eq!(Subscriber::owns(who.pack(), other), (key, prefix.contains(other)));
+            prop_assert_eq!(Subscriber::owns(subscriber.pack(), other), (key, prefix.contains(other)));
         }
 
         #[test]
-        fn tunnels_both_ways(remote: u32, mac in 0u64..1 << 48, port in 2u16..3,
+        fn tunnels_round_trip(remote: u32, mac in 0u64..1 << 48, port in 2u16..3,
                              labels in prop::collection::vec(16u32..=MAX_LABEL, 0..=2)) {
             let mut all = [0; 2];
             all[..labels.len()].copy_from_slice(&labels);
@@ -332,7 +334,7 @@ mod tests {
             ("SUBSCRIBER 1 4095 3 1.0.0.1", "'4095' is not a VLAN"),
             ("SUBSCRIBER 1 2 3 1.0.0.0/24 2:0:0:0:0:1 0", "ETHER and PORT go with one address"),
             ("SUBSCRIBER 1 2 3 1.0.0.1 2:0:0:0:0:1 2", "port 2 does not lead to subscribers"),
-            ("SUBSCRIBER 1 2 3 0.0.0.0/0", "'0.0.0.0/0' is not where"),
+            ("SUBSCRIBER 1 2 3 0.0.0.0/0", "'0.0.0.0/0' is not a valid subscriber"),
             ("TUNNEL 1024 1.0.0.1 2:0:0:0:0:1 2", "no tunnel 1024"),
             ("TUNNEL 1 1.0.0.1 2:0:0:0:0:1 1", "port 1 does not lead to the core; ports 2 to 2 do"),
             ("TUNNEL 1 1.0.0.1 2:0:0:0:0:1 2 15", "label 15; it must be from 16"),

@@ -3,7 +3,7 @@
 use thruway_wire::Header;
 use thruway_wire::ipv4::Ipv4Header;
 
-use super::bad::Bad;
+use super::drop_reason::BngDrop;
 
 /// An IP packet's header, as far as forwarding needs it.
 #[derive(Debug, Clone, Copy)]
@@ -20,11 +20,11 @@ pub(super) struct Inner {
 
 /// Checks the IP header that `bytes` begin with.
 #[inline]
-pub(super) fn inner(bytes: &[u8]) -> Result<Inner, Bad> {
+pub(super) fn inner(bytes: &[u8]) -> Result<Inner, BngDrop> {
     let parsed = Ipv4Header::parse_with_options(bytes);
-    let (header, options, _) = parsed.map_err(|_| Bad::Header)?;
+    let (header, options, _) = parsed.map_err(|_| BngDrop::Header)?;
     if !header.checksum_ok(options) {
-        return Err(Bad::Checksum);
+        return Err(BngDrop::Checksum);
     }
     Ok(Inner {
         src: header.src(),

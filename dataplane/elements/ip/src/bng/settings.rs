@@ -1,11 +1,11 @@
-//! What the gateway is given, and what stands before its packets.
+//! The gateway's settings, and the headers in front of its packets.
 
 use thruway_wire::Header;
 use thruway_wire::MacAddr;
 use thruway_wire::ethernet::EthernetHeader;
 use thruway_wire::vlan::VlanTag;
 
-/// What the configuration says, besides the tables.
+/// The settings, besides the tables.
 pub(super) struct Settings {
     pub(super) access_mac: MacAddr,
     pub(super) core_mac: MacAddr,

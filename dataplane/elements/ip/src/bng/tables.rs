@@ -1,4 +1,4 @@
-//! What a gateway knows, shared by its replicas: packets look up without a lock, handlers change.
+//! A gateway's tables, shared by its replicas: packets look up without a lock, handlers change.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -63,17 +63,17 @@ pub(super) struct Tables {
     tunnels: DenseTable<3>,
     /// The ends of tunnels, by address.
     peers: AgingTable<1>,
-    /// Prefixes lead to tunnels, whose numbers stand as ports.
+    /// Routes: prefixes to tunnels, with tunnel numbers stored as ports.
     routes: Fib4,
-    /// Who has a GRE key. Held by who changes any of the tables.
+    /// The line that has a GRE key. A thread that changes any of the tables holds the lock.
     keys: Mutex<HashMap<u32, Line>>,
     /// How reading FILE went, once it was read.
     file: OnceLock<Result<(), String>>,
 }
 
 impl Tables {
-    /// Tables with the entries that are arguments; `capacity` subscribers, whose places count for
-    /// `timeout` nanoseconds.
+    /// Tables with the entries of the arguments; `capacity` subscribers, with learnt locations that
+    /// expire after `timeout` nanoseconds.
     pub(super) fn build(
         args: &Args<'_>,
         reading: Reading,
@@ -129,7 +129,7 @@ impl Tables {
         self.subscribers.get(line.0).map(|packed| Subscriber::owns(packed, addr))
     }
 
-    /// Whether an address is one of those of who is on a line.
+    /// Whether an address belongs to the subscriber on a line.
     pub(super) fn is_own(&self, line: Line, addr: u32) -> bool {
         self.subscriber(line, addr).is_some_and(|(_, own)| own)
     }
@@ -154,7 +154,8 @@ impl Tables {
         let _ = self.locations.learn(location_key(key, addr), location.pack(), now);
     }
 
-    /// Where an address is whose packets have this key, if it still belongs to who has it.
+    /// Location of a subscriber's address, for packets with this key, if the key's owner still has
+    /// the address.
     #[inline]
     pub(super) fn locate(&self, key: u32, addr: u32, now: i64) -> Option<Location> {
         let location = Location::unpack(self.locations.find(location_key(key, addr), now)?);
@@ -182,8 +183,8 @@ impl Tables {
             return Err(format!("there is an entry {} already", item.name()));
         }
         match item {
-            Item::Subscriber(line, who, location) => {
-                self.put_subscriber(&mut keys, line, who, location)
+            Item::Subscriber(line, subscriber, location) => {
+                self.put_subscriber(&mut keys, line, subscriber, location)
             }
             Item::Tunnel(number, tunnel) => {
                 let done = self.tunnels.set(number, tunnel.pack());
@@ -204,31 +205,31 @@ impl Tables {
         &self,
         keys: &mut HashMap<u32, Line>,
         line: Line,
-        who: Subscriber,
+        subscriber: Subscriber,
         location: Option<(MacAddr, u16)>,
     ) -> Result<(), String> {
-        let key = who.key;
+        let key = subscriber.key;
         if let Some(other) = keys.get(&key).filter(|other| **other != line) {
             return Err(format!("key {key} is that of SUBSCRIBER {other}"));
         }
         let before = self.current(line);
-        self.subscribers.set(line.0, who.pack()).map_err(|error| error.to_string())?;
+        self.subscribers.set(line.0, subscriber.pack()).map_err(|error| error.to_string())?;
         if let Some(before) = before {
             self.forget(keys, before);
         }
         keys.insert(key, line);
         let Some((mac, port)) = location else { return Ok(()) };
         let location = Location { line, mac, port }.pack();
-        let fixed = self.locations.fix(location_key(key, who.prefix.first()), location, 0);
-        fixed.map_err(|why| format!("{why}; the subscriber was added, his place will be learnt"))
+        let fixed = self.locations.fix(location_key(key, subscriber.prefix.first()), location, 0);
+        fixed.map_err(|why| format!("{why}; the subscriber was added, its location will be learnt"))
     }
 
-    /// Forgets a subscriber's key and where he was seen.
-    fn forget(&self, keys: &mut HashMap<u32, Line>, who: Subscriber) {
-        keys.remove(&who.key);
-        if who.prefix.len() >= SEARCHED_LEN {
-            for addr in who.prefix.first()..=who.prefix.last() {
-                self.locations.remove(location_key(who.key, addr));
+    /// Removes a subscriber's key and locations.
+    fn forget(&self, keys: &mut HashMap<u32, Line>, subscriber: Subscriber) {
+        keys.remove(&subscriber.key);
+        if subscriber.prefix.len() >= SEARCHED_LEN {
+            for addr in subscriber.prefix.first()..=subscriber.prefix.last() {
+                self.locations.remove(location_key(subscriber.key, addr));
             }
         }
     }
@@ -250,9 +251,9 @@ impl Tables {
         }
         match name {
             Name::Subscriber(line) => {
-                let who = self.current(line);
+                let subscriber = self.current(line);
                 self.subscribers.remove(line.0);
-                who.into_iter().for_each(|who| self.forget(&mut keys, who));
+                subscriber.into_iter().for_each(|subscriber| self.forget(&mut keys, subscriber));
                 Ok(())
             }
             Name::Tunnel(number) => {
@@ -275,7 +276,7 @@ impl Tables {
     /// Enters the entries of a file, a line each; the first replica that asks reads it.
     ///
     /// # Errors
-    /// What is wrong with the file, with the line's number.
+    /// The errors in the file, with the line's number.
     pub(super) fn load(&self, file: &str) -> Result<(), String> {
         let read = || {
             let text = read_file(file).map_err(|error| format!("FILE {file}: {error}"))?;

@@ -13,7 +13,7 @@ const HOST: [u8; 6] = [2, 0, 0, 0, 0, 7];
 const US: [u8; 4] = [192, 0, 2, 1];
 const PEER: [u8; 4] = [192, 0, 2, 9];
 const OTHER_PEER: [u8; 4] = [192, 0, 2, 10];
-/// Two ports to subscribers, one to the core; what is not forwarded leaves by the fourth.
+/// Two ports to subscribers, one to the core; packets that are not forwarded leave by the fourth.
 const CONFIG: [&str; 16] = [
     "ACCESS_MAC 2:0:0:0:0:1",
     "CORE_MAC 2:0:0:0:0:2",
@@ -108,8 +108,8 @@ fn refused(rig: &mut Rig, port: usize, bytes: &[u8]) -> &'static str {
     let before = rig.drops();
     assert_eq!(send(rig, port, bytes), (3, bytes.to_vec()), "unchanged by PUNT");
     let after = rig.drops();
-    let mut why = (0..Bad::DROPS.len()).filter(|at| after[*at] != before[*at]);
-    let name = Bad::DROPS[why.next().expect("it was counted")].name;
+    let mut why = (0..BngDrop::DROPS.len()).filter(|at| after[*at] != before[*at]);
+    let name = BngDrop::DROPS[why.next().expect("it was counted")].name;
     assert!(why.next().is_none());
     name
 }
@@ -220,7 +220,7 @@ fn what_subscribers_may_not_send() {
     assert_eq!(refused(gateway, 0, &frame(&good)[..42]), "bad-header");
     let six = tagged(ACCESS_MAC, HOST, (100, 7), [0x86, 0xdd], &[0x60; 40]);
     assert_eq!(refused(gateway, 0, &six), "not-ip");
-    // None of this told where the subscriber is.
+    // The gateway learnt no location from these.
     assert_eq!(gateway.read("places", "").unwrap().lines().count(), 1);
 }
 
@@ -244,7 +244,7 @@ fn what_the_core_may_not_send() {
     let mut wrong = good.clone();
     wrong[30] ^= 1;
     assert_eq!(refused(gateway, 2, &frame(&wrong)), "bad-checksum");
-    // Another's key, and one that nobody has.
+    // Another subscriber's key, and an unknown one.
     assert_eq!(refused(gateway, 2, &frame(&gre(42, true, &inside))), "unknown-place");
     assert_eq!(refused(gateway, 2, &frame(&gre(44, false, &inside))), "unknown-place");
     let mut keyless = vec![0, 0, 8, 0];
@@ -281,7 +281,7 @@ fn arp_queries_are_answered() {
     assert_eq!(got, (1, answer(host, gw, (100, 7))));
     let locations = "100 7 42 10.0.0.7 02-00-00-00-00-07 1\n";
     assert!(gateway.read("places", "").unwrap().starts_with(locations));
-    // Another subscriber, who cannot answer himself.
+    // Another subscriber, which cannot answer itself.
     let got = send(gateway, 1, &arp(1, host, [10, 0, 0, 9], (100, 7)));
     assert_eq!(got, (1, answer(host, [10, 0, 0, 9], (100, 7))));
     // Within a subscriber's own network he answers himself.
@@ -304,13 +304,13 @@ fn entries_change_while_it_runs() {
     };
     assert_eq!(send(gateway, 0, &up).0, 2);
     assert_eq!(send(gateway, 2, &down(42)).0, 0);
-    // What was learnt counts for a while.
+    // Learnt bindings hold for a while.
     gateway.pass(90_000_000_000);
     assert_eq!(send(gateway, 2, &down(42)).0, 0);
     gateway.pass(11_000_000_000);
     assert_eq!(refused(gateway, 2, &down(42)), "unknown-place");
     assert_eq!(send(gateway, 0, &up).0, 2);
-    // Another key on the line: the old one is nobody's.
+    // Another key on the line: the old one is free.
     let refusal = gateway.write("add", "SUBSCRIBER 100 7 50 10.0.0.7").unwrap_err().to_string();
     assert_eq!(refusal, "add: there is an entry SUBSCRIBER 100 7 already");
     let refusal = gateway.write("set", "SUBSCRIBER 100 7 43 10.0.0.7").unwrap_err().to_string();
@@ -355,7 +355,7 @@ fn packets_allocate_nothing() {
 }
 
 #[test]
-fn the_gateway_answers_and_tells() {
+fn the_gateway_answers_and_reports() {
     let gateway = &mut rig(true);
     let (host, gw, far) = ([10, 0, 0, 7], [10, 0, 0, 1], [8, 8, 8, 8]);
     let icmp = |head: [u8; 4], rest: &[u8]| {

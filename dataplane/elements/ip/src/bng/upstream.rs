@@ -1,4 +1,4 @@
-//! What subscribers send: out of two VLANs, into a tunnel.
+//! Packets from subscribers: out of two VLANs, into a tunnel.
 
 use thruway_element::{Reason, Verdict};
 use thruway_packet::Packet;
@@ -10,7 +10,7 @@ use thruway_wire::mpls::MplsLabel;
 use thruway_wire::vlan::VlanTag;
 use thruway_wire::{Header, MacAddr};
 
-use super::bad::Bad;
+use super::drop_reason::BngDrop;
 use super::entries::{Line, Tunnel};
 use super::inner::{Inner, inner};
 use super::settings::{FRONT, Settings};
@@ -22,7 +22,7 @@ use crate::gre_encap;
 /// which labels have room for.
 const CLASS_SHIFT: u8 = 5;
 
-/// What is in front of a subscriber's packet.
+/// The headers in front of a subscriber's packet.
 #[derive(Debug, Clone, Copy)]
 struct Front {
     dst: MacAddr,
@@ -33,12 +33,12 @@ struct Front {
 
 /// Reads Ethernet header and tags.
 #[inline]
-fn front(data: &[u8], outer_type: u16) -> Result<Front, Bad> {
-    let (ether, rest) = EthernetHeader::view(data).map_err(|_| Bad::NotTagged)?;
-    let (outer, rest) = VlanTag::view(rest).map_err(|_| Bad::NotTagged)?;
-    let (inner, _) = VlanTag::view(rest).map_err(|_| Bad::NotTagged)?;
+fn front(data: &[u8], outer_type: u16) -> Result<Front, BngDrop> {
+    let (ether, rest) = EthernetHeader::view(data).map_err(|_| BngDrop::NotTagged)?;
+    let (outer, rest) = VlanTag::view(rest).map_err(|_| BngDrop::NotTagged)?;
+    let (inner, _) = VlanTag::view(rest).map_err(|_| BngDrop::NotTagged)?;
     if ether.ethertype() != outer_type || outer.ethertype() != ethertype::VLAN {
-        return Err(Bad::NotTagged);
+        return Err(BngDrop::NotTagged);
     }
     let line = Line::new(outer.vid(), inner.vid());
     Ok(Front { dst: ether.dst(), src: ether.src(), line, inside: inner.ethertype() })
@@ -70,21 +70,21 @@ impl Settings {
         packet: &mut Packet,
         front: &Front,
         (port, now): (usize, i64),
-    ) -> Result<u16, Bad> {
+    ) -> Result<u16, BngDrop> {
         let body = packet.data().get(FRONT..).unwrap_or(&[]);
-        let (query, _) = ArpPacket::parse(body).map_err(|_| Bad::NotIp)?;
+        let (query, _) = ArpPacket::parse(body).map_err(|_| BngDrop::NotIp)?;
         let (query, target) = (*query, query.target_ip());
         let known = tables.subscriber(front.line, query.sender_ip());
-        let (key, own) = known.ok_or(Bad::UnknownLine)?;
+        let (key, own) = known.ok_or(BngDrop::UnknownLine)?;
         // Probes (RFC 5227) come from 0.0.0.0: they are not answered, or no address would be free.
         if !own || query.sender_mac() != front.src || front.src.is_multicast() {
-            return Err(Bad::Spoofed);
+            return Err(BngDrop::Spoofed);
         }
         let location = Location { line: front.line, mac: front.src, port: port as u16 };
         tables.learn(key, query.sender_ip(), location, now);
         let ours = self.gateway == Some(target) || !tables.is_own(front.line, target);
         if query.operation() != arp::REQUEST || !ours {
-            return Err(Bad::NotIp);
+            return Err(BngDrop::NotIp);
         }
         let data = packet.data_mut();
         let ether = EthernetHeader::new(front.src, self.access_mac, self.outer_type);
@@ -128,10 +128,10 @@ impl Gateway {
         &mut self,
         packet: &mut Packet,
         location: &Location,
-        bad: Bad,
+        bad: BngDrop,
     ) -> Result<u16, Failed> {
         let Some(voice) = &mut self.voice else { return Err(bad.into()) };
-        if bad == Bad::ForGateway && voice.reply(&self.settings, packet, location) {
+        if bad == BngDrop::ForGateway && voice.reply(&self.settings, packet, location) {
             return Ok(location.port);
         }
         let reported = voice.announce(&self.settings, packet, location, bad);
@@ -145,32 +145,36 @@ impl Gateway {
         tables: &Tables,
         data: &[u8],
         front: &Front,
-    ) -> Result<(Inner, u32, Tunnel), Bad> {
+    ) -> Result<(Inner, u32, Tunnel), BngDrop> {
         if front.dst != self.settings.access_mac {
-            return Err(if front.dst.is_multicast() { Bad::NotUnicast } else { Bad::OtherHost });
+            return Err(if front.dst.is_multicast() {
+                BngDrop::NotUnicast
+            } else {
+                BngDrop::OtherHost
+            });
         }
         if front.inside != ethertype::IPV4 {
-            return Err(Bad::NotIp);
+            return Err(BngDrop::NotIp);
         }
         let bytes = data.get(FRONT..).unwrap_or(&[]);
         let inner = inner(bytes)?;
-        let (key, own) = tables.subscriber(front.line, inner.src).ok_or(Bad::UnknownLine)?;
+        let (key, own) = tables.subscriber(front.line, inner.src).ok_or(BngDrop::UnknownLine)?;
         if !own || front.src.is_multicast() {
-            return Err(Bad::Spoofed);
+            return Err(BngDrop::Spoofed);
         }
         if self.settings.gateway == Some(inner.dst) {
-            return Err(Bad::ForGateway);
+            return Err(BngDrop::ForGateway);
         }
         if !is_unicast(inner.dst) {
-            return Err(Bad::NotUnicast);
+            return Err(BngDrop::NotUnicast);
         }
         if inner.total_len > self.settings.mtu {
-            return Err(Bad::TooLong);
+            return Err(BngDrop::TooLong);
         }
         if inner.ttl <= 1 {
-            return Err(Bad::Expired);
+            return Err(BngDrop::Expired);
         }
-        let tunnel = tables.tunnel_to(inner.dst).ok_or(Bad::NoRoute)?;
+        let tunnel = tables.tunnel_to(inner.dst).ok_or(BngDrop::NoRoute)?;
         Ok((inner, key, tunnel))
     }
 

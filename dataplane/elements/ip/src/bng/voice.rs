@@ -1,11 +1,11 @@
-//! What the gateway itself says to subscribers: answers to pings, and ICMP errors.
+//! The gateway's own packets for subscribers: answers to pings, and ICMP errors.
 
 use thruway_packet::Packet;
 use thruway_wire::Header;
 use thruway_wire::ethernet::EthernetHeader;
 use thruway_wire::icmp::{self, icmp_type};
 
-use super::bad::Bad;
+use super::drop_reason::BngDrop;
 use super::inner::inner;
 use super::settings::{FRONT, Settings};
 use super::tables::Location;
@@ -61,14 +61,14 @@ impl Voice {
         settings: &Settings,
         packet: &mut Packet,
         location: &Location,
-        bad: Bad,
+        bad: BngDrop,
     ) -> bool {
         let Ok(inner) = inner(packet.data().get(FRONT..).unwrap_or(&[])) else { return false };
         (self.template.icmp_type, self.template.code) = match bad {
-            Bad::Expired => (icmp_type::TIME_EXCEEDED, icmp::time_exceeded::TRANSIT),
-            Bad::NoRoute => (icmp_type::UNREACHABLE, icmp::unreachable::NET),
-            // Who lets packets be cut asks for no such answer.
-            Bad::TooLong if inner.dont_fragment => {
+            BngDrop::Expired => (icmp_type::TIME_EXCEEDED, icmp::time_exceeded::TRANSIT),
+            BngDrop::NoRoute => (icmp_type::UNREACHABLE, icmp::unreachable::NET),
+            // A sender that permits fragmentation asks for no such answer.
+            BngDrop::TooLong if inner.dont_fragment => {
                 (icmp_type::UNREACHABLE, icmp::unreachable::NEED_FRAGMENT)
             }
             _ => return false,

@@ -1,4 +1,4 @@
-//! What a client says and when (RFC 2131 section 4.4): pure, with the time as an argument.
+//! A client's messages and their times (RFC 2131 section 4.4): pure, with the time as an argument.
 
 use std::net::Ipv4Addr;
 
@@ -34,7 +34,7 @@ const PARAMETERS: [u8; 6] = [
     option::REBINDING_TIME,
 ];
 
-/// What a server gave or offers.
+/// A server's offer or lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Lease {
     pub address: Ipv4Addr,
@@ -45,7 +45,7 @@ pub(super) struct Lease {
     /// 0.0.0.0 for none.
     pub dns: Ipv4Addr,
     pub server: Ipv4Addr,
-    /// Who sent the server's frame: it itself or a router.
+    /// The sender of the server's frame: the server or a router.
     pub server_mac: MacAddr,
     /// When the server is asked to renew it, when any server is, and when it is over.
     pub renew_at: i64,
@@ -54,7 +54,7 @@ pub(super) struct Lease {
 }
 
 impl Lease {
-    /// What a client configures by.
+    /// The client's configuration.
     pub(super) fn settings(&self) -> (Ipv4Addr, u8, Ipv4Addr, Ipv4Addr) {
         (self.address, self.prefix_len, self.router, self.dns)
     }
@@ -116,7 +116,7 @@ pub(super) enum ClientState {
     Rebinding(Lease),
 }
 
-/// What became of a message, as far as others must know.
+/// The externally visible effect of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
     /// Nothing changed.
@@ -249,7 +249,7 @@ impl Exchange {
             (path.addresses.1, path.ethers.1) = (lease.server, lease.server_mac);
         }
         let frame = Frame::new(&path, &header, kind, |writer| {
-            // Only who selects says whom and what it means (RFC 2131 section 4.3.2).
+            // Only a SELECTING client names the server in its request (RFC 2131 section 4.3.2).
             if let ClientState::Requesting(lease) = &self.state {
                 writer.put_addresses(option::REQUESTED_ADDRESS, &[lease.address]);
                 writer.put_addresses(option::SERVER_ID, &[lease.server]);

@@ -1,4 +1,4 @@
-//! Who has which address until when: a table of fixed size.
+//! Leases: a table of fixed size.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -17,7 +17,8 @@ const DECLINED_NS: i64 = 600_000_000_000;
 /// Longest client identifier that is kept: RFC 4361's, with a DUID of at most 18 bytes, has 23.
 const ID_MAX: usize = 32;
 
-/// Who a client is: its client identifier, or else its Ethernet address (RFC 2131 section 4.2).
+/// Identity of a client: its client identifier, or else its Ethernet address (RFC 2131 section
+/// 4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Client {
     id: [u8; ID_MAX],
@@ -49,7 +50,7 @@ enum LeaseState {
 /// One address.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    /// Who has it, or had it last; nobody if it was found in use.
+    /// The client that has the address, or had it last; none if it was found in use.
     client: Option<Client>,
     mac: MacAddr,
     state: LeaseState,
@@ -101,7 +102,7 @@ impl Leases {
         Ipv4Addr::from_bits(self.first + index as u32)
     }
 
-    /// Whether a client may have an address: it has it, or nobody does.
+    /// Whether a client may have an address: it has it, or the address is free.
     fn may_have(&self, index: usize, client: &Client, now: i64) -> bool {
         let entry = &self.entries[index];
         entry.until <= now || entry.client.as_ref() == Some(client)
@@ -147,7 +148,7 @@ impl Leases {
         index.is_some()
     }
 
-    /// Takes an address back from the client that has it. Who had it is remembered.
+    /// Takes an address back from the client that has it, and remembers that client.
     pub(super) fn release(&mut self, client: &Client, address: Option<Ipv4Addr>) -> bool {
         self.end(client, address, |entry| entry.until = i64::MIN)
     }
@@ -197,7 +198,7 @@ impl Leases {
         self.entries[index] = entry;
     }
 
-    /// An address that nobody has. While all are in use this costs no search.
+    /// A free address. While all are in use this costs no search.
     fn free(&mut self, now: i64) -> Option<usize> {
         if now < self.soonest {
             return None;
@@ -267,7 +268,7 @@ mod tests {
         assert!(leases.lease(&client(1), mac(1), ip(11), (0, HOUR)));
         assert_eq!(leases.offer(&client(1), mac(1), Some(ip(12)), 1), Some(ip(11)));
         assert_eq!(leases.count(HOUR - 1), 1, "an offer does not shorten a lease");
-        // It is over, and nobody else came.
+        // It is over, and no other client came.
         assert_eq!(leases.offer(&client(1), mac(1), None, 2 * HOUR), Some(ip(11)));
         assert!(!leases.lease(&client(2), mac(2), ip(11), (2 * HOUR, 3 * HOUR)), "offered");
         assert!(!leases.lease(&client(2), mac(2), ip(13), (0, 1)), "outside of the range");
@@ -298,11 +299,11 @@ mod tests {
             // Client and end of each lease that was given.
             let mut given: HashMap<Ipv4Addr, (u8, i64)> = HashMap::new();
             let mut now = 0;
-            for (what, who, which, wait_s) in steps {
+            for (what, id, which, wait_s) in steps {
                 now += wait_s * SECOND;
-                let (key, mac, address) = (client(who), mac(who), ip(which));
+                let (key, mac, address) = (client(id), mac(id), ip(which));
                 let others = |address: &Ipv4Addr, given: &HashMap<Ipv4Addr, (u8, i64)>| {
-                    given.get(address).is_some_and(|(has, until)| *has != who && *until > now)
+                    given.get(address).is_some_and(|(has, until)| *has != id && *until > now)
                 };
                 match what {
                     0 | 1 => {
@@ -313,8 +314,8 @@ mod tests {
                         let until = now + 300 * SECOND;
                         if leases.lease(&key, mac, address, (now, until)) {
                             prop_assert!(!others(&address, &given));
-                            given.retain(|_, (has, _)| *has != who);
-                            given.insert(address, (who, until));
+                            given.retain(|_, (has, _)| *has != id);
+                            given.insert(address, (id, until));
                         }
                     }
                     3 => if leases.release(&key, Some(address)) {

@@ -79,7 +79,7 @@ fn a_client_gets_an_address_and_gives_it_back() {
 }
 
 #[test]
-fn what_is_refused_and_to_whom_it_is_told() {
+fn refusals_and_their_destinations() {
     let mut server = server();
     let foreign = asks(HOST, message_type::REQUEST, NONE, Some([192, 168, 0, 9].into()), None);
     let refused = answer(&mut server, &foreign, 0);
@@ -100,7 +100,7 @@ fn what_is_refused_and_to_whom_it_is_told() {
 }
 
 #[test]
-fn a_host_with_an_address_is_told_the_rest() {
+fn a_host_with_an_address_gets_the_rest() {
     let inform = asks(HOST, message_type::INFORM, ip(77), None, None);
     let reply = server().reply(&inform, 0).unwrap();
     let message = receive(reply.bytes(), CLIENT_PORT).unwrap().message;

@@ -31,7 +31,7 @@ pub static ENTRY: Entry = Entry::built::<CheckIp6Header>(
             Arg::optional("BADADDRS", Ty::Any, "bad source addresses, with blanks between"),
             Arg::optional("OFFSET", Ty::UInt, "where the IPv6 header begins").or("0"),
         ],
-        drops: Bad::DROPS,
+        drops: CheckIp6HeaderDrop::DROPS,
         changes: Changes::Nothing,
         cost: &[Operation::HeaderRead.once()],
         replicas: Replicas::Alike,
@@ -42,8 +42,8 @@ pub static ENTRY: Entry = Entry::built::<CheckIp6Header>(
 );
 
 reasons! {
-    /// What is wrong with a header.
-    enum Bad {
+    /// Defects of a header.
+    enum CheckIp6HeaderDrop {
         Tiny = "too-short": "fewer than 40 bytes",
         Version = "bad-version": "the version is not 6",
         Length = "bad-length": "the payload length is more than there is",
@@ -80,21 +80,21 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
 impl Check {
     /// Checks and marks one packet.
     #[inline]
-    fn check(&self, packet: &mut Packet) -> Result<(), Bad> {
+    fn check(&self, packet: &mut Packet) -> Result<(), CheckIp6HeaderDrop> {
         let bytes = packet.data().get(self.offset..).unwrap_or(&[]);
-        let Some(header) = bytes.first_chunk::<40>() else { return Err(Bad::Tiny) };
+        let Some(header) = bytes.first_chunk::<40>() else { return Err(CheckIp6HeaderDrop::Tiny) };
         if header[0] >> 4 != 6 {
-            return Err(Bad::Version);
+            return Err(CheckIp6HeaderDrop::Version);
         }
         let end = 40 + usize::from(u16::from_be_bytes([header[4], header[5]]));
         if end > bytes.len() {
-            return Err(Bad::Length);
+            return Err(CheckIp6HeaderDrop::Length);
         }
         let (mut src, mut dst) = ([0; 16], [0; 16]);
         src.copy_from_slice(&header[8..24]);
         dst.copy_from_slice(&header[24..40]);
         if src[0] == 0xff || self.bad_src.contains(&src) {
-            return Err(Bad::Source);
+            return Err(CheckIp6HeaderDrop::Source);
         }
         packet.set_network(self.offset, 40);
         packet.truncate(self.offset + end);
@@ -140,11 +140,11 @@ mod tests {
             }
             let wanted = match Ipv6Header::parse(&bytes) {
                 Ok((header, payload)) if header.src()[0] != 0xff => Ok(40 + payload.len()),
-                Ok(_) => Err(Bad::Source),
+                Ok(_) => Err(CheckIp6HeaderDrop::Source),
                 Err(error) => Err(match error.defect {
-                    Defect::TooShort { .. } => Bad::Tiny,
-                    Defect::BadVersion { .. } => Bad::Version,
-                    _ => Bad::Length,
+                    Defect::TooShort { .. } => CheckIp6HeaderDrop::Tiny,
+                    Defect::BadVersion { .. } => CheckIp6HeaderDrop::Version,
+                    _ => CheckIp6HeaderDrop::Length,
                 }),
             };
             let mut packet = Packet::new(&bytes).unwrap();
@@ -155,7 +155,7 @@ mod tests {
                 prop_assert_eq!(&packet.dst_ip6()[..], &bytes[24..40]);
                 let bad_src = vec![bytes[8..24].try_into().unwrap()];
                 let check = Check { offset: 0, bad_src };
-                prop_assert_eq!(check.check(&mut packet), Err(Bad::Source));
+                prop_assert_eq!(check.check(&mut packet), Err(CheckIp6HeaderDrop::Source));
             }
         }
     }

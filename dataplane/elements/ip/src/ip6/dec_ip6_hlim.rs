@@ -39,7 +39,7 @@ reasons! {
 
 #[derive(Arguments, Handlers)]
 struct DecIp6Hlim {
-    /// packets whose hop limit expired
+    /// packets with an expired hop limit
     #[handler(sum)]
     drops: u64,
 }

@@ -18,7 +18,7 @@ pub static ENTRY: Entry = Entry::of::<GetIp6Address>(Spec {
               20010db8000000000000000000000002>, LIMIT 1, STOP true) -> GetIP6Address(24) \
               -> Print(ok) -> Discard",
     straight: true,
-    drops: Bad::DROPS,
+    drops: GetIp6AddressDrop::DROPS,
     changes: Changes::Nothing,
     cost: &[Operation::HeaderRead.once()],
     replicas: Replicas::Alike,
@@ -27,7 +27,7 @@ pub static ENTRY: Entry = Entry::of::<GetIp6Address>(Spec {
 
 reasons! {
     /// Why there is no address.
-    enum Bad {
+    enum GetIp6AddressDrop {
         Short = "too-short": "the packet ends before the address does",
     }
 }
@@ -42,7 +42,7 @@ struct GetIp6Address {
 #[inline]
 fn get(packet: &mut Packet, offset: u32) -> Verdict {
     let bytes = packet.data().get(offset as usize..).and_then(|bytes| bytes.first_chunk());
-    let Some(addr) = bytes.copied() else { return Verdict::drop(Bad::Short) };
+    let Some(addr) = bytes.copied() else { return Verdict::drop(GetIp6AddressDrop::Short) };
     packet.set_dst_ip6(addr);
     Verdict::Pass
 }

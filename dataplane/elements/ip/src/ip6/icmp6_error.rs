@@ -43,7 +43,7 @@ pub static ENTRY: Entry = Entry::built::<Icmp6Error>(
             Arg::required("CODE", Ty::UInt, "ICMPv6 code"),
             Arg::optional("BADADDRS", Ty::Any, "addresses never to answer"),
             Arg::keyword("PMTU", Ty::UInt, "MTU to report, with packettoobig").or("1280"),
-            Arg::keyword("PORT", Ty::Str, "an interface whose MTU is reported where it is less"),
+            Arg::keyword("PORT", Ty::Str, "an interface; its MTU is reported if it is less"),
         ],
         drops: Silent::DROPS,
         cost: &[Operation::HeaderWrite.times(3.0), Operation::ChecksumLine.times(2.0)],
@@ -75,7 +75,7 @@ const TYPES: [(&str, u8); 5] = [
     ("redirect", icmpv6_type::REDIRECT),
 ];
 
-/// What errors look like.
+/// The format of errors.
 struct Template {
     src: Ipv6Addr,
     icmp_type: u8,
@@ -163,8 +163,8 @@ impl Template {
             return Err(Silent::Link);
         }
         let src = header.src_addr();
-        let nobody = src.is_unspecified() || src.is_multicast() || src.is_loopback();
-        if nobody || self.bad_addresses.contains(&src) {
+        let no_host = src.is_unspecified() || src.is_multicast() || src.is_loopback();
+        if no_host || self.bad_addresses.contains(&src) {
             return Err(Silent::Source);
         }
         Ok(())
@@ -249,7 +249,7 @@ impl Element for Icmp6Error {
     }
 
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
-        // What does not fit the type is no bound.
+        // A value beyond the type's range is no bound.
         let bound = u32::try_from(self.port.get()).unwrap_or(u32::MAX);
         self.template.pmtu = self.pmtu.min(bound);
         for packet in batch.drain() {

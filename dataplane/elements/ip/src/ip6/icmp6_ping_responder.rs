@@ -16,10 +16,10 @@ pub static ENTRY: Entry = Entry::new(
         summary: "answers ICMPv6 echo requests",
         docs: "Turns each ICMPv6 echo request into its reply (RFC 4443 section 4.2): addresses \
                swapped, hop limit 255, checksum updated, IPv6 destination annotation set to where \
-               it goes, paint cleared. Expects marked IPv6 headers. Everything else leaves by output \
-               1, or is dropped where there is none; so are requests behind extension headers, \
-               requests to a multicast address, which cannot be a source, and requests from an \
-               address that is no single node's.",
+               it goes, paint cleared. Expects marked IPv6 headers. Everything else leaves by \
+               output 1, or is dropped where there is none; so are requests behind extension \
+               headers, requests to a multicast address, which cannot be a source, and requests \
+               from an address that is no single node's.",
         example: "InfiniteSource(\\<6000000000083aff 20010db8000000000000000000000001 \
                   20010db8000000000000000000000002 8000244600010001>, LIMIT 1, STOP true) \
                   -> MarkIP6Header -> ICMP6PingResponder -> Print(ok) -> Discard",
@@ -61,7 +61,7 @@ fn reply(packet: &mut Packet) -> Result<(), Other> {
     if dst.is_multicast() || src.is_multicast() || src.is_unspecified() || src.is_loopback() {
         return Err(Other::NotUnicast);
     }
-    // The checksum's pseudo header has the same addresses the other way about: the same sum.
+    // The checksum's pseudo header has the same addresses, swapped: the same sum.
     icmp.update_type(icmpv6_type::ECHO_REPLY);
     header.update_src(&dst.octets());
     header.update_dst(&src.octets());
@@ -114,8 +114,8 @@ mod tests {
         let reply_of = |src, dst, kind| reply(&mut request(src, dst, kind, &[]));
         assert_eq!(reply_of(FAR, me, icmpv6_type::ECHO_REPLY), Err(Other::NotEcho));
         assert_eq!(reply_of(FAR, group, icmpv6_type::ECHO), Err(Other::NotUnicast));
-        let nobody = Ipv6Addr::UNSPECIFIED;
-        assert_eq!(reply_of(nobody, me, icmpv6_type::ECHO), Err(Other::NotUnicast));
+        let unspecified = Ipv6Addr::UNSPECIFIED;
+        assert_eq!(reply_of(unspecified, me, icmpv6_type::ECHO), Err(Other::NotUnicast));
         assert_eq!(reply(&mut Packet::new(&[0; 60]).unwrap()), Err(Other::NotEcho));
     }
 }

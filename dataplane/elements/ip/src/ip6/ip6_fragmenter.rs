@@ -17,18 +17,18 @@ pub static ENTRY: Entry = Entry::of::<Ip6Fragmenter>(Spec {
     topic: Topic::Ip6,
     summary: "cuts long IPv6 packets into fragments",
     docs: "Expects marked IPv6 headers. Packets of up to MTU bytes pass; longer ones are cut into \
-           fragments (RFC 8200 section 4.5), which leave by output 0 in order with the \
-           annotations of the packet. Each has the IPv6 header and the hop-by-hop and routing \
-           headers of the packet, and a fragment header. Only a packet's source may do that: a \
-           router answers with ICMP6Error(..., pkttoobig). Packets that are fragments already, \
-           whose headers are wrong or leave no room for 8 bytes, leave by output 1, or are \
-           dropped where there is none.",
+           fragments (RFC 8200 section 4.5), which leave by output 0 in order with the annotations \
+           of the packet. Each has the IPv6 header and the hop-by-hop and routing headers of the \
+           packet, and a fragment header. Only a packet's source may do that: a router answers \
+           with ICMP6Error(..., pkttoobig). A packet that is a fragment already, or has a header \
+           that is invalid or leaves no room for 8 bytes, leaves by output 1, or is dropped if \
+           that is unconnected.",
     example: "InfiniteSource(\\<6000000000003b4020010db8000000000000000000000001 \
               20010db8000000000000000000000002>, LIMIT 1, STOP true) -> CheckIP6Header \
               -> IP6Fragmenter(1280) -> Print(ok) -> Discard",
     ports: "1/1-2",
     processing: "h/h",
-    drops: Bad::DROPS,
+    drops: Ip6FragmenterDrop::DROPS,
     cost: &[Operation::HeaderRead.once()],
     replicas: Replicas::Apart("each draws identifications of its own"),
     ..Spec::DEFAULT
@@ -36,7 +36,7 @@ pub static ENTRY: Entry = Entry::of::<Ip6Fragmenter>(Spec {
 
 reasons! {
     /// Why a packet cannot be fragmented.
-    enum Bad {
+    enum Ip6FragmenterDrop {
         NoRoom = "no-room": "its headers leave no room for 8 bytes of data",
         Fragment = "fragment": "it is too long and a fragment already",
         Malformed = "bad-ip6-header": "no sound IPv6 header is marked",
@@ -54,8 +54,8 @@ struct Ip6Fragmenter {
     /// longest packet in bytes, IPv6 header included
     #[arg(required)]
     mtu: usize,
-    /// Of identifications, which nobody must foretell (RFC 7739 section 5.2): he could put a
-    /// fragment of his own between those of a packet.
+    /// For identifications, which must be unpredictable (RFC 7739 section 5.2): an attacker that
+    /// predicts one could insert a fragment of its own into a packet.
     #[new(Secret::fresh())]
     ids: Secret,
 }
@@ -74,14 +74,14 @@ struct Plan {
 }
 
 /// How to cut a packet that begins with its IPv6 header.
-fn plan(network: &[u8], mtu: usize) -> Result<Plan, Bad> {
-    let (ip, payload) = Ipv6Header::parse(network).map_err(|_| Bad::Malformed)?;
+fn plan(network: &[u8], mtu: usize) -> Result<Plan, Ip6FragmenterDrop> {
+    let (ip, payload) = Ipv6Header::parse(network).map_err(|_| Ip6FragmenterDrop::Malformed)?;
     let (mut head_len, mut next_at) = (Ipv6Header::LEN, NEXT_HEADER);
     for extension in Extensions::new(ip.next_header(), payload) {
-        let extension = extension.map_err(|_| Bad::Malformed)?;
+        let extension = extension.map_err(|_| Ip6FragmenterDrop::Malformed)?;
         let at = Ipv6Header::LEN + extension.offset;
         match extension.kind {
-            FRAGMENT => return Err(Bad::Fragment),
+            FRAGMENT => return Err(Ip6FragmenterDrop::Fragment),
             HOP_BY_HOP | ROUTING => {
                 (head_len, next_at) = (at + extension.bytes.len(), at);
             }
@@ -90,7 +90,7 @@ fn plan(network: &[u8], mtu: usize) -> Result<Plan, Bad> {
     }
     let room = mtu.saturating_sub(head_len + FragmentHeader::LEN) & !7;
     if room == 0 {
-        return Err(Bad::NoRoom);
+        return Err(Ip6FragmenterDrop::NoRoom);
     }
     Ok(Plan { head_len, next_at, end: Ipv6Header::LEN + payload.len(), step: room })
 }
@@ -146,7 +146,7 @@ impl Element for Ip6Fragmenter {
             let len = packet.network().len();
             if len == 0 {
                 self.drops += 1;
-                cx.reject(1, Bad::Malformed, packet);
+                cx.reject(1, Ip6FragmenterDrop::Malformed, packet);
             } else if len <= self.mtu {
                 cx.emit(0, packet);
             } else {

@@ -25,9 +25,9 @@ pub static ENTRY: Entry = Entry::new(
                and come out as advertisements, from the address asked for, with the router and \
                solicited flags; the override flag is set for single addresses and not for \
                prefixes, which are answered by proxy (RFC 4861 section 7.2.4). Duplicate address \
-               detection is answered to all nodes. What RFC 4861 section 7.1.1 finds invalid (hop \
-               limit other than 255, wrong checksum, ...) and what is not answered leaves by \
-               output 1, or is dropped where there is none.",
+               detection is answered to all nodes. Messages that RFC 4861 section 7.1.1 calls \
+               invalid (hop limit other than 255, wrong checksum, ...) and unanswered ones leave \
+               by output 1, or are dropped if that is unconnected.",
         example: "InfiniteSource(\\<3333ff000002 020000000001 86dd 6000000000203aff \
                   fe800000000000000000000000000001 ff0200000000000000000001ff000002 \
                   87007a9700000000 fe800000000000000000000000000002 0101020000000001>, LIMIT 1, \

@@ -31,7 +31,7 @@ pub static ENTRY: Entry = Entry::built::<Ip6NdSolicitor>(
                An address is asked for at most once a second (RFC 4861 section 10), an address in \
                use that was not confirmed for POLL_TIMEOUT by unicast, while its packets still \
                flow; one not confirmed for TIMEOUT is forgotten. Advertisements must be valid (RFC \
-               4861 section 7.1.2); those for addresses that nobody asked for are not learnt, and \
+               4861 section 7.1.2); unsolicited ones are not learnt, and \
                those without the override flag do not replace a known address (section 7.2.5). The \
                bounds of held packets and addresses are ARPQuerier's. Different from Click: more \
                than one packet waits for an address, and all of them go out.",
@@ -94,11 +94,11 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     }))
 }
 
-/// The Ethernet address that an advertisement tells, given what is known of its target (RFC 4861
-/// section 7.2.5): `Some(None)` asked for, `Some(Some(mac))` known. `None` when nothing is learnt.
-fn news(told: &Neighbor, known: Option<Option<MacAddr>>) -> Option<MacAddr> {
-    let overrides = told.flags & flags::OVERRIDE != 0;
-    match (known?, told.link.filter(|mac| !mac.is_multicast())) {
+/// The Ethernet address to learn from an advertisement, given the target's entry (RFC 4861 section
+/// 7.2.5): `Some(None)` solicited, `Some(Some(mac))` known. `None`: nothing is learnt.
+fn news(heard: &Neighbor, known: Option<Option<MacAddr>>) -> Option<MacAddr> {
+    let overrides = heard.flags & flags::OVERRIDE != 0;
+    match (known?, heard.link.filter(|mac| !mac.is_multicast())) {
         (None, link) => link,
         (Some(old), None) => Some(old),
         (Some(old), Some(new)) => (overrides || old == new).then_some(new),
@@ -123,12 +123,12 @@ impl Ip6NdSolicitor {
 
     fn take_answer(&mut self, cx: &mut Cx<'_>, packet: Packet) {
         self.asker.responses += 1;
-        let Some(told) = neighbor::parse(packet.data()).filter(|told| !told.solicits) else {
+        let Some(heard) = neighbor::parse(packet.data()).filter(|heard| !heard.solicits) else {
             cx.drop(Lost::BadAnswer, packet);
             return;
         };
-        if let Some(mac) = news(&told, self.asker.resolver.entry(told.target, cx.now())) {
-            self.asker.resolver.learn(cx, told.target, mac);
+        if let Some(mac) = news(&heard, self.asker.resolver.entry(heard.target, cx.now())) {
+            self.asker.resolver.learn(cx, heard.target, mac);
         }
         cx.drop(Lost::Answer, packet);
         self.send_queries(cx);
@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn what_is_learnt() {
         let (old, new) = (MacAddr([2, 0, 0, 0, 0, 1]), MacAddr([2, 0, 0, 0, 0, 2]));
-        let told = |link, flags| Neighbor {
+        let heard = |link, flags| Neighbor {
             ether_src: new,
             src: Ipv6Addr::LOCALHOST,
             solicits: false,
@@ -189,13 +189,13 @@ mod tests {
             link,
         };
         // Not asked for; asked for; known.
-        assert_eq!(news(&told(Some(new), flags::OVERRIDE), None), None);
-        assert_eq!(news(&told(Some(new), 0), Some(None)), Some(new));
-        assert_eq!(news(&told(None, 0), Some(None)), None);
-        assert_eq!(news(&told(Some(MacAddr::BROADCAST), 0), Some(None)), None);
-        assert_eq!(news(&told(Some(new), 0), Some(Some(old))), None);
-        assert_eq!(news(&told(Some(new), flags::OVERRIDE), Some(Some(old))), Some(new));
-        assert_eq!(news(&told(Some(old), 0), Some(Some(old))), Some(old));
-        assert_eq!(news(&told(None, flags::SOLICITED), Some(Some(old))), Some(old));
+        assert_eq!(news(&heard(Some(new), flags::OVERRIDE), None), None);
+        assert_eq!(news(&heard(Some(new), 0), Some(None)), Some(new));
+        assert_eq!(news(&heard(None, 0), Some(None)), None);
+        assert_eq!(news(&heard(Some(MacAddr::BROADCAST), 0), Some(None)), None);
+        assert_eq!(news(&heard(Some(new), 0), Some(Some(old))), None);
+        assert_eq!(news(&heard(Some(new), flags::OVERRIDE), Some(Some(old))), Some(new));
+        assert_eq!(news(&heard(Some(old), 0), Some(Some(old))), Some(old));
+        assert_eq!(news(&heard(None, flags::SOLICITED), Some(Some(old))), Some(old));
     }
 }

@@ -15,7 +15,7 @@ pub static ENTRY: Entry = Entry::of::<Ip6Print>(Spec {
     topic: Topic::Ip6,
     summary: "prints IPv6 packets",
     docs: "Expects packets whose IPv6 header is marked (CheckIP6Header, MarkIP6Header); others \
-           pass without a word. Writes a line to standard error for each packet: addresses, \
+           pass silently. Writes a line to standard error for each packet: addresses, \
            payload length, next header, hop limit. With CONTENTS, lines with up to NBYTES of \
            the packet's bytes follow. It formats text for every packet and is for looking, not \
            for speed.",

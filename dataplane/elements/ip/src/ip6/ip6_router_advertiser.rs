@@ -23,14 +23,14 @@ pub static ENTRY: Entry = Entry::built::<RouterAdvertiser>(
         topic: Topic::Ip6,
         summary: "announces IPv6 router, prefixes and resolvers to the hosts of a link",
         docs: "Sends router advertisements in Ethernet frames by output 0, from link-local address \
-               IP6 and ETH: every INTERVAL less up to a third of it at random, the first three at most \
-               16 s apart, and for router solicitations, which enter with their Ethernet header, within \
-               half a second but at most every three seconds (RFC 4861 section 6.2). \
-               All go to all nodes. What is no valid solicitation leaves by output 1, or is \
-               dropped where there is none. At the end of the run nothing is said: hosts forget the \
-               router after LIFETIME.\n\
-               Hosts make themselves addresses with the prefixes of 64 bits (the autonomous flag), and take \
-               all prefixes as on the link; resolvers are announced as RFC 8106 has it.",
+               IP6 and ETH: every INTERVAL less up to a third of it at random, the first three at \
+               most 16 s apart, and for router solicitations, which enter with their Ethernet \
+               header, within half a second but at most every three seconds (RFC 4861 section \
+               6.2). All go to all nodes. What is no valid solicitation leaves by output 1, or is \
+               dropped where there is none. At the end of the run no advertisement is sent: hosts \
+               forget the router after LIFETIME.\n\
+               Hosts make themselves addresses with the prefixes of 64 bits (the autonomous flag), \
+               and take all prefixes as on the link; resolvers are announced as RFC 8106 has it.",
         example: "ra :: IP6RouterAdvertiser(fe80::1, 02:00:00:00:00:02, PREFIX fd00:1::/64, \
                   DNS fd00:1::1, MTU 1500) -> Print(ra, 100) -> Discard; \
                   InfiniteSource(DATA abc, LIMIT 1, STOP true) -> ra; ra[1] -> Discard",
@@ -80,14 +80,14 @@ const INTERVAL_S: std::ops::RangeInclusive<i64> = 4..=1800;
 const LIFETIME_MAX_S: i64 = 9000;
 /// Most prefixes, and most resolvers: all have room in one frame.
 const EACH_MAX: usize = 8;
-/// Kind of the option with resolvers (RFC 8106 section 5.1).
+/// Type of the option with resolvers (RFC 8106 section 5.1).
 const RDNSS: u8 = 25;
 /// On the link, and autonomous (RFC 4861 section 4.6.2).
 const ON_LINK: u8 = 0x80;
 const AUTONOMOUS: u8 = 0x40;
 const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 
-/// What hosts are told.
+/// The contents of advertisements.
 struct Announced {
     ip: Ipv6Addr,
     mac: MacAddr,
@@ -258,7 +258,7 @@ impl RouterAdvertiser {
         cx.set_timer(0, at);
     }
 
-    fn hear(&mut self, cx: &mut Cx<'_>, packet: Packet) {
+    fn receive(&mut self, cx: &mut Cx<'_>, packet: Packet) {
         if !solicits(packet.data()) {
             return cx.reject(1, Other::NotSolicitation, packet);
         }
@@ -279,7 +279,7 @@ impl Element for RouterAdvertiser {
 
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         for packet in batch.drain() {
-            self.hear(cx, packet);
+            self.receive(cx, packet);
         }
     }
 

@@ -19,14 +19,14 @@ pub static ENTRY: Entry = Entry::built::<LookupIp6Route>(
         topic: Topic::Ip6,
         summary: "looks up the next hop and the output of IPv6 packets",
         docs: "Looks the IPv6 destination annotation (set by CheckIP6Header) up by longest prefix \
-               match. If the route has a gateway, the annotation becomes the gateway's address; the \
-               packet leaves by the route's output. A packet without a route is dropped.\n\n\
-               Each argument is a route, ADDR/LENGTH [GATEWAY] OUTPUT; a gateway of :: or - is none. \
-               Of two routes for one prefix the first stays. A large table loads faster with FILE: a \
-               route on each line, # begins a comment.\n\n\
-               Handlers are those of DirectIPLookup: add refuses a prefix that has a route, and ctrl \
-               takes several lines and does all or nothing. Readers see all changes of one write at \
-               once. One table, a poptrie, serves all threads.",
+               match. If the route has a gateway, the annotation becomes the gateway's address; \
+               the packet leaves by the route's output. A packet without a route is dropped.\n\n\
+               Each argument is a route, ADDR/LENGTH [GATEWAY] OUTPUT; a gateway of :: or - is \
+               none. Of two routes for one prefix the first stays. A large table loads faster with \
+               FILE: a route on each line, # begins a comment.\n\n\
+               Handlers are those of DirectIPLookup: add refuses a prefix that has a route, and \
+               ctrl takes several lines and does all or nothing. Readers see all changes of one \
+               write at once. One table, a poptrie, serves all threads.",
         example: "InfiniteSource(LIMIT 1, STOP true) -> \
                   r :: LookupIP6Route(2001:db8::/32 0, ::/0 fe80::1 0) -> Discard",
         ports: "1/-",
@@ -82,7 +82,7 @@ fn key(packet: &Packet) -> u128 {
     u128::from_be_bytes(packet.dst_ip6())
 }
 
-/// Points a packet at its gateway, if it has one, and says which way it goes.
+/// Sets a packet's gateway annotation, if its route has one, and returns the output.
 #[inline]
 fn forward(packet: &mut Packet, route: Option<Route<u128>>) -> u32 {
     let Some(route) = route else { return drop_for(Lost::NoRoute as u8) };

@@ -13,7 +13,7 @@ pub const FRAME_LEN: usize = EthernetHeader::LEN + Ipv6Header::LEN + NeighborMes
 /// A message that passed all checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Neighbor {
-    /// Who sent the frame.
+    /// Sender of the frame.
     pub ether_src: MacAddr,
     /// Source address of the packet.
     pub src: Ipv6Addr,
@@ -45,7 +45,8 @@ pub fn parse(frame: &[u8]) -> Option<Neighbor> {
     let link = link_option(options, solicits)?;
     let (src, dst, target) = (ip.src_addr(), ip.dst_addr(), message.target_addr());
     let addresses_fit = if solicits {
-        // Duplicate address detection: from nobody, to the group, without a link address.
+        // Duplicate address detection: from the unspecified address, to the group, without a link
+        // address.
         !src.is_unspecified() || (link.is_none() && dst == ndp::solicited_node(target))
     } else {
         !dst.is_multicast() || message.flags() & ndp::flags::SOLICITED == 0

@@ -6,7 +6,7 @@ use thruway_packet::Packet;
 use crate::{ip_classifier, ip_filter};
 use thruway_elements_rig::Rig;
 
-/// A rule of the benches' form, whose meaning the test knows by itself.
+/// A rule of the benches' form, with a meaning that the test knows by itself.
 #[derive(Debug, Clone)]
 struct Known {
     /// Output, or `None` to drop.
@@ -196,7 +196,7 @@ fn wrong_rules_leave_the_old_ones_in_force() {
 }
 
 #[test]
-fn a_pattern_that_nothing_matches_is_told() {
+fn a_pattern_that_nothing_matches_is_reported() {
     let rig = Rig::new(&ip_classifier::ENTRY, &["tcp and udp", "-"], 2).unwrap();
     assert_eq!(rig.messages(), ["tested: warning: pattern 0 matches no packets: tcp and udp"]);
 }

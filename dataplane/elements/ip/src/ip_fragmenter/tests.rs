@@ -18,7 +18,11 @@ fn packet(options: &[u8], payload_len: usize, flags_offset: u16) -> Packet {
     packet
 }
 
-fn fragments(mut first: Packet, mtu: usize, id: Option<u16>) -> Result<Vec<Packet>, Bad> {
+fn fragments(
+    mut first: Packet,
+    mtu: usize,
+    id: Option<u16>,
+) -> Result<Vec<Packet>, IpFragmenterDrop> {
     let mut rest = Batch::new();
     cut(&mut first, mtu, id, &mut rest)?;
     Ok(std::iter::once(first).chain(rest.drain()).collect())
@@ -40,7 +44,7 @@ fn options_are_copied_by_their_bit() {
 #[test]
 fn df_is_respected_or_cleared() {
     let df = || packet(&[], 100, DONT_FRAGMENT);
-    assert_eq!(fragments(df(), 60, None).unwrap_err(), Bad::DontFragment);
+    assert_eq!(fragments(df(), 60, None).unwrap_err(), IpFragmenterDrop::DontFragment);
     let all = fragments(df(), 60, Some(7)).unwrap();
     for fragment in &all {
         let (header, _) = Ipv4Header::parse(fragment.data()).unwrap();
@@ -59,7 +63,7 @@ fn packets_that_stand_for_several_are_as_long_as_each_of_these() {
     assert_eq!(link_len(&large), 1040);
     large.set_anno_number(Anno::SEGMENTS, 7);
     assert_eq!(link_len(&large), 40 + 429);
-    // What is cut is cut no further.
+    // Fragments are not cut further.
     let all = fragments(large, 400, None).unwrap();
     assert!(all.iter().all(|fragment| fragment.anno_number(Anno::SEGMENTS) == 0));
     // A header that is not there.
@@ -70,14 +74,17 @@ fn packets_that_stand_for_several_are_as_long_as_each_of_these() {
 
 #[test]
 fn impossible_packets() {
-    assert_eq!(fragments(packet(&[], 100, 0), 27, None).unwrap_err(), Bad::NoRoom);
-    assert_eq!(fragments(packet(&[], 100, 0x1fff), 60, None).unwrap_err(), Bad::Malformed);
+    assert_eq!(fragments(packet(&[], 100, 0), 27, None).unwrap_err(), IpFragmenterDrop::NoRoom);
+    assert_eq!(
+        fragments(packet(&[], 100, 0x1fff), 60, None).unwrap_err(),
+        IpFragmenterDrop::Malformed
+    );
     let mut unmarked = packet(&[], 100, 0);
     unmarked.clear_network();
-    assert_eq!(fragments(unmarked, 60, None).unwrap_err(), Bad::Malformed);
+    assert_eq!(fragments(unmarked, 60, None).unwrap_err(), IpFragmenterDrop::Malformed);
     let mut cut_off = packet(&[], 100, 0);
     cut_off.truncate(90);
-    assert_eq!(fragments(cut_off, 60, None).unwrap_err(), Bad::Malformed);
+    assert_eq!(fragments(cut_off, 60, None).unwrap_err(), IpFragmenterDrop::Malformed);
 }
 
 #[test]
@@ -111,7 +118,7 @@ proptest! {
             Ok(all) => all,
             Err(bad) => {
                 let (room, end) = (mtu.saturating_sub(header_len), usize::from(offset) * 8);
-                prop_assert_eq!(bad == Bad::NoRoom, room < 8);
+                prop_assert_eq!(bad == IpFragmenterDrop::NoRoom, room < 8);
                 prop_assert!(room < 8 || end + payload_len > 65_535);
                 return Ok(());
             }

@@ -32,7 +32,7 @@ struct Counter {
     child: u32,
 }
 
-/// What is known of a node besides its counters.
+/// The state of a node besides its counters.
 #[derive(Debug, Clone, Copy)]
 struct NodeLinks {
     /// The counter that it belongs to; `None` of the first node and of free ones.
@@ -145,13 +145,13 @@ impl Tree {
 
     /// Counts events of an address, forward (0) or reverse (1). The forward rate of the longest
     /// prefix of it that has one.
-    pub(super) fn see(&mut self, address: [u8; LEVELS], way: usize, events: u32) -> f32 {
+    pub(super) fn see(&mut self, address: [u8; LEVELS], direction: usize, events: u32) -> f32 {
         let mut node = 0;
         for (level, byte) in address.iter().enumerate() {
             let at = node * FANOUT + usize::from(*byte);
             let counter = &mut self.counters[at];
             counter.turn(self.epoch, self.each);
-            counter.current[way] = counter.current[way].saturating_add(events);
+            counter.current[direction] = counter.current[direction].saturating_add(events);
             let (forward, child) = (counter.rates[0], counter.child);
             let held = counter.held > self.epoch;
             if child == 0 || held {
@@ -192,7 +192,7 @@ impl Tree {
         self.links[at / FANOUT].children += 1;
     }
 
-    /// Takes back nodes without nodes below whose prefix does not exceed the threshold any more.
+    /// Takes back nodes without children and with prefixes that no longer exceed the threshold.
     #[cold]
     fn sweep(&mut self) {
         for _ in 0..SWEEP.min(self.links.len()) {

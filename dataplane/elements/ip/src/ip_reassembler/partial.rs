@@ -1,4 +1,4 @@
-//! What there is of a fragmented packet.
+//! The fragments received so far of a packet.
 
 use thruway_packet::Packet;
 use thruway_wire::Header;
@@ -86,7 +86,7 @@ impl Partial {
         self.has_first && self.ranges[..] == [(0, self.end.unwrap_or(0))]
     }
 
-    /// Adds a fragment, whose packet is `packet`; false when it cannot be one of this packet.
+    /// Adds a fragment contained in `packet`; false if it cannot belong to this datagram.
     pub(super) fn add(&mut self, fragment: &Fragment<'_>, packet: &Packet, time: i64) -> bool {
         let Fragment { from, to, .. } = *fragment;
         let is_last = !fragment.header.more_fragments();

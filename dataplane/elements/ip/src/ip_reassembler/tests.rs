@@ -198,7 +198,7 @@ fn a_ring_that_is_full_drops() {
     }
     let mut handed = |at: usize| replicas[at].read("handed", "").unwrap().parse::<u64>().unwrap();
     assert_eq!(handed(0) + handed(1), Handoff::CAPACITY as u64);
-    let congestion = Reason::CONGESTION.index(Bad::DROPS.len());
+    let congestion = Reason::CONGESTION.index(IpReassemblerDrop::DROPS.len());
     let dropped = replicas.iter().map(|replica| replica.drops()[congestion]).sum::<u64>();
     assert_eq!(dropped, 5000 - Handoff::CAPACITY as u64);
 }

@@ -22,7 +22,7 @@ const IMPLICIT_NULL: u32 = 3;
 const EXPECTED: &str = "expected LABEL swap LABEL [push LABEL...] PORT ETHER, \
                         LABEL push LABEL... PORT ETHER, or LABEL pop [PORT [ETHER]]";
 
-/// What is done with the label that was looked up.
+/// The operation on the label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Action {
     /// The first label out takes its place; the others are put on top.
@@ -118,7 +118,7 @@ fn label(word: &str) -> Result<u32, String> {
     }
 }
 
-/// What is needed to read entries.
+/// The context for parsing entries.
 pub(super) struct Reading<'a> {
     pub(super) names: &'a Names,
     /// Outputs of the element.
@@ -178,7 +178,7 @@ impl Reading<'_> {
     }
 }
 
-/// What becomes of each label, shared by the replicas of an element.
+/// The table of labels, shared by the replicas of an element.
 pub(super) struct Labels {
     table: DenseTable<3>,
     /// Held while a handler changes entries, so that "add" finds what it looked for.
@@ -196,7 +196,7 @@ impl Labels {
         Ok(labels)
     }
 
-    /// What becomes of a label.
+    /// The operation on a label.
     #[inline]
     pub(super) fn get(&self, label: u32) -> Option<Hop> {
         self.table.get(label).map(Hop::unpack)
@@ -271,7 +271,7 @@ mod tests {
     proptest! {
         /// Packed, unpacked, shown and read again it is the same.
         #[test]
-        fn both_ways(hop in hop(), label in FIRST_UNRESERVED..=MAX_LABEL) {
+        fn round_trip(hop in hop(), label in FIRST_UNRESERVED..=MAX_LABEL) {
             let packed = hop.pack();
             prop_assert!(packed[0] < 1 << thruway_table::ENTRY_BITS);
             prop_assert_eq!(Hop::unpack(packed), hop);

@@ -15,7 +15,7 @@ pub trait Address: Copy + Display + Eq + FromArg + Hash + Send + 'static {
     const ETHERTYPE: u16;
     /// No address: `0.0.0.0`, `::`.
     const UNSET: Self;
-    /// What its questions are called where Click counts them.
+    /// The name of its queries in Click's counters.
     const QUESTIONS: &'static str;
 
     /// The next hop of a packet.

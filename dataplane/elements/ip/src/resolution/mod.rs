@@ -55,7 +55,7 @@ struct Cached<A> {
     generation: u64,
 }
 
-/// What the replicas of an element share, and those that use its table (ARPTable).
+/// The shared state of the replicas of an element, and of those that use its table (ARPTable).
 pub struct Shared<A> {
     table: Mutex<Table<A>>,
     generation: AtomicU64,
@@ -111,9 +111,9 @@ impl<A: Address> Shared<A> {
 /// A question that the element has to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Query<A> {
-    /// Who is sought.
+    /// The address to resolve.
     pub address: A,
-    /// To whom the question goes, when it was known; else to all.
+    /// Destination of the query, if the address was known; else all hosts.
     pub to: Option<MacAddr>,
     /// Timestamp of the packet that is the reason.
     pub timestamp: i64,
@@ -137,9 +137,9 @@ impl<A> Query<A> {
     }
 }
 
-/// What is handed over when a configuration replaces another.
+/// The state passed to the next configuration.
 struct Inherited<A> {
-    /// The element's address, its Ethernet address, and the one whose packets go to all.
+    /// The element's address, its Ethernet address, and the broadcast address.
     own: (A, MacAddr, A),
     table: Table<A>,
 }
@@ -165,7 +165,7 @@ pub struct Resolver<A> {
 }
 
 impl<A: Address> Resolver<A> {
-    /// A resolver for the element being built, whose frames come from `mac`; packets to
+    /// A resolver for the element being built, which sends frames from `mac`; packets to
     /// `broadcast` go to all ([`Address::UNSET`] for none).
     pub fn new(args: &Args<'_>, limits: Limits, mac: MacAddr, broadcast: A) -> Resolver<A> {
         Resolver::over(Shared::hold(args, limits), limits, mac, broadcast)
@@ -185,7 +185,7 @@ impl<A: Address> Resolver<A> {
         resolver
     }
 
-    /// Finds out whose table is meant, once all elements are there; false when nobody's.
+    /// Finds the shared table, once all elements exist; false if no element has it.
     pub fn find_table(&mut self) -> bool {
         let is_held = |shared: &Arc<Shared<A>>| shared.held.load(Ordering::Relaxed);
         let Some(shared) = std::mem::take(&mut self.meant).into_iter().find(is_held) else {
@@ -215,7 +215,7 @@ impl<A: Address> Resolver<A> {
         }
     }
 
-    /// What a packet costs: a look at the cache, and its header.
+    /// The cost of a packet: a look at the cache, and its header.
     pub fn cost(&self, load: &Load) -> Vec<Cost> {
         let (known, _) = self.shared.counts();
         let cached = (known.min(self.cache.len()), size_of::<Cached<A>>());
@@ -223,8 +223,8 @@ impl<A: Address> Resolver<A> {
         vec![found, Operation::HeaderMove.once(), Operation::HeaderWrite.once()]
     }
 
-    /// Puts an Ethernet header on the packets of a batch whose next hop is known; the others
-    /// leave the batch and wait. Order is kept. Afterwards the element sends `queries`.
+    /// Puts an Ethernet header on the packets of a batch with a resolved next hop; the others leave
+    /// the batch and wait. Keeps the order. Afterwards the element sends `queries`.
     pub fn encapsulate(&mut self, cx: &mut Cx<'_>, batch: &mut Batch) {
         let now = cx.now();
         // Relaxed: the number only says that the table, behind its lock, should be asked again.
@@ -344,7 +344,7 @@ impl<A: Address> Resolver<A> {
         if self.ready.is_empty() {
             return;
         }
-        // By the way of all packets: what is known may just have been forgotten again.
+        // By the path of all packets: a new entry may already have been evicted.
         let mut ready = std::mem::take(&mut self.ready);
         self.encapsulate(cx, &mut ready);
         cx.emit_all(0, &mut ready);
@@ -389,7 +389,7 @@ impl<A: Address> Resolver<A> {
         }
     }
 
-    /// The address whose packets go to all.
+    /// The broadcast address.
     pub fn broadcast(&self) -> A {
         self.broadcast
     }

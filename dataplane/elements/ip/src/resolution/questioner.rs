@@ -29,7 +29,7 @@ use super::{Address, Query, Resolver};
 )]
 #[handler(write, shared, name = "delete", "forgets IP", write = self.change(cx, name, value))]
 #[handler(
-    write, name = "clear", "forgets all, drops what waits, sets the counts to zero",
+    write, name = "clear", "removes all entries, drops waiting packets, resets the counts",
     run = self.clear(cx)
 )]
 pub struct Questioner<A: Address> {

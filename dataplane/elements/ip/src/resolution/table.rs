@@ -1,5 +1,5 @@
-//! The table behind ARPQuerier and IP6NDSolicitor: who is where, and which packets wait for an
-//! answer. Plain state: no locks, no clock, no packets sent.
+//! The table behind ARPQuerier and IP6NDSolicitor: Ethernet addresses by next hop, and packets that
+//! wait for an answer. Plain state: no locks, no clock, no packets sent.
 //!
 //! Entries stand in a list by age, the one that was confirmed longest ago first; so expiry looks at
 //! the front only.
@@ -239,7 +239,7 @@ impl<K: Copy + Eq + Hash> Table<K> {
     }
 
     /// Knows no address any more, because a link was lost: each is asked for with the next packet.
-    /// What waits goes on waiting. Entries that live for ever stay.
+    /// Waiting packets continue to wait. Entries that live for ever stay.
     pub fn doubt(&mut self) {
         if self.limits.timeout == 0 {
             return;

@@ -316,7 +316,7 @@ fn routes_come_from_a_file_too() {
 }
 
 #[test]
-fn five_packets_without_route_are_told() {
+fn five_packets_without_route_are_reported() {
     let mut rig = Rig::new(Four::ENTRY, &["10.0.0.0/8 0"], 1).unwrap();
     let packet = || Packet::new(&[0]).unwrap();
     rig.push((0..4).map(|_| packet()));

@@ -42,7 +42,7 @@ impl<K: Key> fmt::Display for Shown<K> {
     }
 }
 
-/// What a line asks for.
+/// The request of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change {
     /// A route where there is none yet.

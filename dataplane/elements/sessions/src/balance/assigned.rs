@@ -1,4 +1,4 @@
-//! What Balance knows of a session: its replica, and whether its packets wait.
+//! Balance's record of a session: its replica, and whether its packets wait.
 
 use thruway_flow::manager::{At, Manager};
 use thruway_flow::{Direction, Fcb};
@@ -42,7 +42,7 @@ impl Assigned {
         self.slot & ELSEWHERE == 0
     }
 
-    /// What is known of the session of a record, if Balance has opened it.
+    /// The record of a session, if Balance has opened it.
     pub(super) fn read(flows: &mut Manager, at: &At) -> Option<Assigned> {
         let (_, scratch) = flows.enter(at)?;
         Assigned::read_from_bytes(scratch).ok()

@@ -1,4 +1,4 @@
-//! What a function keeps of a session goes from one replica of it to another.
+//! Moves a function's record of a session from one replica to another.
 
 use thruway_element::{Cx, SessionMover};
 use thruway_flow::manager::At;

@@ -1,4 +1,4 @@
-//! A hash of who talks with whom.
+//! A hash of the two endpoints of a session.
 
 use thruway_packet::Packet;
 use thruway_random::mix;

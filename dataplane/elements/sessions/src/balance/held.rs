@@ -31,7 +31,7 @@ pub(super) struct HeldPackets {
     room: Vec<Option<usize>>,
 }
 
-/// What becomes of a packet that has waited.
+/// The fate of a packet that has waited.
 enum Next {
     Goes,
     Waits,
@@ -57,7 +57,7 @@ impl HeldPackets {
         }
     }
 
-    /// Takes the packets out of a batch whose sessions are about to move.
+    /// Removes the packets of sessions that are about to move from a batch.
     pub(super) fn take(&mut self, cx: &mut Cx<'_>, input: usize, batch: &mut Batch) {
         let node = cx.node();
         let mut lost = 0;
@@ -80,7 +80,7 @@ impl HeldPackets {
         self.press(cx);
     }
 
-    /// Tells those upstream whether to wait.
+    /// Applies backpressure upstream, or ends it.
     pub(super) fn press(&self, cx: &mut Cx<'_>) {
         cx.press_back_while_holding(self.packets.len() >= PRESSES_AT);
     }

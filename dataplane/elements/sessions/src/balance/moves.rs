@@ -28,7 +28,7 @@ const RECORDS_MAX: u32 = 1024;
 /// How often is looked whether the old replica is done, and the new one takes more, nanoseconds.
 const LOOK_NS: i64 = 20_000;
 
-/// What is to move.
+/// The sessions to move.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Move {
     from: Replica,
@@ -64,7 +64,7 @@ impl Move {
     }
 }
 
-/// A move under way.
+/// A move in progress.
 struct Job {
     what: Move,
     /// Where to look next; `None`: all was looked through.
@@ -73,7 +73,7 @@ struct Job {
     stayed: u64,
 }
 
-/// Sessions that move together, whose packets wait.
+/// Sessions that move together while their packets wait.
 #[derive(Default)]
 struct Part {
     /// Level and record of each.
@@ -175,7 +175,7 @@ impl Mover {
         self.set_timer(cx, 0);
     }
 
-    /// What is under way.
+    /// The moves in progress.
     pub(super) fn describe(&self) -> String {
         let mut text = String::new();
         for Job { what, moved, stayed, .. } in &self.jobs {
@@ -196,7 +196,7 @@ impl Mover {
         self.pause_max
     }
 
-    /// Takes the packets out of a batch whose sessions are about to move.
+    /// Removes the packets of sessions that are about to move from a batch.
     pub(super) fn hold(&mut self, cx: &mut Cx<'_>, input: usize, batch: &mut Batch) {
         if !self.part.sessions.is_empty() {
             self.held.take(cx, input, batch);
@@ -273,7 +273,7 @@ impl Mover {
         self.held.forget()
     }
 
-    /// What a successor goes on with: packets that were held. Moves end here.
+    /// The state for a successor: held packets. Moves end here.
     pub(super) fn hand_over(&mut self) -> Mover {
         self.jobs.clear();
         self.part.given = None;

@@ -32,7 +32,7 @@ impl Identity for Replica {
     }
 }
 
-/// What is known of what stands behind a replica's outputs.
+/// The state of the elements behind a replica's outputs.
 #[derive(Default)]
 struct Behind {
     /// The elements that keep packets for it, by number.
@@ -43,7 +43,7 @@ struct Behind {
     is_left: bool,
 }
 
-/// The replicas, and who has which sessions.
+/// The replicas, and the assignment of sessions to them.
 pub(super) struct Spread {
     pub(super) pool: Pool<Replica>,
     /// The input that the present batch came by.
@@ -57,7 +57,7 @@ pub(super) struct Spread {
     behind: Vec<Behind>,
     /// When the replicas' load was looked at.
     looked: Option<i64>,
-    /// Replicas that have failed, whose sessions are to move.
+    /// Failed replicas that still have sessions to move.
     failed: Vec<Replica>,
 }
 

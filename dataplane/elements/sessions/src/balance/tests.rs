@@ -61,7 +61,7 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// What the oracle knows of a replica.
+/// The oracle's state of a replica.
 #[derive(Clone, Copy)]
 struct Known {
     is_up: bool,
@@ -70,7 +70,7 @@ struct Known {
     queue: u64,
 }
 
-/// What the oracle knows.
+/// The oracle's state.
 struct Oracle {
     sessions: HashMap<u16, u32>,
     replicas: [Known; REPLICAS as usize],
@@ -182,7 +182,7 @@ proptest! {
 
 #[test]
 fn a_burst_of_new_sessions_does_not_go_to_one_replica() {
-    // Nobody looks at the queues meanwhile: what is sent counts.
+    // No queue is inspected meanwhile: sent packets count.
     let mut table = table(Method::LeastQueue, &[1, 1, 2]);
     let mut got = [0; 3];
     for n in 0..400 {

@@ -12,7 +12,7 @@ const SWEPT_AT_ONCE: u32 = 2;
 /// A source's address under the prefix; IPv4 as IPv6 has it (RFC 4291 section 2.5.5.2).
 pub(super) type Source = [u32; 4];
 
-/// What is known of a source.
+/// The state of a source.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
 struct Entry {

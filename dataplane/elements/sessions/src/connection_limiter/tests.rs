@@ -135,7 +135,7 @@ fn networks_count_as_one_source() {
 }
 
 #[test]
-fn the_opener_is_who_spoke_first() {
+fn the_opener_sent_the_first_packet() {
     let packet = marked(&Plain::first(connection(7, 7)).written());
     let (first, other) = ([10, 0, 0, 7].into(), [0, 0, 0, 2].into());
     assert_eq!(opener(&packet, Direction::Forward), Some(first));

@@ -5,11 +5,11 @@ use thruway_flow::manager::Manager;
 use thruway_flow::tags::Generation;
 use thruway_packet::Anno;
 
-/// What the handler 'tags' is.
+/// Description of the handler 'tags'.
 pub(super) const TAGS: &str = "which tags are trusted: none, even or odd; write 'none', or \
     'even' or 'odd' with the fingerprint of the classes that the switch or host in front goes by";
 
-/// What the handler 'offloaded' is.
+/// Description of the handler 'offloaded'.
 pub(super) const OFFLOADED: &str = "packets that a switch in front dropped in place of this element; a \
     number that is written is added to them";
 

@@ -12,8 +12,8 @@ const LOOKS_MAX: u32 = 1024;
 /// In a word of [`PortMap`]: a session has this port.
 const TAKEN: u64 = 1 << 63;
 
-/// Which inside address and port has an outside port: a word for each, written by the thread whose
-/// share the port is in, and read where the first reply comes.
+/// Maps each outside port to its inside address and port: one word each, written by the thread that
+/// owns the port, and read by the thread that gets the first reply.
 pub(crate) struct PortMap {
     pub(super) words: Box<[AtomicU64]>,
     /// The outside address; unset while there is no FlowIPNAT.
@@ -57,7 +57,7 @@ impl PortMap {
         None
     }
 
-    /// Frees a port, unless somebody else has it by now.
+    /// Frees a port, unless it has another owner by now.
     pub(super) fn free(&self, port: u16, inside: (u32, u16)) {
         let word = self.word(port);
         if word.load(Ordering::Relaxed) == held_by(inside) {
@@ -110,7 +110,7 @@ mod tests {
             }
         }
         assert_eq!((given.len(), given.first()), (64_512, Some(&1024)));
-        // Who has not got it does not free it.
+        // Only the owner frees a port.
         map.free(1024, (1, 7));
         assert_eq!(map.inside(1024), Some((0, 7)));
         map.free(1024, (0, 7));

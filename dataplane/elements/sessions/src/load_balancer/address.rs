@@ -21,7 +21,7 @@ pub(super) struct Service {
 }
 
 impl Service {
-    /// Whether this is who a packet is for.
+    /// Whether this is the destination of a packet.
     pub(super) fn takes(&self, tuple: &FiveTuple<u32>) -> bool {
         self.addr == tuple.dst
             && self.protocol == tuple.protocol

@@ -52,7 +52,7 @@ impl Balanced {
     }
 }
 
-/// What of a session decides by which hash its server is found.
+/// The part of a session that is hashed to find its server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HashOf {
     /// All of the five-tuple.
@@ -100,7 +100,7 @@ impl Balancer {
         }
     }
 
-    /// Finds a server whose answers can be told from those of other sessions.
+    /// Finds a server for which this session's answers differ from those of all other sessions.
     fn assign(
         &mut self,
         tuple: FiveTuple<u32>,
@@ -194,7 +194,7 @@ impl PerSession for Balancer {
         if self.is_service(&tuple.reversed())
             || for_service && opening.direction == Direction::Reply
         {
-            // Else whoever sends in a service's name could keep a client from it.
+            // Else a host that spoofs a service's address could keep a client from it.
             *state = Balanced::marked(SPOOFED);
         } else if for_service {
             *state = self.assign(tuple, opening)?;

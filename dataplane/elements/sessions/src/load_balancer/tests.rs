@@ -74,7 +74,7 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// What the oracle knows.
+/// The oracle's state.
 #[derive(Default)]
 struct Oracle {
     /// The server of each session, and whether it has it still.
@@ -165,8 +165,8 @@ fn fails(table: &mut Table<Balancer>, oracle: &Oracle, tuple: Tuple) {
     let sent = Plain::first(behind(&tuple, *server)).written();
     let (verdict, packet) = table.push(&error_about(9, tuple.src, &sent, 60));
     assert_eq!(verdict, Verdict::Pass);
-    let told = error_about(VIP, tuple.src, &Plain::first(tuple).written(), 60);
-    assert_eq!(packet.data(), told);
+    let expected = error_about(VIP, tuple.src, &Plain::first(tuple).written(), 60);
+    assert_eq!(packet.data(), expected);
 }
 
 fn change(table: &mut Table<Balancer>, oracle: &mut Oracle, event: &Event) {
@@ -315,7 +315,7 @@ fn a_client_keeps_its_server_by_source() {
 }
 
 #[test]
-fn who_speaks_for_a_service_does_not_keep_a_client_from_it() {
+fn a_spoofed_service_does_not_keep_a_client_from_it() {
     let mut table = Table::new(balancer(Method::RoundRobin, &[1]));
     let tuple = to_service(1, 1, false, 80);
     let spoofed = Plain::of(tuple.reversed(), 0x12).written();
@@ -377,7 +377,7 @@ fn a_new_list_keeps_the_sessions_of_the_old_one() {
     let tuples = [0, 1, 2].map(|port| to_service(1, port, false, 80));
     let sent = tuples.map(|tuple| table.push(&Plain::first(tuple).written()).1.data().to_vec());
     table.function.servers.named(server_address(1)).unwrap().standing = Standing::Drained;
-    // The list: servers 1, 2 and 3. Nobody has a session with 0 any more.
+    // The list: servers 1, 2 and 3. No session uses 0 any more.
     table.end_of(tuples[0]);
     let mut next = Servers::new(Method::RoundRobin);
     for n in [3, 2, 1] {

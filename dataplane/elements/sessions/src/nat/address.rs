@@ -1,4 +1,4 @@
-//! Outside addresses with their ports, and who asks for one.
+//! Outside addresses with their ports, and the requests for one.
 
 use thruway_elements_support::random::Secret;
 
@@ -123,7 +123,7 @@ impl AddressRange {
     }
 }
 
-/// Who asks for a port.
+/// A request for a port.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asker {
     /// Inside address.

@@ -37,7 +37,7 @@ pub(super) struct Blocks {
     before: Vec<u32>,
     /// The entry that [`Blocks::victim`] looks at next.
     hand: u32,
-    /// What was given and taken back.
+    /// Blocks given and freed.
     pub log: Log,
 }
 

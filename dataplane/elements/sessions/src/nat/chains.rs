@@ -11,7 +11,7 @@ pub(super) struct Chains {
 }
 
 impl Chains {
-    /// An empty index of entries 0 to `capacity - 1`. `seeds` are secrets, so that nobody outside
+    /// An empty index of entries 0 to `capacity - 1`. `seeds` are secrets, so that no outside host
     /// can choose keys that share a chain.
     pub(super) fn new(capacity: usize, seeds: [u64; 2]) -> Chains {
         let heads = vec![NONE; capacity.max(1).next_power_of_two()];

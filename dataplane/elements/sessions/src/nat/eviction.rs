@@ -8,7 +8,7 @@ use super::embryonic::{Embryonic, Entry};
 use super::kind::Kind;
 use super::mapping::Mappings;
 use super::ports::{Asker, NoPort, Outside};
-use super::sessions::{Bad, Translator};
+use super::sessions::{NatDrop, Translator};
 use super::state::NatSession;
 
 /// Most embryonic sessions that are looked at for one new session.
@@ -89,13 +89,13 @@ impl Translator {
         pool: usize,
         asker: &Asker,
         answers: &mut dyn Answers,
-    ) -> Result<Outside, Bad> {
+    ) -> Result<Outside, NatDrop> {
         let mut taken = self.ports.take(pool, asker);
         if taken == Err(NoPort::None) && asker.kind == Kind::Tcp && self.evict(pool, asker, answers)
         {
             taken = self.ports.take(pool, asker);
         }
-        taken.map_err(Bad::from)
+        taken.map_err(NatDrop::from)
     }
 
     /// Ends embryonic sessions, the oldest first, until one port is free that the asker may have.
@@ -161,7 +161,7 @@ impl Translator {
             let is_it = (state.ticket, state.tables) == (ticket, tables)
                 && (state.source, state.from.after().1) == (entry.source, entry.port);
             if is_it {
-                // Its packets that are on their way go no further, and its end frees nothing again.
+                // Its packets in flight are dropped, and its end frees nothing again.
                 ended = Some(std::mem::take(state));
             }
             is_it

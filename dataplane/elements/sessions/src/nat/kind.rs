@@ -1,4 +1,4 @@
-//! What is translated: protocols with ports, and ICMP queries by their identifier.
+//! The translated kinds: protocols with ports, and ICMP queries by their identifier.
 
 use thruway_wire::icmp::IcmpHeader;
 use thruway_wire::ipv4::Ipv4Header;

@@ -1,4 +1,4 @@
-//! What was given and taken back, until it is written.
+//! Blocks given and freed, until they are written.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -28,7 +28,7 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// With room for this many; 0 where nobody writes them.
+    /// With room for this many; 0 if none are written.
     pub(super) fn new(room: usize) -> Log {
         Log { waiting: VecDeque::with_capacity(room), room, lost: 0 }
     }
@@ -79,8 +79,8 @@ mod tests {
         text.clear();
         log.drain(&mut text);
         assert_eq!(text, "-1.999999 freed 0.0.0.1 0.0.0.2 1024-1087\n");
-        let mut nobody = Log::new(0);
-        nobody.push(event);
-        assert_eq!(nobody.lost, 0);
+        let mut disabled = Log::new(0);
+        disabled.push(event);
+        assert_eq!(disabled.lost, 0);
     }
 }

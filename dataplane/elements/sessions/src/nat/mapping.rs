@@ -1,5 +1,5 @@
 //! Mappings that all sessions of an inside endpoint share (endpoint-independent, RFC 4787 REQ-1),
-//! and who may send to them from outside (REQ-8).
+//! and their filters for packets from outside (REQ-8).
 
 use super::chains::{Chains, Slab};
 use super::kind::Kind;

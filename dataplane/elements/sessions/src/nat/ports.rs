@@ -1,4 +1,4 @@
-//! The outside addresses and their ports: who gets which.
+//! The outside addresses, and the assignment of their ports.
 
 use thruway_elements_support::random::Secret;
 
@@ -134,7 +134,7 @@ impl Ports {
         self.blocks.as_ref().map_or(self.addresses.len() * 2, Blocks::total)
     }
 
-    /// The lists whose sessions have ports that the asker may have of an address.
+    /// Lists of sessions with ports of an address that the requester may have.
     pub(super) fn lists(
         &self,
         address_index: u32,

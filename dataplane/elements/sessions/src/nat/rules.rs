@@ -24,7 +24,7 @@ const DNAT: &str = "DNAT tcp|udp|icmp ADDRESS[:PORT[-PORT]] -> ADDRESS[:PORT[-PO
 /// How exceptions are written.
 const KEEP: &str = "KEEP ADDRESSES";
 
-/// What happens to packets from these inside addresses.
+/// The treatment of packets from these inside addresses.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Source {
     /// The inside addresses.
@@ -36,7 +36,7 @@ pub(super) struct Source {
 /// Outside ports that lead to an inside host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Forward {
-    /// What is forwarded.
+    /// The forwarded addresses and ports.
     pub kind: Kind,
     /// Outside address.
     pub addr: u32,
@@ -130,7 +130,7 @@ impl Rules {
         if errors.is_empty() { Ok(rules) } else { Err(ArgErrors(errors)) }
     }
 
-    /// What lookups rely on.
+    /// The preconditions of lookups.
     fn sort(&mut self) {
         self.forwards.sort_unstable_by_key(Forward::sort_key);
         let pools = self.pools.iter().map(|pool| pool.addresses);
@@ -155,8 +155,8 @@ impl Rules {
         };
         if let Some(earlier) = self.sources.iter().find(covers) {
             return Err(format!(
-                "an earlier rule has all of these addresses already ({}/{}); put this one before it \
-                 or leave it out",
+                "an earlier rule has all of these addresses already ({}/{}); put this one before \
+                 it or leave it out",
                 earlier.prefix.addr, earlier.prefix.mask
             ));
         }
@@ -176,8 +176,9 @@ impl Rules {
         let taken = own.iter().find(|(_, addr)| (first..=last).contains(&addr.to_bits()));
         if let (Some((name, addr)), None) = (taken, outside.ports) {
             return Err(format!(
-                "{addr} is the address of interface '{name}', whose own connections use its ports: \
-                 say which are for translation, such as {addr}:61000-65535, or leave it out"
+                "{addr} is the address of interface '{name}', which uses its ports for its own \
+                 connections: name the ports for translation, such as {addr}:61000-65535, or leave \
+                 it out"
             ));
         }
         let pool = Pool { addresses: (first, last), ports: outside.ports.unwrap_or(PORTS) };
@@ -258,7 +259,7 @@ impl Rules {
         Ok(())
     }
 
-    /// What only shows when all rules are there.
+    /// Checks that need all rules.
     fn contradictions(&self, args: &Args<'_>) -> Vec<ArgError> {
         let mut errors = Vec::new();
         if args.rest().len() == 0 {

@@ -24,12 +24,12 @@ use super::state::{
 
 reasons! {
     /// Why a packet goes no further.
-    pub(super) enum Bad {
+    pub(super) enum NatDrop {
         NoPort = "no-port": "all outside ports that its source may have are in use",
         HostLimit = "host-limit": "its source has used up the blocks of ports that one may have",
-        NoMapping = "no-mapping": "it is for an outside address, and nobody inside has that port",
+        NoMapping = "no-mapping": "it is for an outside address, and no inside host has that port",
         Filtered = "filtered": "FILTER does not let its source send to that mapping",
-        NoRule = "no-rule": "no rule says what happens to its source",
+        NoRule = "no-rule": "no rule covers its source",
         Full = "mappings-full": "there is no room for another mapping",
         NoRoom = "no-room": "the flow manager has no room for its replies",
         NoSession = "no-session": "it is not IPv4, a fragment, or of a protocol without ports",
@@ -41,16 +41,16 @@ reasons! {
     }
 }
 
-impl From<NoPort> for Bad {
-    fn from(no_port: NoPort) -> Bad {
+impl From<NoPort> for NatDrop {
+    fn from(no_port: NoPort) -> NatDrop {
         match no_port {
-            NoPort::None => Bad::NoPort,
-            NoPort::HostLimit => Bad::HostLimit,
+            NoPort::None => NatDrop::NoPort,
+            NoPort::HostLimit => NatDrop::HostLimit,
         }
     }
 }
 
-/// Who may send to a mapping (RFC 4787 section 5).
+/// The hosts that may send to a mapping (RFC 4787 section 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Filter {
     /// Anyone.
@@ -61,8 +61,8 @@ pub(super) enum Filter {
     AddressAndPort,
 }
 
-/// Most ports that are tried for one session: the flow manager refuses one whose replies another
-/// session has.
+/// Most ports that are tried for one session: the flow manager refuses a port if another session
+/// has the same replies.
 const TRIES: usize = 4;
 
 /// The output for packets to the middlebox itself.
@@ -77,7 +77,7 @@ pub(super) struct Translator {
     /// Sessions that may end so that others get their ports.
     pub embryonic: Embryonic,
     pub filter: Filter,
-    /// Tells states of these tables from those of others.
+    /// Distinguishes states of these tables from those of others.
     pub tables: u32,
     /// Whether output [`LOCAL`] is connected.
     pub has_local: bool,
@@ -107,7 +107,7 @@ struct Wanted {
 }
 
 impl Wanted {
-    /// Tells the flow manager of a translation with this source; the state if it agrees.
+    /// Offers the flow manager a translation with this source; returns the state if it agrees.
     fn offer(
         &self,
         source: Endpoint,
@@ -141,7 +141,7 @@ impl Translator {
         &mut self,
         (kind, tuple): (Kind, FiveTuple<u32>),
         answers: &mut dyn Answers,
-    ) -> Result<NatSession, Bad> {
+    ) -> Result<NatSession, NatDrop> {
         let target = self.target(kind, &tuple);
         if target.is_none() && self.rules.is_outside(tuple.dst) {
             return Ok(NatSession::of_fate(Fate::Local, [OUTWARD, INWARD]));
@@ -150,7 +150,7 @@ impl Translator {
             return Ok(NatSession::of_fate(Fate::Filtered, [OUTWARD, INWARD]));
         }
         let wanted = Wanted { kind, tuple, target };
-        let mut state = match self.rules.source(tuple.src).ok_or(Bad::NoRule)?.pool {
+        let mut state = match self.rules.source(tuple.src).ok_or(NatDrop::NoRule)?.pool {
             Some(pool) => self.open_of_pool(pool, &wanted, answers)?,
             None if target.is_none() => {
                 return Ok(self.kept([OUTWARD, INWARD], answers));
@@ -158,7 +158,7 @@ impl Translator {
             None => {
                 self.allow(&wanted, tuple.src)?;
                 let source = (tuple.src, tuple.src_port);
-                wanted.offer_outward(source, answers).map_err(|_| Bad::NoRoom)?
+                wanted.offer_outward(source, answers).map_err(|_| NatDrop::NoRoom)?
             }
         };
         self.hold_target(target, &mut state);
@@ -170,7 +170,7 @@ impl Translator {
         &mut self,
         (kind, tuple): (Kind, FiveTuple<u32>),
         answers: &mut dyn Answers,
-    ) -> Result<NatSession, Bad> {
+    ) -> Result<NatSession, NatDrop> {
         let Some(target) = self.target(kind, &tuple) else {
             if self.rules.keeps(tuple.dst) {
                 return Ok(self.kept([INWARD, OUTWARD], answers));
@@ -183,7 +183,7 @@ impl Translator {
         }
         let source = (tuple.src, tuple.src_port);
         let state = wanted.offer(source, [INWARD, OUTWARD], answers);
-        let mut state = state.map_err(|_| Bad::NoRoom)?;
+        let mut state = state.map_err(|_| NatDrop::NoRoom)?;
         self.hold_target(Some(target), &mut state);
         Ok(state)
     }
@@ -206,8 +206,8 @@ impl Translator {
         }
     }
 
-    /// Who has the outside address and port that a packet is for. ICMP queries from outside go to
-    /// no mapping: they are for the middlebox.
+    /// The owner of the outside address and port that a packet is for. ICMP queries from outside go
+    /// to no mapping: they are for the middlebox.
     fn target(&self, kind: Kind, tuple: &FiveTuple<u32>) -> Option<Target> {
         if let Some((addr, port)) = self.rules.forward(kind, tuple.dst, tuple.dst_port) {
             return Some(Target { addr, port, mapping: None });
@@ -220,14 +220,14 @@ impl Translator {
     }
 
     /// Whether a source, as it is seen from outside, may send to the target.
-    fn allow(&self, wanted: &Wanted, source: u32) -> Result<(), Bad> {
+    fn allow(&self, wanted: &Wanted, source: u32) -> Result<(), NatDrop> {
         let Some(Target { mapping: Some(at), .. }) = wanted.target else { return Ok(()) };
         let may = match self.filter {
             Filter::EndpointIndependent => true,
             Filter::Address => self.mappings.as_ref().is_some_and(|m| m.may(at, source)),
             Filter::AddressAndPort => false,
         };
-        if may { Ok(()) } else { Err(Bad::Filtered) }
+        if may { Ok(()) } else { Err(NatDrop::Filtered) }
     }
 
     /// A session with an outside address and port of a pool.
@@ -236,7 +236,7 @@ impl Translator {
         pool: usize,
         wanted: &Wanted,
         answers: &mut dyn Answers,
-    ) -> Result<NatSession, Bad> {
+    ) -> Result<NatSession, NatDrop> {
         let FiveTuple { src: host, src_port: port, dst, .. } = wanted.tuple;
         let kind = wanted.kind;
         let known = self.mappings.as_ref().and_then(|m| m.find_inside(host, port, kind));
@@ -267,7 +267,7 @@ impl Translator {
                     kind: kind as u8,
                 };
                 // `with_port` made sure that there is room.
-                mappings.add(mapping).ok_or(Bad::Full)?
+                mappings.add(mapping).ok_or(NatDrop::Full)?
             }
         };
         state.source = at;
@@ -285,12 +285,12 @@ impl Translator {
         at: u32,
         wanted: &Wanted,
         answers: &mut dyn Answers,
-    ) -> Result<(NatSession, Outside), Bad> {
-        let mapping = *self.mappings.as_ref().ok_or(Bad::Full)?.get(at);
+    ) -> Result<(NatSession, Outside), NatDrop> {
+        let mapping = *self.mappings.as_ref().ok_or(NatDrop::Full)?.get(at);
         let addr = self.ports.addresses()[mapping.address_index as usize].addr;
         self.allow(wanted, addr)?;
         let state = wanted.offer_outward((addr, mapping.port), answers);
-        let state = state.map_err(|_| Bad::NoRoom)?;
+        let state = state.map_err(|_| NatDrop::NoRoom)?;
         Ok((state, Outside { address_index: mapping.address_index, addr, port: mapping.port }))
     }
 
@@ -300,15 +300,15 @@ impl Translator {
         pool: usize,
         wanted: &Wanted,
         answers: &mut dyn Answers,
-    ) -> Result<(NatSession, Outside), Bad> {
+    ) -> Result<(NatSession, Outside), NatDrop> {
         let FiveTuple { src: host, src_port: port, .. } = wanted.tuple;
         let asker = Asker { host, kind: wanted.kind, port, now: self.now };
         let is_full = self.mappings.as_ref().is_some_and(|mappings| !mappings.has_room());
         if is_full && !self.evict(pool, &asker, answers) {
-            return Err(Bad::Full);
+            return Err(NatDrop::Full);
         }
         let mut refused = [None; TRIES];
-        let mut found = Err(Bad::NoPort);
+        let mut found = Err(NatDrop::NoPort);
         for slot in &mut refused {
             let offered = self.take_port(pool, &asker, answers).map(|outside| {
                 *slot = Some(outside);
@@ -317,7 +317,7 @@ impl Translator {
                 match wanted.offer_outward(source, answers) {
                     Ok(state) => Ok(Some((state, outside))),
                     Err(NoAnswer::Taken) => Ok(None),
-                    Err(NoAnswer::NoRoom) => Err(Bad::NoRoom),
+                    Err(NoAnswer::NoRoom) => Err(NatDrop::NoRoom),
                 }
             });
             match offered.flatten() {
@@ -336,24 +336,25 @@ impl Translator {
         found
     }
 
-    /// What is not a packet of a translated session that came by its side's input.
+    /// A packet that belongs to no translated session, or came by the wrong side's input.
     #[cold]
     fn unusual(&self, packet: &mut Packet, session: &mut Session<'_, NatSession>) -> Verdict {
         let state = *session.state;
         let side = state.side(session.direction);
-        let Some(fate) = state.fate() else { return Verdict::drop(Bad::NoMapping) };
+        let Some(fate) = state.fate() else { return Verdict::drop(NatDrop::NoMapping) };
         match fate {
             Fate::Local if self.has_local => Verdict::To(LOCAL),
             Fate::Local | Fate::Filtered => {
-                // Its next packet may find a mapping, and nobody's replies are to be in the way.
+                // Its next packet may find a mapping, and no reply entry must block that.
                 session.end = true;
-                let reason = if fate == Fate::Local { Bad::NoMapping } else { Bad::Filtered };
+                let reason =
+                    if fate == Fate::Local { NatDrop::NoMapping } else { NatDrop::Filtered };
                 Verdict::drop(reason)
             }
-            _ if side.input != self.input => Verdict::drop(Bad::WrongSide),
+            _ if side.input != self.input => Verdict::drop(NatDrop::WrongSide),
             Fate::Keep => to(side),
             Fate::Translate if !state.is_addressed(packet, session.direction, session.related) => {
-                Verdict::drop(Bad::NotTranslated)
+                Verdict::drop(NatDrop::NotTranslated)
             }
             Fate::Translate => {
                 let icmp_type = packet.transport().first().copied().unwrap_or_default();
@@ -361,7 +362,7 @@ impl Translator {
                 let is_translated = icmp_type != icmp_type::REDIRECT
                     && state.apply(packet, session.direction, true).is_ok();
                 if !is_translated {
-                    return Verdict::drop(Bad::IcmpError);
+                    return Verdict::drop(NatDrop::IcmpError);
                 }
                 packet.set_dst_ip(state.destination(session.direction).to_be_bytes());
                 to(side)
@@ -386,12 +387,12 @@ impl PerSession for Translator {
         state: &mut NatSession,
     ) -> Result<(), Reason> {
         if opening.direction == Direction::Reply {
-            let words = opening.answers.published().ok_or(Bad::NoMapping)?;
-            *state = NatSession::from_words(&words).ok_or(Bad::NoMapping)?;
+            let words = opening.answers.published().ok_or(NatDrop::NoMapping)?;
+            *state = NatSession::from_words(&words).ok_or(NatDrop::NoMapping)?;
             return Ok(());
         }
         if opening.related {
-            return Err(Bad::IcmpError.into());
+            return Err(NatDrop::IcmpError.into());
         }
         let Some(what) = tuple_of(packet.network()) else {
             // Of a protocol that has ports and is not translated.
@@ -430,7 +431,7 @@ impl PerSession for Translator {
             return self.unusual(packet, session);
         }
         if state.apply(packet, direction, false).is_err() {
-            return Verdict::drop(Bad::Malformed);
+            return Verdict::drop(NatDrop::Malformed);
         }
         // Routes are looked up by the annotation.
         packet.set_dst_ip(state.destination(direction).to_be_bytes());
@@ -440,18 +441,18 @@ impl PerSession for Translator {
     /// Kept addresses pass whatever the packet is; the middlebox gets what is for it.
     fn without(&mut self, packet: &mut Packet) -> Verdict {
         let Ok((header, _)) = Ipv4Header::view(packet.network()) else {
-            return Verdict::drop(Bad::NoSession);
+            return Verdict::drop(NatDrop::NoSession);
         };
         let (src, dst) = (header.src(), header.dst());
         if header.version() != 4 {
-            return Verdict::drop(Bad::NoSession);
+            return Verdict::drop(NatDrop::NoSession);
         }
         let is_own = self.rules.is_outside(dst);
         match self.input {
             0 if !is_own && self.rules.keeps(src) => Verdict::Pass,
             1 if !is_own && self.rules.keeps(dst) => Verdict::To(1),
             input if self.has_local && (is_own || input == 1) => Verdict::To(LOCAL),
-            _ => Verdict::drop(Bad::NoSession),
+            _ => Verdict::drop(NatDrop::NoSession),
         }
     }
 

@@ -11,7 +11,7 @@ use crate::rewrite::{End, Translation, Untranslatable};
 
 use super::kind::Kind;
 
-/// What becomes of a session's packets.
+/// The treatment of a session's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Fate {
@@ -19,9 +19,9 @@ pub(super) enum Fate {
     Translate = 1,
     /// They go through as they are.
     Keep = 2,
-    /// They are for the middlebox itself, or for nobody.
+    /// They are for the middlebox itself, or for no host.
     Local = 3,
-    /// Nobody inside has asked for them.
+    /// No inside host has asked for them.
     Filtered = 4,
 }
 
@@ -61,7 +61,7 @@ impl Side {
     }
 }
 
-/// State of a session. What is not opened is all zeros.
+/// State of a session. All zeros until it is opened.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable,
 )]
@@ -140,12 +140,12 @@ impl NatSession {
         self.fate & 0x0f == Fate::Translate as u8
     }
 
-    /// What becomes of its packets.
+    /// The treatment of its packets.
     pub(super) fn fate(&self) -> Option<Fate> {
         Fate::of_number(self.fate & 0x0f)
     }
 
-    /// What is translated.
+    /// The translation.
     pub(super) fn kind(&self) -> Option<Kind> {
         Kind::of_number(self.kind)
     }
@@ -190,7 +190,7 @@ impl NatSession {
             Direction::Forward => (self.from.before().0, self.to.before().0),
             Direction::Reply => (self.to.after().0, self.from.after().0),
         };
-        // An error may come from any host on the way.
+        // An error may come from any router on the path.
         header.dst() == dst && (related || header.src() == src)
     }
 

@@ -29,7 +29,7 @@ fn small<'a>(texts: &[&'a str]) -> Vec<&'a str> {
     texts.iter().copied().chain(["MAPPINGS 1000"]).collect()
 }
 
-/// What came of a packet: the output and its bytes, or why it was dropped.
+/// Outcome for a packet: the output and its bytes, or why it was dropped.
 type Outcome = Result<(usize, Vec<u8>), &'static str>;
 
 /// A translator and its sessions.
@@ -51,7 +51,7 @@ impl World {
             Verdict::Pass => Ok((0, packet.data().to_vec())),
             Verdict::To(port) => Ok((port, packet.data().to_vec())),
             Verdict::Drop(reason) | Verdict::Reject(_, reason) => {
-                Err(Bad::DROPS[usize::from(reason.0)].name)
+                Err(NatDrop::DROPS[usize::from(reason.0)].name)
             }
         }
     }

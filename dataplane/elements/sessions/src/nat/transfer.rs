@@ -1,4 +1,4 @@
-//! A session whose translation another host goes on with: the same outside port there.
+//! Transfer of a session to another host, which uses the same outside port.
 
 use thruway_element::Answers;
 use thruway_wire::flow::FiveTuple;
@@ -10,8 +10,8 @@ use super::state::{Fate, HOLDS_PERMIT, HOLDS_PORT, HOLDS_SOURCE, NatSession, WOR
 /// Bytes of an exported session.
 const LEN: usize = WORDS * 8;
 
-/// Appends what a session's packets are translated to. What is not translated and not kept says
-/// nothing on another host.
+/// Appends the translation of a session's packets. A session that is neither translated nor kept
+/// exports nothing.
 pub(super) fn export(state: &NatSession, out: &mut Vec<u8>) -> bool {
     state.words().iter().for_each(|word| out.extend_from_slice(&word.to_be_bytes()));
     matches!(state.fate(), Some(Fate::Translate | Fate::Keep))

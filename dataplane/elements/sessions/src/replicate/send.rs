@@ -11,8 +11,8 @@ use thruway_sync::atomic::Ordering;
 pub(super) const CHANGES: usize = 1 << 16;
 /// Changes, and records that are looked at, in one tick at most.
 const BUDGET: usize = 1024;
-/// How often a session whose record does not change is sent again, so that the backup does not
-/// time it out, nanoseconds.
+/// Interval, in nanoseconds, at which an unchanged record is sent again, so that the backup does
+/// not time its session out.
 const REFRESH_NS: i64 = 10_000_000_000;
 
 /// A walk through all records.
@@ -91,7 +91,7 @@ impl Sender {
 
     fn put_batch(&mut self) {
         match self.batch.take() {
-            // Who has a buffer has room.
+            // A thread that holds a buffer has room.
             Some(batch) if batch.records > 0 => drop(self.link.put(batch)),
             batch => self.batch = batch,
         }

@@ -11,7 +11,7 @@ fn packet(bytes: &[u8]) -> Packet {
     packet
 }
 
-/// What the packet is after translation: fields exchanged in the plain one.
+/// The packet after translation: fields exchanged in the plain one.
 fn plainly(plain: &Plain, end: End, new: (u32, u16)) -> Plain {
     let mut plain = plain.clone();
     let place = if end == End::Source { &mut plain.src } else { &mut plain.dst };
@@ -57,7 +57,7 @@ proptest! {
         prop_assert_eq!(reply.data(), &before.reversed().written()[..]);
     }
 
-    /// An error quotes what was sent out translated; who sent it must see what it sent.
+    /// An error quotes the translated packet; the sender must see the packet that it sent.
     #[test]
     fn errors_quote_what_their_reader_sent(
         (before, after, end, translation) in session(), router in any::<u32>(), cut in 28usize..90,

@@ -13,13 +13,13 @@ use crate::rewriters::class::Class;
 use crate::rewriters::context::Context;
 use crate::rewriters::handlers;
 use crate::rewriters::input::Rule;
-use crate::rewriters::rewriter::{Annos, Bad, Input, Keeper, Rewriter};
+use crate::rewriters::rewriter::{Annos, Input, Keeper, Rewriter, RewriterDrop};
 use crate::rewriters::state::{others_by_state, others_yield, tcp_by_state, tcp_yields};
 use crate::rewriters::store::sharing::WORDS;
 use crate::rewriters::store::{CAPACITY_MAX, Limits, Owner, Store, TIMEOUT_MAX_S, ticks_of};
 use thruway_elements_support::random::Secret;
 
-/// Mappings where nobody says how many.
+/// Default number of mappings.
 pub(super) const CAPACITY: &str = "1048576";
 
 /// What a packet of a known mapping costs.
@@ -68,12 +68,12 @@ pub(super) const REWRITER: Spec = Spec {
     topic: Topic::Rewriters,
     ports: "1-/1-",
     processing: "h/h",
-    drops: Bad::DROPS,
+    drops: RewriterDrop::DROPS,
     handlers: shown![handlers::table("table"), handlers::table("mappings")],
     changes: Changes::Headers,
     cost: COST,
     replicas: Replicas::Sharing(
-        "the table of mappings where threads meet: each knows those that another has made",
+        "the shared table of mappings: each thread finds those that another has made",
     ),
     large_packets: true,
     ..Spec::DEFAULT
@@ -92,7 +92,7 @@ pub(super) const TCP_ARGS: [Arg; 5] = [
     Arg::keyword(
         "TCP_DONE_TIMEOUT",
         Ty::Time,
-        "timeout of TCP mappings whose connection is at its end",
+        "timeout of TCP mappings after their connection's end",
     )
     .or("240"),
     Arg::keyword("TCP_GUARANTEE", Ty::Time, "GUARANTEE of TCP mappings"),
@@ -108,7 +108,7 @@ pub(super) const INPUTSPEC: Arg = Arg::rest(
     Ty::Rule(
         "drop, pass OUTPUT, keep FOUTPUT ROUTPUT, pattern PATTERN FOUTPUT ROUTPUT, or a mapper",
     ),
-    "what an input does with packets that no mapping knows; one for each input",
+    "treatment of packets without a mapping; one for each input",
 );
 /// Seconds of a mapping of other than TCP.
 pub(super) const GUARANTEE: Arg = Arg::keyword(
@@ -119,8 +119,7 @@ pub(super) const GUARANTEE: Arg = Arg::keyword(
 .or("5");
 /// See its doc.
 pub(super) const REAP_INTERVAL: Arg =
-    Arg::keyword("REAP_INTERVAL", Ty::Time, "how often mappings are looked for whose time is up")
-        .or("15min");
+    Arg::keyword("REAP_INTERVAL", Ty::Time, "how often expired mappings are removed").or("15min");
 /// See its doc.
 pub(super) const MAPPING_CAPACITY: Arg = Arg::keyword(
     "MAPPING_CAPACITY",
@@ -251,7 +250,7 @@ fn keeper(args: &Args<'_>) -> Result<(Keeper, u32), ArgError> {
     let text = args.text(name).unwrap_or(CAPACITY);
     match args.parse::<u64>(text) {
         Ok(capacity) if capacity <= CAPACITY_MAX.into() => Ok((Keeper::Own, capacity as u32)),
-        // As large as it can be is what Click has where nobody says how many.
+        // Click's default is the largest possible value.
         Ok(0x7fff_ffff) => Ok((Keeper::Own, CAPACITY_MAX)),
         Ok(_) => Err(args.error(name, format!("expected at most {CAPACITY_MAX}"))),
         Err(_) if text.starts_with(|c: char| c.is_ascii_digit() || c == '-') => {

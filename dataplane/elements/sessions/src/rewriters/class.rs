@@ -22,14 +22,14 @@ pub(super) enum Class {
     Ip,
     /// TCPRewriter.
     Tcp,
-    /// UDPRewriter: TCP, UDP and DCCP, whose states are not followed.
+    /// UDPRewriter: TCP, UDP and DCCP, without tracking of their states.
     Udp,
     /// IPAddrRewriter: by the source, replies by their destination.
     Address,
     /// IPAddrPairRewriter: by both addresses.
     Pair,
     /// ICMPPingRewriter: by addresses and identifier. The identifier is the source port of
-    /// requests, and one more is their destination port: so replies are told from requests.
+    /// requests, and one more is their destination port: so replies differ from requests.
     Ping,
 }
 
@@ -48,8 +48,8 @@ fn ident_flow(src: u32, dst: u32, ident: u16, is_request: bool) -> FiveTuple<u32
 }
 
 impl Class {
-    /// The flow of a packet whose headers are marked, as this class looks at it; of an
-    /// IPAddrRewriter that of the source. `None`: it has none.
+    /// The flow of a packet with marked headers, as this class defines it; for an IPAddrRewriter
+    /// the source. `None`: it has none.
     #[inline]
     pub(super) fn flow(self, packet: &Packet) -> Option<FiveTuple<u32>> {
         let (header, _) = Ipv4Header::ref_from_prefix(packet.network_head::<20>()?).ok()?;
@@ -163,7 +163,7 @@ impl Class {
         matches!(self, Class::Ip | Class::Tcp)
     }
 
-    /// What is read of a packet whose numbers tell whether it counts.
+    /// The TCP numbers of a packet, if they decide whether it counts.
     #[inline]
     pub(super) fn segment(self, packet: &Packet) -> Option<Segment> {
         let head = packet.network_head::<20>().filter(|head| head[9] == TCP)?;
@@ -177,8 +177,8 @@ impl Class {
         Some(read.unwrap_or(Segment::NONE))
     }
 
-    /// What a packet reports on its mapping, from what was told before. Of a TCP segment those
-    /// `flags` count; it tells nothing if there are none.
+    /// The mapping's state after a packet, from its `state` before. Of a TCP segment only the
+    /// believed `flags` count.
     #[inline]
     pub(super) fn track(self, believed: Option<(&Segment, u8)>, state: u8, is_reply: bool) -> u8 {
         match self {
@@ -191,7 +191,7 @@ impl Class {
         }
     }
 
-    /// The flow of the packet that an ICMP error quotes, the way back: as replies to it come.
+    /// The flow of the packet that an ICMP error quotes, reversed: the flow of its replies.
     pub(super) fn quoted_back(self, quoted: &Quoted) -> Option<FiveTuple<u32>> {
         let Quoted { src, dst, protocol, ports, ident } = *quoted;
         let back = FiveTuple { src: dst, dst: src, src_port: 0, dst_port: 0, protocol: 0 };
@@ -233,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_and_replies_are_told_apart() {
+    fn requests_and_replies_are_distinguished() {
         for ident in [0, 9, u16::MAX] {
             let request = ident_flow(1, 2, ident, true);
             let reply = ident_flow(2, 1, ident, false);

@@ -21,21 +21,22 @@ pub static ENTRY: Entry = Entry::built::<FtpPortMapper>(
     Spec {
         name: "FTPPortMapper",
         topic: Topic::Rewriters,
-        summary: "rewrites the addresses in FTP's PORT commands, with mappings for what they announce",
-        docs: "Stands in front of CONTROL_REWRITER, a TCPRewriter (or IPRewriter), on the way of FTP's control \
-               connections. A client that says where it waits for data (PORT 10,0,0,1,4,1) names an \
-               address that its server cannot reach. FTPPortMapper makes a mapping in DATA_REWRITER, as \
-               if a packet from there to the server's data port (the control port less one) had come \
-               to its input DATA_REWRITER_INPUT, writes what the mapping makes of the address and port \
-               into the command, and has CONTROL_REWRITER shift the connection's sequence numbers by \
-               what the command has become longer or shorter. It does not change addresses in \
-               headers.\n\n\
-               A command is seen if it begins its segment and is whole in it, and if CONTROL_REWRITER \
-               knows the connection: not in its first segment. Segments with a wrong checksum pass as \
-               they are. IPv6 and PASV (which is of the server) are not looked at. Streams (see TCPIn) would \
-               find commands across segments, but need a FlowClassifier; this works on packets, so that \
-               Click's configurations run as they are. Both rewriters must be run by its thread, and CONTROL_REWRITER by \
-               no other: what was changed is known there alone.",
+        summary: "rewrites the addresses in FTP's PORT commands, with mappings for the announced connections",
+        docs: "Stands in front of CONTROL_REWRITER, a TCPRewriter (or IPRewriter), on the path of \
+               FTP's control connections. A client that announces where it waits for data (PORT \
+               10,0,0,1,4,1) names an address that its server cannot reach. FTPPortMapper makes a \
+               mapping in DATA_REWRITER, as if a packet from there to the server's data port (the \
+               control port less one) had come to its input DATA_REWRITER_INPUT, writes the mapped \
+               address and port into the command, and has CONTROL_REWRITER shift the connection's \
+               sequence numbers by the change in the command's length. It does not change \
+               addresses in headers.\n\n\
+               A command is seen if it begins its segment and is whole in it, and if \
+               CONTROL_REWRITER knows the connection: not in its first segment. Segments with a \
+               wrong checksum pass as they are. IPv6 and PASV (which is of the server) are not \
+               looked at. Streams (see TCPIn) would find commands across segments, but need a \
+               FlowClassifier; this works on packets, so that Click's configurations run as they \
+               are. Both rewriters must be run by its thread, and CONTROL_REWRITER by no other: no \
+               other thread knows the changes.",
         example: "FromIPSummaryDump(-, STOP true) -> CheckIPHeader -> FTPPortMapper(rw, rw, 0) \
                   -> rw :: TCPRewriter(pattern 192.0.2.1 1024-65535 - - 0 0) -> IPPrint -> Discard",
         args: &[
@@ -44,12 +45,12 @@ pub static ENTRY: Entry = Entry::built::<FtpPortMapper>(
             Arg::required(
                 "DATA_REWRITER_INPUT",
                 Ty::UInt,
-                "the input whose pattern makes mappings",
+                "the input with the pattern that makes mappings",
             ),
         ],
         changes: Changes::Everything,
         cost: &[Operation::HeaderParse.once()],
-        replicas: Replicas::OneThread("what it changes is known to CONTROL_REWRITER in one thread"),
+        replicas: Replicas::OneThread("CONTROL_REWRITER knows its changes in one thread only"),
         ..Spec::DEFAULT
     },
     build,
@@ -62,14 +63,14 @@ struct FtpPortMapper {
     data: (String, u32),
     input: usize,
     rewritten: u64,
-    /// What a command becomes.
+    /// The rewritten command.
     text: String,
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     let control: String = args.get("CONTROL_REWRITER")?;
     let data: String = args.get("DATA_REWRITER")?;
-    let why = "what was changed for its connections is known in one thread";
+    let why = "the changes for its connections are known in one thread only";
     args.other_for_one_thread("CONTROL_REWRITER", &control, why)?;
     args.other_is_here("CONTROL_REWRITER", &control)?;
     args.other_is_here("DATA_REWRITER", &data)?;
@@ -153,8 +154,8 @@ impl FtpPortMapper {
         Some(())
     }
 
-    /// The mapping of a control connection: whether the segment goes the way of its replies, the
-    /// number of its changes and its annotation.
+    /// The mapping of a control connection: whether the segment is a reply, the number of its
+    /// changes and its annotation.
     fn known(&self, cx: &mut Cx<'_>, flow: &FiveTuple<u32>) -> Option<(bool, u32, u8)> {
         let mut known = None;
         cx.visit(self.control.1, &mut |other, cx| {
@@ -210,7 +211,7 @@ impl Element for FtpPortMapper {
 
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         for packet in batch.iter_mut() {
-            // What is no command, or cannot be rewritten, passes as it is.
+            // Other packets, and commands that cannot be rewritten, pass unchanged.
             let _ = self.rewrite(cx, packet);
         }
     }

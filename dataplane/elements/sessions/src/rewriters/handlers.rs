@@ -1,4 +1,4 @@
-//! What rewriters tell and are told while they run.
+//! Handlers of rewriters.
 
 use std::fmt::Write as _;
 use std::net::Ipv4Addr;
@@ -14,7 +14,7 @@ use crate::rewriters::input::Rule;
 use crate::rewriters::rewriter::{Input, Rewriter};
 use crate::rewriters::store::{Shown, key_of, ticks};
 
-/// Mappings that are listed where nobody says how many.
+/// Default number of mappings listed.
 const LISTED: usize = 10_000;
 
 const TABLE: &str = "mappings, a line for each direction: flow, what it becomes, both outputs (its own \

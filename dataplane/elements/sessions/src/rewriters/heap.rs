@@ -1,8 +1,8 @@
 //! A heap of times, by which the mapping that is over first is found.
 //!
-//! Its times may lie before the right ones, never behind: packets do not touch it, and who takes
-//! the first entry looks what its right time is by now. So a packet costs nothing here, and a new
-//! mapping or an eviction a few comparisons.
+//! A time in the heap may be earlier than the right one, never later: packets do not touch the
+//! heap, and the code that takes the first entry computes its right time. So a packet costs nothing here,
+//! and a new mapping or an eviction a few comparisons.
 
 /// When something is due, in ticks that count around, and its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,12 +11,12 @@ pub(super) struct Entry {
     pub index: u32,
 }
 
-/// Told where each entry is, so that it can be found again.
+/// Records the position of each entry, so that it can be found again.
 pub(super) trait HeapOwner {
     fn set_heap_index(&mut self, index: u32, heap_index: u32);
 }
 
-/// Whether a time lies before another one, of two that are less than half the way round apart.
+/// Whether a time is before another one, if they are less than half the range apart.
 #[inline]
 pub(super) fn is_before(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) < 0

@@ -11,11 +11,11 @@ pub static ENTRY: Entry = Entry::new(
     Spec {
         name: "ICMPPingRewriter",
         summary: "rewrites addresses and identifiers of ICMP echo requests and replies",
-        docs: "As IPRewriter, for pings: the identifier of a request is the source port of patterns, which are \
-               written SADDR DADDR SPORT (or SADDR SPORT DADDR DPORT, whose DPORT means nothing here). Requests make \
-               mappings; replies are rewritten back. A reply that no mapping knows is dropped, and so \
-               is what is no echo message, unless their input passes packets. Capacity and threads are \
-               as in IPRewriter.",
+        docs: "As IPRewriter, for pings: the identifier of a request is the source port of \
+               patterns, which are written SADDR DADDR SPORT (or SADDR SPORT DADDR DPORT, with \
+               DPORT ignored). Requests make mappings; replies are rewritten back. A reply without \
+               a mapping is dropped, and so are messages other than echo, unless their input \
+               passes packets. Capacity and threads are as in IPRewriter.",
         example: "ICMPPingSource(10.0.0.1, 198.51.100.1, LIMIT 3, INTERVAL 0.1, STOP true) \
                   -> rw :: ICMPPingRewriter(pattern 192.0.2.1 - 1-65535 0 1, drop) -> IPPrint(out) \
                   -> ICMPPingResponder -> [1]rw; rw[1] -> IPPrint(back) -> Discard",

@@ -25,14 +25,15 @@ pub static ENTRY: Entry = Entry::new(
         name: "ICMPRewriter",
         topic: Topic::Rewriters,
         summary: "rewrites ICMP errors about packets that rewriters have changed",
-        docs: "An ICMP error carries the beginning of the packet that it is about. Where one of the \
-               rewriters MAPS has a mapping for that packet, the quoted packet is set back to what its \
-               sender sent, the error's destination likewise if it is the quoted source, and the \
-               error leaves by output 0; with NAME:OFFSET in MAPS by OFFSET and the output of the \
-               mapping. Errors about other packets, and other ICMP messages, leave by output 1, or \
-               are dropped where there is none; so are packets that are no ICMP, always. Errors are: \
-               unreachable, time exceeded, parameter problem, source quench and redirect. The \
-               rewriters are asked in their order, and must be run by the same thread.",
+        docs: "An ICMP error carries the beginning of the packet that it is about. Where one of \
+               the rewriters MAPS has a mapping for that packet, the quoted packet is restored to \
+               the packet that its sender sent, the error's destination likewise if it is the \
+               quoted source, and the error leaves by output 0; with NAME:OFFSET in MAPS by OFFSET \
+               and the output of the mapping. Errors about other packets, and other ICMP messages, \
+               leave by output 1, or are dropped where there is none; so are packets that are no \
+               ICMP, always. Errors are: unreachable, time exceeded, parameter problem, source \
+               quench and redirect. The rewriters are asked in their order, and must be run by the \
+               same thread.",
         example: "FromIPSummaryDump(-, STOP true) -> CheckIPHeader \
                   -> rw :: IPRewriter(pattern 192.0.2.1 1024-65535 - - 0 0) \
                   -> ICMPError(198.51.100.9, timeexceeded) -> ICMPRewriter(rw) -> IPPrint -> Discard",
@@ -43,7 +44,7 @@ pub static ENTRY: Entry = Entry::new(
             build::DST_ANNO,
             build::REPLY_ANNO,
         ],
-        drops: Bad::DROPS,
+        drops: IcmpRewriterDrop::DROPS,
         changes: Changes::Headers,
         cost: build::COST,
         replicas: Replicas::Apart(
@@ -57,7 +58,7 @@ pub static ENTRY: Entry = Entry::new(
 
 reasons! {
     /// Why a packet does not leave by output 0.
-    enum Bad {
+    enum IcmpRewriterDrop {
         NotIcmp = "not-icmp": "it is no ICMP",
         NotRewritten = "not-rewritten": "it is no error, or no rewriter knows the packet that it is about",
     }
@@ -167,15 +168,15 @@ impl IcmpRewriter {
         let Some(dst) =
             head.map(|head| u32::from_be_bytes([head[16], head[17], head[18], head[19]]))
         else {
-            return Verdict::drop(Bad::NotIcmp);
+            return Verdict::drop(IcmpRewriterDrop::NotIcmp);
         };
         let quoted = quoted(packet.transport());
         let found = quoted.and_then(|quoted| Some((quoted, self.ask(cx, &quoted)?)));
         let Some((quoted, (ends, rewritten, output))) = found else {
-            return Verdict::reject(1, Bad::NotRewritten);
+            return Verdict::reject(1, IcmpRewriterDrop::NotRewritten);
         };
         if set_back(packet, &quoted, &ends).is_none() {
-            return Verdict::reject(1, Bad::NotRewritten);
+            return Verdict::reject(1, IcmpRewriterDrop::NotRewritten);
         }
         if let Some(to) = ends.dst.filter(|_| dst == quoted.src)
             && let Some(head) = packet.network_head_mut::<20>()

@@ -8,7 +8,7 @@ use crate::rewriters::mapper::Mapper;
 use crate::rewriters::pattern::Pattern;
 use thruway_elements_support::random::Secret;
 
-/// What is done.
+/// The treatment of an input's packets.
 #[derive(Clone, Debug)]
 pub(super) enum Rule {
     /// The packet is dropped.
@@ -23,7 +23,7 @@ pub(super) enum Rule {
     Mapper(Mapper),
 }
 
-/// What becomes of a packet that begins a flow.
+/// The treatment of a packet that begins a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Decision {
     Drop,
@@ -38,7 +38,7 @@ impl Rule {
     /// Reads a specification.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The error in it.
     pub(super) fn parse(text: &str, context: &Context<'_>) -> Result<Rule, String> {
         let words = split_words(text);
         let Some((word, rest)) = words.split_first() else {

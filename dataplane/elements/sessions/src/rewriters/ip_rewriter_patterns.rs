@@ -16,10 +16,10 @@ pub static ENTRY: Entry = Entry::new(
         name: "IPRewriterPatterns",
         topic: Topic::Rewriters,
         summary: "gives names to patterns of rewriters",
-        docs: "Each argument is a name and a pattern, NAME SADDR SPORT DADDR DPORT or NAME SADDR DADDR (see \
-               IPRewriter, IPAddrRewriter): INPUTSPECs and mappers may then write the name for it. Ports \
-               that follow each other ('#') do so over all who use the name. A name may be given once, \
-               and counts within the compound element where it is given.",
+        docs: "Each argument is a name and a pattern, NAME SADDR SPORT DADDR DPORT or NAME SADDR \
+               DADDR (see IPRewriter, IPAddrRewriter): INPUTSPECs and mappers may then write the \
+               name for it. Ports that follow each other ('#') do so over all users of the name. A \
+               name may be given once, and counts within the compound element where it is given.",
         example: "IPRewriterPatterns(nat 192.0.2.1 1024-65535# - -); \
                   FromIPSummaryDump(-, STOP true) -> CheckIPHeader \
                   -> IPRewriter(pattern nat 0 0) -> IPPrint -> Discard",

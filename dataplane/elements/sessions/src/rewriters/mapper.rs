@@ -22,7 +22,7 @@ pub(super) const SOURCE_HASH: &str = "SourceIPHashMapper";
 /// How one of the patterns is chosen.
 #[derive(Clone, Debug)]
 enum By {
-    /// One after the other; the number of the next one is shared by all who ask.
+    /// Consecutive values; all users share the number of the next one.
     Turn(Arc<AtomicU32>),
     /// The one of this number: that of the thread among those that reach the rewriter.
     Thread(usize),
@@ -53,7 +53,7 @@ impl Mapper {
     /// Reads what a mapper declared.
     ///
     /// # Errors
-    /// What is wrong with one of its patterns.
+    /// The error in one of its patterns.
     pub(super) fn parse(declared: &Declared, context: &Context<'_>) -> Result<Mapper, String> {
         let of_pattern =
             |at: usize, why: String| format!("pattern {at} of {}: {why}", declared.class);
@@ -106,7 +106,7 @@ impl Mapper {
         &self.choices
     }
 
-    /// What a new flow becomes.
+    /// The rewriting of a new flow.
     pub(super) fn choose(
         &self,
         flow: &FiveTuple<u32>,

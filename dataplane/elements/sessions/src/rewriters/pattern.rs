@@ -33,7 +33,7 @@ enum First {
     Next,
 }
 
-/// A pattern. Replicas of a rewriter, and all who name it, share its counter.
+/// A pattern. Replicas of a rewriter, and all elements that name it, share its counter.
 #[derive(Clone, Debug)]
 pub(super) struct Pattern {
     src: Option<u32>,
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn the_own_port_comes_first_where_nobody_forbids_it() {
+    fn the_own_port_comes_first_unless_forbidden() {
         let mut random = Secret::from_seed(1);
         let mut port_of = |text: &str, taken: &[u16]| {
             let is_taken = |to: &FiveTuple<u32>| taken.contains(&to.src_port);

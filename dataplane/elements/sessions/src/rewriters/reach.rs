@@ -1,4 +1,4 @@
-//! From one rewriter to another: whose mappings it shares, and who asks for its own.
+//! References between rewriters: shared mappings and capacities.
 
 use thruway_element::Cx;
 
@@ -100,7 +100,7 @@ impl Rewriter {
         Err(format!("'{name}' shares the capacity of one that shares its own"))
     }
 
-    /// Joins those who share the capacity of another rewriter.
+    /// Joins the rewriters that share the capacity of another one.
     pub(super) fn join(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         let Keeper::Named(name) = &self.keeper else { return Ok(()) };
         let node =

@@ -18,7 +18,7 @@ use thruway_elements_support::random::Secret;
 
 reasons! {
     /// Why a packet goes no further.
-    pub(super) enum Bad {
+    pub(super) enum RewriterDrop {
         NoMapping = "no-mapping": "no mapping knows it, and its input makes none",
         NoFlow = "no-flow": "a fragment, cut short, or of another protocol, and its input passes none",
         Failed = "mapping-failed": "no port or address is free for it, or there is no room for its mapping",
@@ -46,7 +46,7 @@ pub(super) enum Keeper {
     Node(u32),
 }
 
-/// What annotations are set.
+/// The annotations that are set.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Annos {
     pub dst: bool,
@@ -76,7 +76,7 @@ pub(super) struct Rewriter {
     pub keeper: Keeper,
     /// The mappings; absent where they are elsewhere, or lent.
     pub store: Option<Box<Store>>,
-    /// Its number among those who share them.
+    /// Its number among the rewriters that share them.
     pub owner: u16,
     /// Its limits, until it has joined.
     pub limits: Owner,
@@ -134,13 +134,13 @@ impl Working<'_> {
         }
     }
 
-    /// A packet whose key is not known.
+    /// A packet with an unknown key.
     #[inline(never)]
     fn other(&mut self, packet: &mut Packet, key: &Key) -> Verdict {
         if *key == NO_KEY {
-            return self.without(Bad::NoFlow);
+            return self.without(RewriterDrop::NoFlow);
         }
-        let Some(flow) = self.class.flow(packet) else { return self.without(Bad::NoFlow) };
+        let Some(flow) = self.class.flow(packet) else { return self.without(RewriterDrop::NoFlow) };
         let reply = self.class.reply_flow(packet);
         let (class, owner, now) = (self.class, self.owner, self.now);
         let known = reply.and_then(|reply| self.store.find(&key_of(&reply, owner)));
@@ -151,7 +151,7 @@ impl Working<'_> {
             return self.pass(packet, direction, false);
         }
         if !class.begins(&flow) {
-            return self.without(Bad::NoMapping);
+            return self.without(RewriterDrop::NoMapping);
         }
         let anno = self.annos.reply.map_or(0, |anno| packet.anno_number(anno) as u8);
         match begin(self, &flow, anno) {
@@ -161,7 +161,7 @@ impl Working<'_> {
     }
 
     /// A packet that no mapping can be made for.
-    fn without(&self, why: Bad) -> Verdict {
+    fn without(&self, why: RewriterDrop) -> Verdict {
         match &self.input.rule {
             Rule::Pass(output) => to(*output),
             _ => Verdict::drop(why),
@@ -178,11 +178,11 @@ impl Working<'_> {
         };
         let packet_is = (segment.as_ref(), is_first);
         let Some(rewritten) = self.store.meet(direction, self.now, packet_is, track) else {
-            return Verdict::drop(Bad::Failed);
+            return Verdict::drop(RewriterDrop::Failed);
         };
         let ends = class.ends(&rewritten);
         if set_ends(packet, &ends, rewritten.ip, rewritten.transport).is_err() {
-            return Verdict::drop(Bad::NoFlow);
+            return Verdict::drop(RewriterDrop::NoFlow);
         }
         if let Some(dst) = ends.dst.filter(|_| self.annos.dst) {
             packet.set_dst_ip(dst.to_be_bytes());
@@ -224,13 +224,13 @@ fn adopt(
     store.find(&key_of(flow, owner))
 }
 
-/// Taken values that are looked at for a free one before a mapping that nobody answers gives way.
+/// Taken values that are inspected for a free one before an unanswered mapping is evicted.
 const FREE_LOOKS: u32 = 256;
 
 /// Which values are taken where a mapping is wanted, while free ones may be scarce.
 ///
 /// A flood takes all of a range, and each value would stay in use until its mapping times out. Of
-/// the mappings that were looked at and that give way, one goes that is among the longest idle.
+/// the inspected mappings that are evictable, one of the longest idle is evicted.
 struct Scarce<'a> {
     store: &'a Store,
     class: Class,
@@ -238,7 +238,7 @@ struct Scarce<'a> {
     now: u32,
     /// Taken values that were looked at.
     looks: u32,
-    /// Longest time, in ticks, that nothing was heard of one that gives way.
+    /// Longest idle time, in ticks, of an evictable mapping.
     idle: u32,
 }
 
@@ -278,12 +278,12 @@ fn begin(
         decision => decision,
     };
     let (rewritten, outputs) = match decision {
-        Decision::Drop => return Err(Verdict::drop(Bad::NoMapping)),
+        Decision::Drop => return Err(Verdict::drop(RewriterDrop::NoMapping)),
         Decision::Pass(output) => return Err(to(output)),
         Decision::Map(rewritten, outputs) => (class.completed(flow, rewritten), outputs),
         Decision::Fail => {
             work.input.failures += 1;
-            return Err(Verdict::drop(Bad::Failed));
+            return Err(Verdict::drop(RewriterDrop::Failed));
         }
     };
     let made = rewritten.and_then(|rewritten| {
@@ -294,7 +294,7 @@ fn begin(
     });
     made.ok_or_else(|| {
         work.input.failures += 1;
-        Verdict::drop(Bad::Failed)
+        Verdict::drop(RewriterDrop::Failed)
     })
 }
 
@@ -388,7 +388,7 @@ impl Element for Rewriter {
 
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
         let Some(mut store) = self.take(cx) else {
-            return cx.drop_all(Bad::Failed, batch);
+            return cx.drop_all(RewriterDrop::Failed, batch);
         };
         self.work.look_up(self.class, self.owner, &store, batch);
         store.is_changed = false;
@@ -406,7 +406,7 @@ impl Element for Rewriter {
             let mut looked_up = self.work.keys.iter().zip(&self.work.found);
             cx.filter(batch, |packet| match looked_up.next() {
                 Some((key, found)) => work.one(packet, key, *found),
-                None => Verdict::drop(Bad::Failed),
+                None => Verdict::drop(RewriterDrop::Failed),
             });
         }
         self.put(cx, store);
@@ -418,7 +418,7 @@ impl Element for Rewriter {
 }
 
 impl HotSwap for Rewriter {
-    /// Not where mappings are shared: who has which is not known to the successor.
+    /// Not for shared mappings: the successor would not know their owners.
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
         let is_own = |store: &&Store| store.owners.len() == 1 && !store.is_shared();
         let capacity = self.store.as_deref().filter(is_own)?.capacity();
@@ -446,7 +446,7 @@ impl HotSwap for Rewriter {
 
 impl CostModel for Rewriter {
     fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
-        // Who lends the store to others says what they reach.
+        // The lender of a store reports its memory.
         let bytes = self.store.as_ref().map_or((0, 0.0), |store| store.mapping_bytes());
         let around = [Operation::HeaderRead.once(), Operation::RewriteIp.once()];
         Some(around.into_iter().chain(finding(bytes, load)).collect())

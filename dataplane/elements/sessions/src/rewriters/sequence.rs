@@ -1,4 +1,4 @@
-//! Sequence numbers of connections in which somebody made a segment longer or shorter.
+//! Sequence numbers of connections with segments that an element made longer or shorter.
 
 use thruway_packet::Packet;
 use thruway_stream::segment::{Parts, tcp, tcp_mut};
@@ -9,7 +9,7 @@ use thruway_stream::tcp::{Seq, options};
 const CHANGES_MAX: usize = 8;
 /// Connections with changes, at most.
 const CONNECTIONS_MAX: usize = 1 << 16;
-/// Who is so far behind a change does not send what was before it any more.
+/// A sender this far beyond a change does not send older bytes any more.
 const FAR: u32 = 1 << 30;
 
 /// From this number on, so much is added.
@@ -19,7 +19,7 @@ struct Change {
     add: u32,
 }
 
-/// What is added to the sequence numbers of one direction.
+/// The changes of the sequence numbers of one direction.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Shift {
     /// Before the first change.
@@ -29,9 +29,9 @@ pub(super) struct Shift {
 }
 
 impl Shift {
-    /// From the sender's number `from` on, `more` is added to what was before it. Told again about
-    /// the same number (a segment that was sent again) it counts once. False, and nothing changed,
-    /// where later numbers are changed already.
+    /// From the sender's number `from` on, adds `more` to the previous change. A repeated report
+    /// for the same number (a retransmitted segment) counts once. False, and nothing changed, if
+    /// later numbers are changed already.
     fn add(&mut self, from: Seq, more: i32) -> bool {
         if let Some(last) = self.changes[..self.len].last() {
             if from.before(last.from) {
@@ -50,7 +50,7 @@ impl Shift {
         true
     }
 
-    /// What the sender's number becomes.
+    /// The rewritten number for the sender's.
     fn sent(&self, seq: Seq) -> Seq {
         let is_past = |change: &&Change| !seq.before(change.from);
         let change = self.changes[..self.len].iter().rfind(is_past);
@@ -107,7 +107,7 @@ impl Sequences {
         both.is_some_and(|both| both[usize::from(is_reply)].add(from, more))
     }
 
-    /// What is added to a direction's numbers now.
+    /// The present change of a direction's numbers.
     pub(super) fn now(&self, number: u32, is_reply: bool) -> i32 {
         let shift = self.all.get(number as usize).map(|both| both[usize::from(is_reply)]);
         shift.map_or(0, |shift| {

@@ -1,4 +1,4 @@
-//! The state of a mapping: what its packets have told, and what follows from it.
+//! The state of a mapping: what its packets have shown, and what follows from it.
 
 use thruway_flow::tcp::Segment;
 use thruway_wire::tcp::flags;
@@ -10,7 +10,7 @@ const FORWARD_DATA: u8 = 4;
 const BOTH_DATA: u8 = 12;
 /// The other end has answered.
 const ANSWERED: u8 = 16;
-/// Who began it has gone on after the answer.
+/// The initiator has sent after the answer.
 const ESTABLISHED: u8 = 32;
 
 /// Whether both ends of a TCP mapping in this state are done, so that a SYN begins another
@@ -40,14 +40,14 @@ pub(super) fn others_by_state(few: u32, streaming: u32) -> [u32; 16] {
     std::array::from_fn(|state| if state as u8 == STREAMING { streaming } else { few })
 }
 
-/// States of TCP in which a mapping gives way where there is no room for a new one, as bits: its
+/// States of TCP in which a mapping is evictable when there is no room for a new one, as bits: its
 /// connection is not established yet, or over.
 pub(super) fn tcp_yields() -> u64 {
     let is_established = |state: u8| state & ESTABLISHED != 0 || state & BOTH_DATA == BOTH_DATA;
     states(|state| is_done(state) || !is_established(state))
 }
 
-/// The same of other mappings: nobody has answered.
+/// The same for other mappings: no answer was seen.
 pub(super) fn others_yield() -> u64 {
     states(|state| state & REPLIED == 0)
 }

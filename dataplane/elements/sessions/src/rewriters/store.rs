@@ -1,9 +1,9 @@
 //! The mappings of one rewriter, or of several that share a capacity: records of the flow manager's
 //! table, each found by the flow that it was made for and by that of the replies.
 //!
-//! A mapping is guaranteed for some seconds from its last packet; then it goes when another one
-//! needs its place, whoever is over first, or when its time is up and somebody looks. Who holds
-//! which of the two promises is not followed packet by packet: see `heap.rs`.
+//! A mapping is guaranteed for some seconds from its last packet. After that, another mapping that
+//! needs room may evict it, earliest expiry first, or a sweep removes it after its timeout. The
+//! store does not update this per packet: see `heap.rs`.
 
 mod ageing;
 pub(super) mod sharing;
@@ -51,7 +51,7 @@ pub(super) fn key_of(flow: &FiveTuple<u32>, owner: u16) -> Key {
     [flow.src, flow.dst, ports, KEYED | u32::from(owner) << 8 | u32::from(flow.protocol)]
 }
 
-/// The flow of a key, or of a second key, whose last word is that of the first.
+/// The flow of a key, or of a second key, which shares the first key's last word.
 #[inline]
 fn flow_of(words: &[u32], last: u32) -> FiveTuple<u32> {
     let word = |at: usize| words.get(at).copied().unwrap_or(0);
@@ -75,8 +75,8 @@ pub(super) fn ticks_of(seconds: u32) -> u32 {
     (i64::from(seconds) * 1_000_000_000 / TICK_NS) as u32
 }
 
-/// What a record holds besides keys, when it was seen (`Head::seen`), what its packets have told
-/// (`Head::state`) and the input that it was made by (`Head::leaf`).
+/// A record's contents besides its keys, the time of its last packet (`Head::seen`), its state
+/// (`Head::state`) and its input (`Head::leaf`).
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
 pub(super) struct Mapping {
@@ -97,7 +97,7 @@ pub(super) struct Mapping {
     /// Its own replies come under the key that it was made under.
     is_own_reply: u8,
     rest: [u8; 2],
-    /// Of TCP, the numbers of who began it and of who answers, unless other threads know it.
+    /// TCP numbers of initiator and responder, unless other threads share the mapping.
     sides: [Side; 2],
 }
 
@@ -105,11 +105,11 @@ pub(super) struct Mapping {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Limits {
     pub guarantee: u32,
-    /// The guarantee counts for those that would give way, too: the configuration asks for it.
+    /// The guarantee also protects evictable mappings: the configuration asks for it.
     pub is_promised: bool,
-    /// States, as bits, in which a mapping gives way where there is no room for a new one.
+    /// States, as bits, in which a mapping is evictable when there is no room for a new one.
     pub yields: u64,
-    /// By what its packets have told.
+    /// Timeouts by state.
     pub by_state: [u32; 16],
 }
 
@@ -169,7 +169,7 @@ pub(super) struct Store {
     capacity: u32,
     /// Where other threads' mappings are known.
     shared_flows: Option<Arc<SharedFlows>>,
-    /// Mappings were made or ended since somebody set it.
+    /// Whether mappings were made or ended since this was last reset.
     pub is_changed: bool,
 }
 
@@ -235,9 +235,9 @@ impl Store {
         Some(FlowDirection { index, is_reply: found.is_alias() })
     }
 
-    /// A packet meets a mapping: what it becomes. `track` says what the packet tells, from what was
-    /// told before, the direction, and those flags of a TCP segment that count; the first packet
-    /// goes forward, whatever its replies look like.
+    /// Updates a mapping with a packet, and returns its rewriting. `track` computes the state from
+    /// the state before, the direction, and the believed flags of a TCP segment; the first packet
+    /// is forward, even if its replies have the same flow.
     #[inline(always)]
     pub(super) fn meet(
         &mut self,
@@ -276,7 +276,7 @@ impl Store {
         Some(rewritten)
     }
 
-    /// The same, and nobody learns of it.
+    /// The same without an update.
     pub(super) fn peek(&mut self, direction: FlowDirection) -> Option<Rewritten> {
         let (_, words, scratch) = self.pool.whole_mut(direction.index);
         let mapping = Mapping::mut_from_bytes(scratch).ok()?;
@@ -323,7 +323,7 @@ impl Store {
         entered
     }
 
-    /// Ends what stands in a new mapping's way.
+    /// Ends the mappings that conflict with a new one.
     fn make_room(&mut self, new: &New, reply: &Key, now: u32) -> Result<(), NoRoom> {
         let key = key_of(&new.flow, new.owner);
         for taken in [&key, reply] {

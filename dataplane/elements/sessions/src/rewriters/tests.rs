@@ -38,7 +38,7 @@ fn two_threads(entry: &'static Entry, texts: &[&str]) -> [Rig; 2] {
     })
 }
 
-/// What comes of one packet: the output and its bytes.
+/// Outcome for one packet: the output and its bytes.
 fn push(rig: &mut Rig, input: usize, bytes: &[u8]) -> Option<(usize, Vec<u8>)> {
     let outputs = rig.push_at(input, [marked(bytes)]);
     let mut out = outputs.into_iter().enumerate().flat_map(|(port, packets)| {
@@ -72,7 +72,7 @@ impl Oracle {
         }
     }
 
-    /// What a flow of input 0 becomes: a free port, or the outside address.
+    /// The rewritten flow of a flow of input 0: a free port, or the outside address.
     fn choose(&mut self, flow: Tuple) -> Option<Tuple> {
         let to = FiveTuple { src: OUTSIDE, ..flow };
         if matches!(self.class, Class::Pair | Class::Address) {
@@ -89,7 +89,7 @@ impl Oracle {
         None
     }
 
-    /// Whether no port is free for a flow: who gives way then, `flood` is about.
+    /// Whether no port is free for a flow: `flood` tests the eviction in that case.
     fn is_scarce(&self, input: usize, tuple: Tuple) -> bool {
         let to = |port| FiveTuple { src: OUTSIDE, src_port: FIRST_PORT + port, ..tuple };
         let is_known = input == 1 || self.entries.contains_key(&self.key(tuple));
@@ -305,7 +305,7 @@ fn nothing_is_allocated_for_packets_of_known_mappings() {
     let mut rig = rig(&ip_rewriter::ENTRY, &["pattern 9.0.0.1 1-3 - - 0 1", "drop"]);
     let [mut frame, packet] = [vec![0; 14], bytes.written()];
     frame.extend(packet);
-    // What is not marked is dropped; what is, is measured as it passes.
+    // Unmarked packets are dropped; marked ones are measured as they pass.
     assert_eq!(rig.allocations(0, &frame), 0);
     push(&mut rig, 0, &bytes.written()).unwrap();
     let mut batch: Vec<Packet> = (0..64).map(|_| marked(&bytes.written())).collect();

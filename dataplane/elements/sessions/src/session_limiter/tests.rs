@@ -1,4 +1,4 @@
-//! The limiter's buckets are tested in `pace`; here, who has one.
+//! The limiter's buckets are tested in `pace`; here, their assignment to sessions.
 
 use thruway_wire::flow::FiveTuple;
 

@@ -13,8 +13,8 @@ use super::record::{DirectionCounts, Endpoints, Record};
 /// Largest message: with UDP and IPv6 headers it fits the usual MTU of 1,500 bytes (RFC 7011
 /// section 10.3.3: a message that is fragmented may be lost whole).
 pub(super) const MESSAGE_MAX: usize = 1_400;
-/// How often templates are repeated to a collector, nanoseconds: those who lost one read nothing
-/// until the next (RFC 7011 section 8.4).
+/// Interval, in nanoseconds, at which a collector gets the templates again: one that lost a
+/// template can decode nothing until the next (RFC 7011 section 8.4).
 const TEMPLATES_EVERY_NS: i64 = 60_000_000_000;
 
 /// RFC 7011 section 3.1.
@@ -202,7 +202,7 @@ impl Exporter {
         }
     }
 
-    /// What stands in a data record before the counts of its directions, in the template's order.
+    /// The part of a data record before the counts of its directions, in the template's order.
     fn put(&mut self, endpoints: &Endpoints, ended: Option<Ended>) {
         for addr in [endpoints.src, endpoints.dst] {
             match addr {

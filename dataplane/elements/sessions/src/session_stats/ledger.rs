@@ -32,7 +32,7 @@ pub(super) struct Counters {
     reported_s: u16,
 }
 
-/// What is written once for each session, or for each record of it.
+/// The part written once for each session, or for each record of it.
 #[derive(Clone, Copy, Debug)]
 struct Origin {
     endpoints: Endpoints,
@@ -41,7 +41,7 @@ struct Origin {
     is_closed: bool,
 }
 
-/// What is counted for all sessions together.
+/// Counters over all sessions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Totals {
     /// Open sessions.
@@ -255,7 +255,8 @@ impl PerSession for Ledger {
         self.clock.set(opening.now);
         self.totals.open += 1;
         self.totals.begun += 1;
-        // An error's own addresses are not the session's: what it quotes went the other way.
+        // An error's own addresses are not the session's: the quoted packet went in the opposite
+        // direction.
         let endpoints = match opening.related {
             true => None,
             false => Endpoints::of(packet, opening.direction, &self.session),

@@ -1,4 +1,4 @@
-//! What is reported on a session: who, when and how much.
+//! A session's record: endpoints, times and counts.
 
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -12,7 +12,7 @@ use thruway_wire::ipv4::Ipv4Header;
 use thruway_wire::ipv6::Ipv6Header;
 use thruway_wire::{Header, ipv6_ext};
 
-/// Who a session is between. What its definition does not name is unspecified or 0.
+/// The endpoints of a session. Fields that its definition does not name are unspecified or 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Endpoints {
     pub(super) src: IpAddr,
@@ -35,7 +35,7 @@ pub(super) struct DirectionCounts {
     pub(super) flags: u8,
 }
 
-/// What happened in a session since the last record about it.
+/// The events of a session since the last record about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Record {
     pub(super) endpoints: Endpoints,
@@ -46,8 +46,8 @@ pub(super) struct Record {
 }
 
 impl Endpoints {
-    /// Whose a packet is, with the fields that a session's definition names, as its forward
-    /// packets have them; `None` where it has no IP header.
+    /// The endpoints of a packet's session, with the fields that the session's definition names, as
+    /// in its forward packets; `None` without an IP header.
     pub(super) fn of(
         packet: &Packet,
         direction: Direction,

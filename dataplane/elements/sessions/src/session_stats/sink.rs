@@ -9,7 +9,7 @@ use thruway_elements_support::collector::Collector;
 use super::ipfix::Exporter;
 use super::record::{CSV_HEADER, Record};
 
-/// What is in the file.
+/// The file's format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
     /// Lines of text.
@@ -18,7 +18,7 @@ pub(super) enum Format {
     Ipfix,
 }
 
-/// What the user wants.
+/// The user's settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Wanted {
     pub(super) path: Option<String>,
@@ -28,7 +28,7 @@ pub(super) struct Wanted {
     pub(super) domain: u32,
 }
 
-/// What writing came to.
+/// The results of writing.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
     /// Records that were lost.
@@ -135,7 +135,7 @@ impl ToCollector {
     }
 }
 
-/// What all replicas of one element write to.
+/// The shared output of all replicas of one element.
 #[derive(Default)]
 pub(super) struct Sink {
     opened: bool,

@@ -104,7 +104,7 @@ fn in_ms(paths: [DirectionCounts; 2]) -> [DirectionCounts; 2] {
     })
 }
 
-/// What the records say, added up by tuple.
+/// The records, added up by tuple.
 fn sums(records: &[Record]) -> HashMap<Tuple, [DirectionCounts; 2]> {
     let mut sums: HashMap<Tuple, [DirectionCounts; 2]> = HashMap::new();
     for record in records {
@@ -197,7 +197,7 @@ fn what_has_no_room_is_counted() {
 }
 
 #[test]
-fn who_was_reset_was_closed_and_not_idle() {
+fn a_reset_session_was_closed_and_not_idle() {
     let mut table = Table::new(Ledger::new(SessionDef::connection(), 0, 9, 9));
     let tuple = FiveTuple { src: 1, dst: 2, src_port: 3, dst_port: 4, protocol: 6 };
     table.push(&Plain::first(tuple).written());

@@ -1,4 +1,4 @@
-//! The firewall proper: who may open a session, and what becomes of the packets of one.
+//! The firewall proper: which hosts may open a session, and the verdict on its packets.
 
 use std::sync::Arc;
 
@@ -64,7 +64,7 @@ impl Decision {
     }
 }
 
-/// What the user chose.
+/// The user's choices.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Settings {
     /// TCP sessions may begin without a SYN.
@@ -104,7 +104,7 @@ impl Counts {
     }
 }
 
-/// What one guard leaves to another.
+/// The state for a successor.
 pub(super) struct Kept {
     policy: Arc<Policy>,
     generation: u32,
@@ -212,7 +212,7 @@ impl Guard {
         self.policy = policy;
     }
 
-    /// What the rules of a side say of a packet, and its rule.
+    /// The verdict of a side's rules on a packet, and the rule.
     fn judge(&mut self, side: Side, view: &PacketView<'_>) -> Result<u32, Refused> {
         let (rule, refused) = match self.policy.judge(side, view) {
             Judgement::Allowed(rule) => (rule, None),

@@ -14,7 +14,7 @@ pub(super) enum Side {
     Outside = 1,
 }
 
-/// What the rules say.
+/// The parsed rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Judgement {
     /// This rule allows it.
@@ -69,7 +69,7 @@ impl List<'_> {
         Ok(List { texts, positions, rules })
     }
 
-    /// The program whose verdicts are places.
+    /// The program; its verdicts are places.
     fn program(&mut self, allows: &mut [bool]) -> Result<IpProgram, Vec<Mistake>> {
         for (rule, place) in self.rules.iter_mut().zip(&self.positions) {
             allows[*place] = rule.output != DROP;
@@ -114,12 +114,12 @@ impl Policy {
         &self.texts
     }
 
-    /// What is odd about them.
+    /// Warnings about them.
     pub(super) fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// What the rules of a side say about an IPv4 packet.
+    /// The verdict of a side's rules on an IPv4 packet.
     #[inline]
     pub(super) fn judge(&self, side: Side, view: &PacketView<'_>) -> Judgement {
         match self.lists[side as usize].classify(view) {

@@ -17,7 +17,7 @@ use thruway_elements_rig::Rig;
 const LAN: u32 = 0x0a00_0000;
 const WAN: u32 = 0xc000_0200;
 
-/// A rule whose meaning the test knows by itself.
+/// A rule with a meaning that the test knows by itself.
 #[derive(Clone, Copy, Debug)]
 struct Known {
     from_outside: bool,
@@ -66,7 +66,7 @@ fn policy(rules: &[Known]) -> Arc<Policy> {
 const SETTINGS: Settings =
     Settings { pickup: false, stateless: false, recheck: false, ip6: [false; 2] };
 
-/// What happens to the firewall.
+/// An event for the firewall.
 #[derive(Clone, Debug)]
 enum Event {
     /// A packet between an inside and an outside host.
@@ -357,7 +357,7 @@ fn a_new_configuration_keeps_sessions_and_their_counts() {
         table.push(&Plain::first(first).written());
         let mut next = Guard::new(policy(&rules), SETTINGS);
         next.take_over(table.function.hand_over());
-        // What the old one is told afterwards changes nothing.
+        // Later calls to the old one change nothing.
         PerSession::close(&mut table.function, &Decision::default(), Ended::Removed);
         assert_eq!(table.function.counts().open(), 0);
         table.function = next;

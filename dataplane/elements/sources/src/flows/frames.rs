@@ -17,7 +17,7 @@ pub(super) const IP: usize = 20;
 /// Time to live of the packets, as in Click.
 const TTL: u8 = 250;
 
-/// What packets of a flow look like, and what happens to it after its last.
+/// The format of a flow's packets, and its fate after its last one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum Kind {
     /// UDP; new random ports.
@@ -33,7 +33,7 @@ pub(super) const SYN: usize = 0;
 pub(super) const DATA: usize = 1;
 pub(super) const FIN: usize = 2;
 
-/// What all packets have in common.
+/// The common part of all packets.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Plan {
     pub(super) len: usize,

@@ -56,8 +56,8 @@ impl Mersenne {
 mod tests {
     use super::*;
 
-    /// C++ demands the 10,000th number of its `mt19937`, whose seed is 5489 (ISO/IEC 14882:2011,
-    /// section 26.5.5).
+    /// C++ demands the 10,000th number of its `mt19937` with seed 5489 (ISO/IEC 14882:2011, section
+    /// 26.5.5).
     #[test]
     fn the_published_sequence() {
         let mut random = Mersenne::from_seed(5489);

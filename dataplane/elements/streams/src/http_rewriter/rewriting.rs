@@ -1,4 +1,4 @@
-//! What is done to messages.
+//! The rewriting of messages.
 
 use regex::bytes::CaptureLocations;
 use thruway_element::{Needs, Next, StreamCursor, StreamFunction};
@@ -10,19 +10,19 @@ use super::rules::{FIELDS_MAX, Placement, Ready};
 /// Most requests of a connection that wait for their answers: as many as HTTPIn lets wait.
 const WAITING_MAX: u32 = 64;
 
-/// What is remembered of a connection.
+/// The state of a connection.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
 pub(super) struct SessionState {
     /// A bit for each request that waits for its answer, the oldest lowest: it was blocked.
     blocked: u64,
     waiting: u32,
-    /// By direction: the body of the message under way is taken out.
+    /// By direction: whether the body of the current message is removed.
     emptied: [u8; 2],
     spare: [u8; 2],
 }
 
-/// What happened.
+/// Counters.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Counts {
     pub blocked: u64,
@@ -34,7 +34,7 @@ pub(super) struct Counts {
 pub(super) struct Page {
     pub head: Vec<u8>,
     pub body: Vec<u8>,
-    /// What the server is asked for instead.
+    /// The path requested from the server instead.
     pub elsewhere: Vec<u8>,
 }
 
@@ -64,7 +64,7 @@ impl Rewriting {
         }
     }
 
-    /// What is done to a head. False where the connection has to end.
+    /// Rewrites a head. False if the connection must end.
     fn head(&mut self, state: &mut SessionState, data: &mut StreamCursor<'_>) -> bool {
         let direction = data.direction() & 1;
         state.emptied[direction] = 0;

@@ -1,4 +1,4 @@
-//! What is to be rewritten, as the user writes it.
+//! The rewriting rules, as the user writes them.
 
 use regex::bytes::{Regex, RegexBuilder};
 use thruway_element::text;
@@ -39,7 +39,7 @@ impl FieldRule {
     }
 }
 
-/// What becomes of what a body rule found.
+/// The treatment of a body rule's matches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct BodyRule {
     selector: String,
@@ -80,7 +80,7 @@ impl Rules {
     /// Takes one rule in.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The error in it.
     pub(super) fn add(&mut self, rule: &str) -> Result<(), String> {
         let words: Vec<Vec<u8>> = text::split_words(rule).into_iter().map(text::unquote).collect();
         let plain: Vec<&str> =
@@ -91,14 +91,18 @@ impl Rules {
             ["body", how, "re", selector, ..] => {
                 let one = Regex::new(selector).map_err(|why| format!("'{selector}': {why}"))?;
                 if one.is_match(b"") {
-                    return Err(format!("'{selector}' finds what is empty, which is everywhere"));
+                    return Err(format!(
+                        "'{selector}' matches the empty text, which is everywhere"
+                    ));
                 }
                 self.add_body(how, selector.to_owned(), words.get(4))?;
             }
             ["body", how, word, ..] if !word.is_empty() => {
                 self.add_body(how, regex::escape(word), words.get(3))?;
             }
-            [how, who, _, ..] if words.len() <= 4 => self.add_field(how, who, &words[2..])?,
+            [how, message, _, ..] if words.len() <= 4 => {
+                self.add_field(how, message, &words[2..])?;
+            }
             _ => return Err(usage(rule)),
         }
         Ok(())
@@ -129,11 +133,11 @@ impl Rules {
         Ok(())
     }
 
-    fn add_field(&mut self, how: &str, who: &str, parts: &[Vec<u8>]) -> Result<(), String> {
-        let direction = match who {
+    fn add_field(&mut self, how: &str, message: &str, parts: &[Vec<u8>]) -> Result<(), String> {
+        let direction = match message {
             "request" => 0,
             "response" => 1,
-            _ => return Err(format!("'{who}': write request or response")),
+            _ => return Err(format!("'{message}': write request or response")),
         };
         let kind = match how {
             "add" => FieldKind::Add,
@@ -144,13 +148,13 @@ impl Rules {
         };
         if (parts.len() == 2) != (kind != FieldKind::Remove) {
             let wants = if kind == FieldKind::Remove { "no value" } else { "a name and a value" };
-            return Err(format!("'{how} {who}' takes {wants}"));
+            return Err(format!("'{how} {message}' takes {wants}"));
         }
         let value = parts.get(1).cloned().unwrap_or_default();
         let rule = FieldRule { direction, kind, name: parts[0].clone(), value };
         rule.change().check().map_err(|why| why.to_string())?;
         if self.fields.iter().filter(|other| other.direction == direction).count() >= FIELDS_MAX {
-            return Err(format!("more than {FIELDS_MAX} rules about fields of a {who}"));
+            return Err(format!("more than {FIELDS_MAX} rules about fields of a {message}"));
         }
         self.fields.push(rule);
         Ok(())
@@ -197,8 +201,8 @@ fn compile(all: Vec<String>, nocase: bool) -> Result<Option<Regex>, String> {
     built.map(Some).map_err(|why| format!("the rules together: {why}"))
 }
 
-/// A selector whose groups do not count: `(` becomes `(?:` unless it is escaped, in a class, or
-/// says something itself.
+/// A selector with all its groups made non-capturing: `(` becomes `(?:` unless it is escaped, in a
+/// class, or has its own syntax.
 fn no_groups(selector: &str) -> String {
     let mut out = String::new();
     let (mut in_class, mut escaped) = (false, false);
@@ -223,7 +227,7 @@ fn no_groups(selector: &str) -> String {
 /// A regular expression for a text with `*` for anything.
 fn glob(text: &str) -> Result<String, String> {
     if text.is_empty() {
-        return Err("what is blocked is empty".to_owned());
+        return Err("the blocked path is empty".to_owned());
     }
     let parts: Vec<String> = text.split('*').map(regex::escape).collect();
     Ok(format!("^{}$", parts.join(".*")))
@@ -232,8 +236,8 @@ fn glob(text: &str) -> Result<String, String> {
 fn usage(rule: &str) -> String {
     format!(
         "'{rule}': write 'block host NAME', 'block path PATH', 'add|set|replace request|response \
-         NAME VALUE', 'remove request|response NAME', 'body replace|insert-before|insert-after [re] \
-         WORD TEXT' or 'body remove [re] WORD'"
+         NAME VALUE', 'remove request|response NAME', 'body replace|insert-before|insert-after \
+         [re] WORD TEXT' or 'body remove [re] WORD'"
     )
 }
 

@@ -1,4 +1,4 @@
-//! What is reported on a rule that matched, kept until it is written.
+//! The report on a rule that matched, kept until it is written.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub(super) struct Event {
     pub(super) app: App,
     /// The session ends because of it.
     pub(super) is_blocked: bool,
-    /// Of the message under way.
+    /// Of the current message.
     pub(super) head: Option<Head>,
 }
 

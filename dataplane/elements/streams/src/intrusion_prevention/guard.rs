@@ -11,21 +11,21 @@ use super::event::{Event, Head};
 use super::loading::Loaded;
 use crate::journal::Journal;
 
-/// What is remembered of a session.
+/// The state of a session.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
 pub(super) struct SessionState {
     session: Session,
     /// Which rules looked at it last.
     generation: u32,
-    /// Bits by direction: something was seen, a message is under way.
+    /// Bits by direction: bytes were seen, a message is in progress.
     seen: u8,
     in_message: u8,
     is_found: u8,
     reserved: u8,
 }
 
-/// What happened.
+/// Counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Totals {
     /// Matches that were reported.
@@ -52,7 +52,7 @@ pub(super) struct Guard {
     /// Streams are looked at, not packets.
     pub(super) layer: Layer,
     pub(super) journal: Journal<Event>,
-    /// By rule: how often it was told.
+    /// By rule: number of alerts.
     pub(super) counts: Vec<u64>,
     pub(super) totals: Totals,
     /// Room for what is found.
@@ -78,22 +78,22 @@ impl Guard {
 
     /// Shows all pieces to the inspector; what it finds is reported. `true`: the session is to end.
     fn show(&mut self, state: &mut SessionState, data: &mut StreamCursor<'_>) -> bool {
-        let way = data.direction() & 1;
+        let direction = data.direction() & 1;
         let now = data.now();
         let is_stream = matches!(self.layer, Layer::Tcp | Layer::Http);
         let mut is_first = true;
         loop {
             let payload_len = data.chunk().len() as u32; // a packet's
             let Some(mut facts) = Facts::of(data.headers()) else { return false };
-            facts.side = Side::of(way);
+            facts.side = Side::of(direction);
             facts.payload_len = payload_len;
             facts.established = facts.protocol == ip_protocol::TCP || state.seen == 3;
             if let Some(head) = data.head().filter(|_| is_first) {
-                state.in_message |= 1 << way;
+                state.in_message |= 1 << direction;
                 let piece = Piece { facts: &facts, bytes: head, kind: Kind::Head, now };
                 self.inspector.stream(&mut state.session, piece, &mut self.found);
             }
-            let is_body = state.in_message & 1 << way != 0;
+            let is_body = state.in_message & 1 << direction != 0;
             let kind = if is_body { Kind::Body } else { Kind::Plain };
             let bytes = data.chunk();
             let len = bytes.len();
@@ -166,14 +166,14 @@ impl StreamFunction for Guard {
             self.inspector.renew(&mut state.session);
             state.generation = generation;
         }
-        let way = data.direction() & 1;
-        state.seen |= 1 << way;
+        let direction = data.direction() & 1;
+        state.seen |= 1 << direction;
         if self.show(state, data) {
             return Next::Close;
         }
-        if data.is_last() && state.in_message & 1 << way != 0 {
-            state.in_message &= !(1 << way);
-            self.inspector.end_message(&mut state.session, way);
+        if data.is_last() && state.in_message & 1 << direction != 0 {
+            state.in_message &= !(1 << direction);
+            self.inspector.end_message(&mut state.session, direction);
         }
         Next::Continue
     }

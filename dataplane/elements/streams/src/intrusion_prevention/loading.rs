@@ -12,7 +12,7 @@ use thruway_sync::atomic::{AtomicU32, Ordering};
 /// Longest file, bytes.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
-/// What was asked for.
+/// The requested rules.
 #[derive(Clone, Debug)]
 pub(super) struct Wanted {
     pub(super) files: Vec<String>,
@@ -21,7 +21,7 @@ pub(super) struct Wanted {
     pub(super) variables: Variables,
     /// Good rules are used, whatever the others are.
     pub(super) lenient: bool,
-    /// Somebody finds messages of HTTP.
+    /// Whether an HTTP context finds messages.
     pub(super) has_messages: bool,
 }
 
@@ -32,11 +32,11 @@ pub(super) struct Loaded {
     /// For the descriptions of classes.
     pub(super) variables: Variables,
     pub(super) refused: usize,
-    /// What is wrong with those that were refused, a line each.
+    /// The errors in refused rules, a line each.
     pub(super) problems: String,
 }
 
-/// What the replicas share: the rules that count, and which ones these are.
+/// The shared state of the replicas: the present rules, and their identity.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     loaded: Mutex<Option<Arc<Loaded>>>,
@@ -46,11 +46,11 @@ pub(super) struct Shared {
 impl Shared {
     /// The generation of the present rules; others are there when it has changed.
     pub(super) fn generation(&self) -> u32 {
-        // Relaxed: who sees another number takes the lock, which orders the rest.
+        // Relaxed: a thread that sees another number takes the lock, which orders the rest.
         self.generation.load(Ordering::Relaxed)
     }
 
-    /// The rules, loaded if nobody has yet.
+    /// The rules, loaded on first use.
     ///
     /// # Errors
     /// All that is wrong with them.
@@ -117,7 +117,7 @@ impl Wanted {
         Ok(Loaded { set, variables, refused, problems })
     }
 
-    /// Rules that would see nothing, because nobody finds messages: how many.
+    /// Number of rules that would match nothing, because no context finds messages.
     fn blind(&self, set: &RuleSet, problems: &mut String) -> usize {
         if self.has_messages {
             return 0;

@@ -40,7 +40,7 @@ const REST_NS: i64 = 10_000_000;
     get = (self.tcp.counts.opened + self.follow.opened)
 )]
 #[handler(
-    sum, name = "picked_up", "those of them that were not seen to open",
+    sum, name = "picked_up", "connections picked up without their handshake",
     get = (self.tcp.counts.picked_up + self.follow.picked_up)
 )]
 #[handler(sum, name = "closed", "connections that were reset here", get = self.tcp.counts.closed)]
@@ -49,7 +49,7 @@ const REST_NS: i64 = 10_000_000;
     get = self.tcp.counts.passed
 )]
 #[handler(
-    sum, name = "reordered", "segments that waited for what was missing",
+    sum, name = "reordered", "segments that waited for missing ones",
     get = self.tcp.counts.reordered
 )]
 #[handler(sum, name = "resent", "segments sent again from copies", get = self.tcp.counts.resent)]
@@ -74,10 +74,10 @@ const REST_NS: i64 = 10_000_000;
 )]
 #[handler(sum, name = "memory", "bytes of memory that these hold", get = self.tcp.memory_bytes())]
 #[handler(
-    sum, name = "pruned", "connections that gave way to others", get = self.tcp.counts.pruned
+    sum, name = "pruned", "connections ended to free memory for others", get = self.tcp.counts.pruned
 )]
 #[handler(
-    sum, name = "pruned_waiting", "times that segments waiting for a hole gave way",
+    sum, name = "pruned_waiting", "times that segments waiting for a hole were dropped to free memory",
     get = self.tcp.counts.pruned_waiting
 )]
 #[handler(
@@ -85,7 +85,7 @@ const REST_NS: i64 = 10_000_000;
     get = self.tcp.counts.stalled
 )]
 #[handler(
-    read, name = "mode", "what is done: follow, order, guard or map",
+    read, name = "mode", "the processing: follow, order, guard or map",
     get = format!("{:?}", self.settings.mode).to_lowercase()
 )]
 pub(super) struct TcpIn {
@@ -97,7 +97,7 @@ pub(super) struct TcpIn {
     pick_up: Option<bool>,
     /// Whatever functions need, this is done.
     least: Mode,
-    /// What functions cannot be shown goes no further.
+    /// Packets that functions cannot inspect are dropped.
     refuses_unseen: bool,
     pub follow: Follow,
     out: Out,

@@ -1,9 +1,9 @@
-//! What functions of TCP's payload cannot inspect, and contexts that cannot be.
+//! Limits of inspection by functions of TCP's payload, and impossible contexts.
 
 use thruway_element::{Exception, Fails, StreamPlan};
 use thruway_stream::tcp::{AtBound, Settings, Urgent};
 
-/// What functions cannot inspect, and what is done then.
+/// Data that functions cannot inspect, and its treatment.
 pub(super) fn exceptions(
     settings: &Settings,
     guards: bool,
@@ -41,7 +41,7 @@ pub(super) fn exceptions(
     rows
 }
 
-/// What would have to be otherwise about a context.
+/// The change that would make a context possible.
 pub(super) fn one_of_each(plan: &StreamPlan) -> Option<String> {
     let (ins, outs) = (plan.enters.len(), plan.leaves.len());
     (ins > 1 || outs > 1).then(|| {

@@ -16,7 +16,7 @@ pub(super) struct TcpOut {
 
 impl Element for TcpOut {
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
-        // What is of no connection, or only was looked at, goes on as it is.
+        // Packets of no connection, or only inspected ones, are forwarded unchanged.
         let is_plain = |packet: &Packet| {
             let mark = packet.content_mark();
             mark.conn == 0 && !mark.has(flag::CLOSE | flag::CHANGED)
@@ -36,7 +36,7 @@ impl Element for TcpOut {
             }
             enter.arm(cx);
         });
-        // Nobody was at home: they wait for the next time.
+        // If TCPIn could not be visited, `waiting` keeps its packets for the next time.
         send(cx, out, batch);
     }
 

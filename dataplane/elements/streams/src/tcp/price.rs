@@ -1,10 +1,10 @@
-//! What TCPIn costs, by what it does.
+//! The cost of TCPIn, by its processing.
 
 use thruway_element::cost::Access;
 use thruway_element::{Cost, Load, Operation};
 use thruway_stream::tcp::{Mode, Tcp};
 
-/// What is done to a segment where a context begins and ends.
+/// The processing of a segment where a context begins and ends.
 pub(super) fn entering(mode: Mode, verifies: bool, load: &Load) -> Vec<Cost> {
     let mut cost = vec![Operation::SessionState.once(), Operation::StreamFollow.once()];
     if mode == Mode::Follow {

@@ -1,4 +1,4 @@
-//! What a session of TCP remembers, and which packets are of one.
+//! The state of a TCP session, and its packets.
 
 use thruway_element::Wants;
 use thruway_packet::Packet;
@@ -9,14 +9,14 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 /// Instead of a connection's number: functions only look at it.
 pub const FOLLOWED: u32 = u32::MAX;
 
-/// What the session remembers: the connection's number + 1.
+/// The state of the session: the connection's number + 1.
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Clone, Copy)]
 #[repr(C)]
 pub struct SessionState {
     pub conn: u32,
 }
 
-/// What TCPIn wants of the flow manager.
+/// TCPIn's demand on the flow manager.
 pub const WANTS: Wants = Wants {
     classes: &["tcp or tcp6"],
     whole: true,

@@ -1,11 +1,11 @@
-//! What a WordMatcher is asked for: in Thruway's arguments or in FastClick's.
+//! The arguments of a WordMatcher: Thruway's or FastClick's.
 
 use thruway_element::{ArgError, ArgErrors, Args};
 
 use super::list::{WORD_LEN_MAX, Wanted};
 use super::matching::Mode;
 
-/// What takes a word's place in FastClick where MSG does not say.
+/// The replacement of a word in FastClick without MSG.
 const BLOCKED: &[u8] = b"<font color='red'>Blocked content !</font><br />";
 /// How FastClick's words are written.
 const KEYWORD: &str = "WORD";

@@ -18,7 +18,7 @@ pub(super) struct List {
     pub(super) number: u32,
 }
 
-/// What was asked for.
+/// The requested words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Wanted {
     pub(super) words: Vec<Vec<u8>>,

@@ -8,7 +8,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::list::List;
 
-/// What is done about a word.
+/// The action on a match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
     /// It is counted.
@@ -29,7 +29,7 @@ impl Mode {
         [Mode::Alert, Mode::Close, Mode::Mask, Mode::Remove, Mode::Replace, Mode::Replace];
     pub(super) const NAMES: [&str; 6] = ["ALERT", "CLOSE", "MASK", "REMOVE", "REPLACE", "FULL"];
 
-    /// What it does to streams.
+    /// Its needs.
     pub(super) fn needs(self) -> Needs {
         match self {
             Mode::Alert => Needs::ORDER,
@@ -45,7 +45,7 @@ impl Mode {
     }
 }
 
-/// What is remembered of a session.
+/// The state of a session.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
 pub(super) struct SessionState {
@@ -58,7 +58,7 @@ pub(super) struct SessionState {
     is_found: u32,
 }
 
-/// What was found.
+/// Matches.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Totals {
     /// Words.
@@ -75,7 +75,7 @@ pub(super) struct Matcher {
     pub(super) acts: Acts,
 }
 
-/// What is done about words, and what was.
+/// The action on matches, and its counters.
 pub(super) struct Acts {
     pub(super) mode: Mode,
     /// Takes the place of a word.
@@ -197,8 +197,8 @@ impl StreamFunction for Matcher {
         if state.list != list.number {
             (state.gone, state.list) = ([0; 2], list.number);
         }
-        let way = data.direction();
-        let gone = words.string(state.gone[way]);
+        let direction = data.direction();
+        let gone = words.string(state.gone[direction]);
         let mut reading = Reading { gone, seek: Seek::default(), inside: 0 };
         let before = acts.totals.matches;
         let closes = acts.look(words, &mut reading, data);
@@ -211,18 +211,18 @@ impl StreamFunction for Matcher {
         }
         let pending = words.pending(&reading.seek);
         if data.is_last() {
-            state.gone[way] = 0;
+            state.gone[direction] = 0;
         } else if !acts.mode.holds() || data.is_late() {
-            state.gone[way] = words.mark(&reading.seek);
+            state.gone[direction] = words.mark(&reading.seek);
         } else if pending > 0 {
             // What has gone on stays remembered while a word may begin there.
             if pending <= reading.inside {
-                state.gone[way] = 0;
+                state.gone[direction] = 0;
             }
             data.back(pending.min(reading.inside));
             return Next::NeedMore;
         } else {
-            state.gone[way] = 0;
+            state.gone[direction] = 0;
         }
         Next::Continue
     }

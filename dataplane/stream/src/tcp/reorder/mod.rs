@@ -6,8 +6,8 @@
 //! so there are never more packets than came. A segment that lies within another gives its bytes
 //! to it if they count, and goes.
 //!
-//! Comparison is by what is left of a segment that waits. Its FIN counts like a byte: what loses
-//! the place of the FIN, loses the FIN.
+//! Comparisons use the remaining part of a waiting segment. Its FIN counts like a byte: a segment
+//! that loses the place of the FIN, loses the FIN.
 
 use core::ops::Range;
 
@@ -34,18 +34,18 @@ pub struct Bounds {
     pub total_bytes: u64,
 }
 
-/// What a direction of a connection expects.
+/// The expected number of a direction, and its bounds.
 #[derive(Debug, Clone, Copy)]
 pub struct Expected {
     /// Sequence number of the next byte.
     pub next: Seq,
     /// How many bytes from there on its receiver has room for.
     pub window: u32,
-    /// What to do where segments overlap.
+    /// The rule for overlaps.
     pub overlap: Overlap,
 }
 
-/// Those of one direction that wait. All zeros are none.
+/// The waiting segments of one direction. All zeros are none.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable,
 )]
@@ -83,10 +83,10 @@ impl Waiting {
     }
 }
 
-/// What became of a segment.
+/// The fate of a segment.
 #[derive(Debug)]
 pub enum Outcome {
-    /// It waits, or what is left of it.
+    /// It waits, or a part of it.
     Stored,
     /// All that it has is known already, or its bytes went into a segment that waits.
     Duplicate(Packet),
@@ -96,7 +96,7 @@ pub enum Outcome {
     OutOfWindow(Packet),
 }
 
-/// What was noticed.
+/// Counters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Overlaps with a segment that waited.
@@ -128,7 +128,7 @@ struct Slot {
     next: u32,
 }
 
-/// What two segments that overlap do to each other.
+/// Relation of two segments that overlap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OverlapAction {
     OldYields,
@@ -178,10 +178,10 @@ impl Reorder {
         }
     }
 
-    /// Takes a segment in: its bytes are those of `parts`, from `seq` on, and `fin` says whether
+    /// Inserts a segment: its bytes are those of `parts`, from `seq` on, and `fin` tells whether
     /// the stream ends behind them. It may also begin at or before the expected byte, so that
-    /// overlaps with what waits are resolved: then no bound keeps it out, and
-    /// [`take`](Self::take) gives it back.
+    /// overlaps with waiting segments are resolved: then no bound keeps it out, and
+    /// [`take`](Self::take) returns it.
     pub fn insert(
         &mut self,
         waiting: &mut Waiting,
@@ -208,7 +208,7 @@ impl Reorder {
         self.insert_segment(waiting, new, expected.overlap)
     }
 
-    /// The segment that begins at `next`, if there is one: what it has before is cut off.
+    /// The segment that begins at `next`, if there is one: earlier bytes are cut off.
     pub fn take(&mut self, waiting: &mut Waiting, next: Seq) -> Option<Taken> {
         loop {
             let span = self.node(waiting.head)?.span();
@@ -228,7 +228,7 @@ impl Reorder {
         }
     }
 
-    /// Gives up what waits.
+    /// Gives up the waiting segments.
     pub fn clear(&mut self, waiting: &mut Waiting) {
         while let Some(node) = self.unlink(waiting, 0) {
             self.spent.push(node.packet);
@@ -236,8 +236,7 @@ impl Reorder {
         *waiting = Waiting::default();
     }
 
-    /// Packets of which nothing is needed any more, since the last call: what others replaced, and
-    /// what was given up.
+    /// Packets that are no longer needed, since the last call: replaced ones, and those given up.
     pub fn spent(&mut self) -> std::vec::Drain<'_, Packet> {
         self.spent.drain(..)
     }
@@ -248,7 +247,7 @@ impl Reorder {
         self.node(waiting.head).map(|node| node.seq)
     }
 
-    /// The bytes that wait, in order, what adjoins as one: between them are the holes.
+    /// The ranges of waiting bytes, in order, adjoining ones merged: between them are the holes.
     pub fn ranges(&self, waiting: &Waiting) -> impl Iterator<Item = Range<Seq>> {
         let mut at = waiting.head;
         std::iter::from_fn(move || {
@@ -289,7 +288,7 @@ impl Reorder {
         self.lists
     }
 
-    /// What was noticed so far.
+    /// Counters so far.
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.stats
@@ -300,7 +299,7 @@ impl Reorder {
             && self.total_cost + u64::from(cost) <= self.bounds.total_bytes
     }
 
-    /// Puts a segment in its place, or what the others leave of it.
+    /// Inserts a segment, or the part that others leave of it.
     fn insert_segment(
         &mut self,
         waiting: &mut Waiting,

@@ -9,8 +9,8 @@ use thruway_wire::tcp::flags;
 use crate::segment::{Parts, cut_back, cut_front, finish, tcp_mut};
 use crate::tcp::Seq;
 
-/// A segment, of which perhaps not all counts any more. Its packet is as it came until it leaves:
-/// what is cut off only narrows the view.
+/// A segment, perhaps with only a part that still counts. Its packet is unchanged until it leaves:
+/// cutting only narrows the view.
 #[derive(Debug)]
 pub struct Node {
     pub packet: Packet,
@@ -22,7 +22,7 @@ pub struct Node {
     len: u32,
     /// The stream ends behind them.
     fin: bool,
-    /// The packet has to be made what this says.
+    /// The packet must be cut to the view.
     touched: bool,
 }
 
@@ -32,7 +32,7 @@ impl Node {
         Node { packet, seq, at, len, fin, touched: false }
     }
 
-    /// What it takes of the sequence space: FIN has a place behind the bytes (RFC 9293 section
+    /// Its range in the sequence space: FIN has a place behind the bytes (RFC 9293 section 3.4).
     /// 3.4).
     pub fn span(&self) -> Range<Seq> {
         self.seq..self.seq + (self.len + u32::from(self.fin))
@@ -52,12 +52,12 @@ impl Node {
         self.len == 0 && !self.fin
     }
 
-    /// Bytes of memory that it holds: a frame, whatever of it is used, and this.
+    /// Bytes of memory: a whole frame, and this.
     pub fn cost(&self) -> u32 {
         (self.packet.memory_bytes() + size_of::<Node>()) as u32
     }
 
-    /// What stands before `seq` does not count any more.
+    /// Bytes before `seq` do not count any more.
     pub fn cut_front(&mut self, seq: Seq) {
         let cut = self.seq.until(seq);
         if cut == 0 {
@@ -69,7 +69,7 @@ impl Node {
         (self.at, self.len, self.touched) = (self.at + bytes, self.len - bytes, true);
     }
 
-    /// What stands at `seq` and behind it does not count any more.
+    /// Bytes from `seq` on do not count any more.
     pub fn cut_back(&mut self, seq: Seq) {
         let keep = self.seq.until(seq);
         if seq.before(self.span().end) {
@@ -83,7 +83,7 @@ impl Node {
         at(span.start)..at(span.end)
     }
 
-    /// Takes over what `inner` has, which stands within this and does not reach its end.
+    /// Takes over the bytes of `inner`, which is within this and does not reach its end.
     pub fn absorb(&mut self, inner: &Node) {
         let span = inner.span();
         let (from, to) = (inner.range_of(&span), self.range_of(&span));
@@ -105,7 +105,7 @@ impl Node {
         self.packet.data()[here] == other.packet.data()[there]
     }
 
-    /// The packet, made what counts of it, its lengths and checksums included; or as it came,
+    /// The packet, cut to the part that counts, lengths and checksums included; or as it came,
     /// should it be no segment any more.
     pub fn into_segment(mut self) -> Result<Taken, Packet> {
         let Some(parts) = self.finish() else { return Err(self.packet) };

@@ -1,4 +1,4 @@
-//! Where the changed pieces of many connections lie.
+//! Storage of the changed pieces of many connections.
 
 use crate::tcp::Seq;
 use thruway_packet::fallible;

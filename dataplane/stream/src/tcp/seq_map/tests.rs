@@ -175,7 +175,7 @@ impl Pair {
         if let Some((_, right)) = got
             && to <= ack
         {
-            assert!(!right.after(seq(ack_in)), "a duplicate is told of what is not acknowledged");
+            assert!(!right.after(seq(ack_in)), "a duplicate reports unacknowledged data");
         }
     }
 }
@@ -241,7 +241,7 @@ fn a_hole_in_what_was_inserted_is_not_shown() {
 }
 
 #[test]
-fn duplicates_of_the_last_ten_changes_are_told_of() {
+fn duplicates_of_the_last_ten_changes_are_reported() {
     let mut slab = SeqMapSlab::new(1000);
     let mut seq_map = SeqMap::new(Seq::new(0), Seq::new(0));
     for _ in 0..100 {

@@ -116,7 +116,7 @@ fn goodput(mode: Mode, attackers: usize) -> (usize, Crowd) {
 
 /// Each of them leaves a window unacknowledged, which together is more than may be kept.
 #[test]
-fn who_never_acknowledges_starves_nobody() {
+fn a_receiver_that_never_acknowledges_starves_no_other() {
     for mode in [Mode::Guard, Mode::Map] {
         let (alone, _) = goodput(mode, 0);
         assert_eq!(alone, 20 * ROUNDS);
@@ -127,9 +127,9 @@ fn who_never_acknowledges_starves_nobody() {
     }
 }
 
-/// The same with segments that wait for a hole that nobody fills, and no copies.
+/// The same with segments that wait for a hole that stays open, and no copies.
 #[test]
-fn holes_that_nobody_fills_starve_nobody() {
+fn unfilled_holes_starve_no_connection() {
     let mut crowd = Crowd::new(Settings { mode: Mode::Order, ..Settings::default() });
     let mut honest = crowd.open();
     let others: Vec<u32> = (0..ATTACKERS).map(|_| crowd.open().conn).collect();
@@ -155,9 +155,10 @@ fn holes_that_nobody_fills_starve_nobody() {
     assert!(crowd.tcp.memory_bytes() <= crowd.tcp.settings().total);
 }
 
-/// However few there are: who acknowledges nothing for five minutes is reset, whoever needs room.
+/// However few there are: a receiver that acknowledges nothing for five minutes is reset, whether
+/// or not others need room.
 #[test]
-fn who_acknowledges_nothing_is_not_kept_for_ever() {
+fn a_receiver_that_acknowledges_nothing_is_not_kept_for_ever() {
     let mut crowd = Crowd::new(Settings { mode: Mode::Guard, ..Settings::default() });
     let mut idle = crowd.open();
     let mut mute = crowd.open();
@@ -181,11 +182,11 @@ type Plain = VecDeque<i64>;
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
-    /// Connections send, acknowledge and pause in any order. As plain lists say: no more is kept
-    /// than may be; who keeps less than is left is never refused; who is reset had kept something
-    /// for three seconds, or for a quarter of one and more than a share.
+    /// Connections send, acknowledge and pause in any order. As in plain lists: no more is kept
+    /// than permitted; a connection that keeps less than is left is never refused; a reset one had
+    /// kept something for three seconds, or for a quarter of one and more than a share.
     #[test]
-    fn who_gives_way(steps in prop::collection::vec((0..6usize, 0..5u8, 0..900i64), 1..250)) {
+    fn eviction_order(steps in prop::collection::vec((0..6usize, 0..5u8, 0..900i64), 1..250)) {
         let frame = {
             let mut crowd = Crowd::new(Settings { mode: Mode::Guard, ..Settings::default() });
             let mut one = crowd.open();
@@ -197,34 +198,34 @@ proptest! {
         let mut crowd = Crowd::new(settings);
         let mut all: Vec<Download> = (0..6).map(|_| crowd.open()).collect();
         let mut plain = vec![Plain::new(); all.len()];
-        for (who, what, pause) in steps {
+        for (conn, what, pause) in steps {
             crowd.now += pause * MILLISECOND;
             if what == 0 {
-                crowd.acknowledge(&mut all[who]);
-                plain[who].clear();
+                crowd.acknowledge(&mut all[conn]);
+                plain[conn].clear();
                 continue;
             }
             let before: Vec<bool> = all.iter().map(|one| crowd.tcp.is_over(one.conn)).collect();
             let left = |plain: &[Plain]| 20 - plain.iter().map(VecDeque::len).sum::<usize>();
             let busy = plain.iter().filter(|one| !one.is_empty()).count();
             let share = 20.0 / (busy + 1) as f64;
-            let own = plain[who].len();
+            let own = plain[conn].len();
             let was_free = left(&plain) > 0 && (own <= left(&plain) || own as f64 <= share);
-            let fits = all[who].next + LEN - all[who].acked <= WINDOW;
-            let sent = crowd.send(&mut all[who], 1);
-            let gives_way = |(at, one): (usize, &Plain)| {
+            let fits = all[conn].next + LEN - all[conn].acked <= WINDOW;
+            let sent = crowd.send(&mut all[conn], 1);
+            let is_evictable = |(at, one): (usize, &Plain)| {
                 let age = one.front().map_or(0, |since| crowd.now - since);
                 let is_greedy = one.len() as f64 > share;
-                at != who && (age >= 3_000_000_000 || is_greedy && age >= 250_000_000)
+                at != conn && (age >= 3_000_000_000 || is_greedy && age >= 250_000_000)
             };
-            let others = plain.iter().enumerate().any(gives_way);
-            let acked = (all[who].acked - 500) as u64;
+            let others = plain.iter().enumerate().any(is_evictable);
+            let acked = (all[conn].acked - 500) as u64;
             let is_new = left(&plain) < 10 && own as u64 * frame > 16 * 2176 + acked * 4;
             let must = !is_new && (was_free || own as f64 <= share && others);
-            prop_assert!(!(must && fits && !before[who]) || sent == 1);
+            prop_assert!(!(must && fits && !before[conn]) || sent == 1);
             for at in 0..all.len() {
                 if crowd.tcp.is_over(all[at].conn) && !before[at] {
-                    prop_assert!(at != who && !was_free);
+                    prop_assert!(at != conn && !was_free);
                     let age = plain[at].front().map_or(0, |since| crowd.now - since);
                     let is_greedy = plain[at].len() as f64 > share && own as f64 <= share;
                     prop_assert!(age >= 3_000_000_000 || is_greedy && age >= 250_000_000);
@@ -237,7 +238,7 @@ proptest! {
                 }
             }
             if sent == 1 {
-                plain[who].push_back(crowd.now);
+                plain[conn].push_back(crowd.now);
             }
             let count: usize = plain.iter().map(VecDeque::len).sum();
             prop_assert_eq!(crowd.tcp.memory_bytes(), count as u64 * frame);

@@ -42,7 +42,7 @@ impl Host {
         self.send_syn();
     }
 
-    /// The retransmission timer ended while the handshake was under way.
+    /// The retransmission timer expired during the handshake.
     pub(super) fn repeat_handshake(&mut self) {
         if matches!(self.stage, Stage::SynSent | Stage::SynReceived) {
             self.tx.nxt = 1;
@@ -104,7 +104,7 @@ impl Host {
         self.rx.urge();
     }
 
-    /// Notes who the peer is and what it offers.
+    /// Records the peer and its offers.
     fn meet(&mut self, syn: &Segment) {
         self.irs = syn.seq;
         self.rx.nxt = 1;
@@ -142,7 +142,7 @@ impl Host {
         self.tx.start(usize::from(peers).min(self.config.link_mss).max(1));
     }
 
-    /// A SYN in a connection under way: the first again, the other half of a simultaneous open, or
+    /// A SYN in an existing connection: the first again, the other half of a simultaneous open, or
     /// wrong.
     pub(super) fn take_late_syn(&mut self, segment: &Segment) {
         let Some(first) = &self.peer_syn else { return };

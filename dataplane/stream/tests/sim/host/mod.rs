@@ -81,7 +81,7 @@ pub struct Host {
     pub aborted: bool,
     /// A reset ended the connection.
     pub got_reset: bool,
-    /// The present time, of the call under way.
+    /// The present time, during a call.
     now: i64,
     pub violations: Vec<Violation>,
     pub out: Vec<Segment>,
@@ -147,7 +147,7 @@ impl Host {
         }
     }
 
-    /// Nobody is here: a reset is the answer (RFC 9293 section 3.10.7.1).
+    /// No connection here: the answer is a reset (RFC 9293 section 3.10.7.1).
     fn answer_unknown(&mut self, segment: &Segment) {
         if segment.has(flags::RST) || self.stage == Stage::Idle && !segment.has(flags::ACK) {
             return; // a SYN that comes before its time is lost
@@ -256,7 +256,7 @@ impl Host {
         }
     }
 
-    /// What follows from what came.
+    /// Advances the state after a packet.
     fn advance_stage(&mut self) {
         if self.stage != Stage::Open || !self.tx.is_fin_acked() || !self.rx.is_complete() {
             return;

@@ -67,7 +67,7 @@ impl Receiver {
         }
     }
 
-    /// What came in order.
+    /// The bytes received in order.
     pub fn in_order(&self) -> &[u8] {
         let len = self.in_order_len();
         &self.stream[..len]
@@ -87,7 +87,7 @@ impl Receiver {
         self.in_order_len() - self.read
     }
 
-    /// The application reads; whether the window should be told about.
+    /// The application reads; returns whether the peer should get a window update.
     pub fn take(&mut self, most: usize) -> usize {
         let n = self.unread().min(most);
         self.read += n;
@@ -232,7 +232,7 @@ impl Receiver {
         self.duplicate = None;
     }
 
-    /// Blocks to report: a duplicate first (RFC 2883 section 4), then what came last first.
+    /// Blocks to report: a duplicate first (RFC 2883 section 4), then the latest first.
     pub fn blocks(&mut self, most: usize) -> Vec<(i64, i64)> {
         let mut blocks: Vec<(i64, i64)> = self.duplicate.take().into_iter().collect();
         self.recent.retain(|at| self.pieces.around(*at).is_some());

@@ -247,7 +247,7 @@ pub fn any_packets(bytes: &[u8]) {
         account.left += outside.packets.len() as u64;
         check(&mut outside, mode, &mut came[conn]);
         assert!(engine.len() <= CONNECTIONS);
-        // What is waiting, and what is not acknowledged; parts of one packet may exceed it.
+        // Waiting and unacknowledged data; parts of one packet may exceed it.
         let most = TOTAL + 2 * LARGE_FRAME as u64;
         assert!(engine.memory_bytes() <= most, "{} bytes", engine.memory_bytes());
     }

@@ -81,7 +81,7 @@ fn times() {
     assert_eq!(session.act(11 + 90 * MS - 1, 0).0, Change::None);
     assert_eq!(session.act(11 + 90 * MS, 0).0, Change::Down);
     assert_eq!(session.diagnostic, diagnostic::TIME_EXPIRED);
-    // Who wants no packets gets none.
+    // An endpoint that wants no packets gets none.
     let mut mute = heard(BfdState::Down, 0);
     mute.set_required_min_rx_us(0);
     session.receive(&mute, 200 * MS).unwrap();
@@ -100,7 +100,7 @@ fn the_operator_holds_it_down() {
     assert_eq!(session.state, BfdState::Down);
 }
 
-/// Two sessions and packets under way between them, with times of arrival.
+/// Two sessions, and the packets in flight between them with times of arrival.
 struct Link {
     ends: [Session; 2],
     in_flight: Vec<(i64, usize, BfdHeader)>,
@@ -175,7 +175,7 @@ proptest! {
         prop_assert!(link.run(at + 20 * SECOND, 0).is_empty(), "up, and nothing lost");
         at += 20 * SECOND;
         let gone = link.run(at + 5 * SECOND, 100);
-        // Detection time of each end, by hand; a packet was heard before the cut, or was under way.
+        // Detection time of each end, by hand; a packet arrived before the cut, or was in flight.
         for (end, own_rx) in rx.iter().enumerate() {
             let other = 1 - end;
             let interval = i64::from(tx[other].max(*own_rx)) * MS;
@@ -200,7 +200,7 @@ proptest! {
         prop_assert_eq!((a.ups, b.ups), (a.downs + 1, b.downs + 1));
     }
 
-    /// Who does not know the session's number changes nothing.
+    /// An attacker that does not know the session's number changes nothing.
     #[test]
     fn forged(yours: u32, mine: u32, multiplier: u8, state in 0usize..4, flags in 0u8..0x40) {
         prop_assume!(yours != 7);

@@ -16,7 +16,7 @@ const READERS: [(&str, &[&str]); 7] = [
     ("HopEncap", &["192.0.2.1", "192.0.2.2"]),
 ];
 
-/// One packet: the first byte says to whom, and what is right about it.
+/// One packet: the first byte selects its destination and its valid parts.
 pub fn any_packets(bytes: &[u8]) {
     let Some((choice, bytes)) = bytes.split_first() else { return };
     let (name, texts) = READERS[usize::from(choice >> 4) % READERS.len()];

@@ -91,7 +91,7 @@ fn a_lease_is_renewed_then_rebound_then_lost() {
 }
 
 #[test]
-fn another_address_is_told() {
+fn another_address_is_reported() {
     let mut client = bound(0);
     assert!(sends(&mut client, 1800 * SECOND).is_some());
     let other = Ipv4Addr::new(192, 0, 2, 51);

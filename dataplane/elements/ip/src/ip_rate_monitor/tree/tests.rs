@@ -16,8 +16,8 @@ impl Plain {
     fn rates(&self, epoch: u32) -> [f64; 2] {
         let mut rates = self.rates;
         for passed in self.began..epoch {
-            for (way, rate) in rates.iter_mut().enumerate() {
-                let of = |(at, its, _): &&(u32, usize, u32)| *at == passed && *its == way;
+            for (direction, rate) in rates.iter_mut().enumerate() {
+                let of = |(at, its, _): &&(u32, usize, u32)| *at == passed && *its == direction;
                 let sum: u32 = self.seen.iter().filter(of).map(|(_, _, events)| events).sum();
                 *rate += (f64::from(sum) * 12.5 - *rate) / 32.0;
             }
@@ -52,12 +52,12 @@ impl Oracle {
         }
     }
 
-    fn see(&mut self, address: [u8; 4], way: usize, events: u32, epoch: u32) -> f64 {
+    fn see(&mut self, address: [u8; 4], direction: usize, events: u32, epoch: u32) -> f64 {
         for len in 1..=4 {
             let prefix = address[..len].to_vec();
             let fresh = || Plain { began: epoch, ..Plain::default() };
             let plain = self.counted.entry(prefix.clone()).or_insert_with(fresh);
-            plain.seen.push((epoch, way, events));
+            plain.seen.push((epoch, direction, events));
             if self.open.contains(&prefix) {
                 continue;
             }
@@ -90,7 +90,7 @@ proptest! {
         tree.thresh = exact as f32;
         let mut oracle = Oracle { counted: BTreeMap::new(), open: Vec::new(), thresh: exact };
         let mut epoch = 0;
-        for (address, way, events, passed) in steps {
+        for (address, direction, events, passed) in steps {
             epoch += passed;
             tree.advance(i64::from(epoch) * EPOCH + 7);
             if passed > 0 {
@@ -98,8 +98,8 @@ proptest! {
                 (0..LEVELS).for_each(|_| tree.sweep());
                 oracle.fold(epoch);
             }
-            let found = f64::from(tree.see(address, way, events));
-            let expected = oracle.see(address, way, events, epoch);
+            let found = f64::from(tree.see(address, direction, events));
+            let expected = oracle.see(address, direction, events, epoch);
             prop_assert!(near(found, expected), "{found} {expected}");
             prop_assert_eq!(tree.bytes() / Tree::NODE_BYTES, 1 + oracle.open.len());
         }

@@ -1,4 +1,4 @@
-//! What users and RFC 4787, 5382 and 5508 expect.
+//! Requirements of users and of RFC 4787, 5382 and 5508.
 
 use thruway_element::{Answers, Direction, NoAnswer, Opening, PerSession, Session};
 use thruway_flow::Life;
@@ -83,7 +83,7 @@ fn reached(filter: &str) -> [Result<usize, &'static str>; 3] {
 }
 
 #[test]
-fn filters_say_who_may_send_to_a_mapping() {
+fn filters_decide_which_hosts_may_send_to_a_mapping() {
     let no = Err("filtered");
     assert_eq!(reached("FILTER endpoint-independent"), [Ok(1), Ok(1), Ok(1)]);
     assert_eq!(reached("FILTER address-dependent"), [Ok(1), Ok(1), no]);
@@ -104,7 +104,7 @@ fn a_permission_ends_with_the_session_that_gave_it() {
 }
 
 #[test]
-fn what_nobody_has_is_for_the_middlebox() {
+fn unassigned_ports_are_for_the_middlebox() {
     let stranger = first(TCP, "198.51.100.1:7", "192.0.2.1:22");
     assert_eq!(World::new(&[SNAT]).send(1, &stranger).err(), Some("no-mapping"));
     let (output, left) = World::with_local(&[SNAT]).send(1, &stranger).unwrap();
@@ -346,7 +346,7 @@ fn another_thread_serves_the_replies() {
         let (life, now) = (Life::default(), 0);
         let mut session = Session { state: &mut state, direction, related, life, now, end: false };
         let verdict = back.each(&mut packet, &mut session);
-        assert_ne!(verdict, Verdict::Drop(Bad::WrongSide.into()));
+        assert_ne!(verdict, Verdict::Drop(NatDrop::WrongSide.into()));
         assert_eq!(packet.data(), sent.reversed().written());
         // The second half holds nothing.
         let in_use = back.ports.in_use();

@@ -1,4 +1,4 @@
-//! A flood of SYNs takes all ports: who is established stays, and who is new gets through.
+//! A flood of SYNs takes all ports: established connections stay, and new ones get through.
 
 use super::*;
 
@@ -41,7 +41,7 @@ fn the_oldest_embryonic_session_makes_room() {
         let honest = syn("10.0.0.1:5000", "198.51.100.2:80");
         let left = establish(&mut world, &honest);
         assert_eq!((left.src.1, evicted(&world)), (ports[0], 1));
-        // The reply to the session that ended finds nobody; that of the second one is let in.
+        // The reply to the ended session finds no mapping; that of the second one is let in.
         let reply = |port, src| Plain { flags: SYN_ACK, ..first(TCP, src, port) };
         let gone = format!("192.0.2.1:{}", ports[0]);
         let refused = world.send(1, &reply(&gone, "198.51.100.1:80"));
@@ -126,7 +126,7 @@ fn full_mappings_make_room_too() {
 }
 
 #[test]
-fn a_block_of_embryonic_sessions_goes_to_who_has_none() {
+fn a_block_of_embryonic_sessions_goes_to_a_host_without_one() {
     let rules = ["SNAT 10.0.0.0/8 -> 192.0.2.1:2000-2015", "BLOCK 4", "HOST_BLOCKS 1"];
     for mapping in ["MAPPING endpoint-independent", "MAPPING connection"] {
         let mut world = World::new(&[rules[0], rules[1], rules[2], mapping]);
@@ -163,7 +163,7 @@ fn a_block_of_embryonic_sessions_goes_to_who_has_none() {
 }
 
 #[test]
-fn a_flood_from_many_hosts_keeps_nobody_out_of_blocks() {
+fn a_flood_from_many_hosts_keeps_no_host_out_of_blocks() {
     let rules = ["SNAT 10.0.0.0/8 -> 192.0.2.1:2000-2127", "BLOCK 32"];
     let mut world = World::new(&rules);
     for number in 0..2000 {

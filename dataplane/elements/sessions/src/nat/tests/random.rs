@@ -1,4 +1,4 @@
-//! Secret hosts, peers, replies, errors and ends against a plain book of who has which port.
+//! Secret hosts, peers, replies, errors and ends against a plain list of port owners.
 
 use std::collections::HashMap;
 
@@ -124,7 +124,7 @@ fn forget_evicted(
     Ok(())
 }
 
-/// A reply, or an error about the first packet, comes to who sent that.
+/// A reply, or an error about the first packet, reaches the sender of that packet.
 fn answer(world: &mut World, entry: &Entry, cut: Option<usize>) -> Result<(), TestCaseError> {
     let Entry { sent, left, inputs } = entry;
     let Some(cut) = cut else {
@@ -155,7 +155,7 @@ fn used(book: &Book) -> usize {
     used.len()
 }
 
-/// Who has which outside port: inside endpoint, and in connection mode the peer too.
+/// The owner of each outside port: inside endpoint, and in connection mode the peer too.
 fn check(book: &Book, is_shared: bool) -> Result<(), TestCaseError> {
     let mut owners = HashMap::new();
     let mut ports = HashMap::new();

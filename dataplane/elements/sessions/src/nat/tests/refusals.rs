@@ -12,7 +12,7 @@ fn refused(texts: &[&str], threads: usize) -> String {
 }
 
 #[test]
-fn mistakes_are_told() {
+fn mistakes_are_reported() {
     for (texts, wanted) in [
         (&[][..], "no rule: write SNAT"),
         (&["SNAT 10.0.0.0/8"], "expected SNAT SOURCES -> ADDRESS"),

@@ -41,7 +41,7 @@ impl Store {
         to.push(Entry { at, index }, &mut self.pool);
     }
 
-    /// Looks at up to `steps` mappings for those whose guarantee has ended.
+    /// Inspects up to `steps` mappings for ended guarantees.
     fn release_guarantees(&mut self, now: u32, steps: usize) {
         for _ in 0..steps {
             let Some(first) = self.guaranteed.first().filter(|entry| !is_before(now, entry.at))
@@ -74,27 +74,27 @@ impl Store {
         None
     }
 
-    /// How long nothing was heard of a mapping, in ticks, if it gives way where there is no room.
+    /// Idle time of a mapping, in ticks, if it is evictable.
     pub(in crate::rewriters) fn yields(&self, key: &Key, now: u32) -> Option<u32> {
         let index = self.pool.find(key).index()?;
         let (limits, seen, state) = self.known(index)?;
-        let gives_way = limits.yields >> (state & 63) & 1 != 0;
-        gives_way.then(|| now.wrapping_sub(seen))
+        let is_evictable = limits.yields >> (state & 63) & 1 != 0;
+        is_evictable.then(|| now.wrapping_sub(seen))
     }
 
-    /// One of the mappings whose guarantee ends first that gives way before its end: a flood of
-    /// mappings that nobody answers would keep all others out by it.
+    /// The evictable mapping that is first to lose its guarantee: a flood of unanswered mappings
+    /// would otherwise keep all others out.
     pub(super) fn unanswered(&self) -> Option<Entry> {
-        let gives_way = |entry: &&Entry| {
+        let is_evictable = |entry: &&Entry| {
             let known = self.known(entry.index);
             known.is_some_and(|(limits, _, state)| {
                 !limits.is_promised && limits.yields >> (state & 63) & 1 != 0
             })
         };
-        self.guaranteed.next(STEPS_MAX).iter().find(gives_way).copied()
+        self.guaranteed.next(STEPS_MAX).iter().find(is_evictable).copied()
     }
 
-    /// A mapping's limits, when it was seen, and what its packets have told.
+    /// A mapping's limits, the time of its last packet, and its state.
     fn known(&self, index: u32) -> Option<(&Limits, u32, u8)> {
         let head = self.pool.head(index);
         let last = self.pool.key(index)[3];
@@ -103,8 +103,7 @@ impl Store {
         Some((self.owners.get(owner_of(last))?.limits(last), seen, state))
     }
 
-    /// Ends mappings whose time is up, of the next ones that are due; says whether there may be
-    /// more.
+    /// Removes the next expired mappings that are due; returns whether there may be more.
     pub(in crate::rewriters) fn reap(&mut self, now: u32) -> bool {
         for _ in 0..STEPS_MAX {
             match self.victim(now, STEPS_MAX) {

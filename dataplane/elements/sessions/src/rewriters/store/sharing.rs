@@ -1,6 +1,6 @@
-//! Mappings that several threads know: who makes one shows the others where they look before they
-//! make their own. Each has a record of its own then, and all of them say here when they saw a
-//! packet and what it told.
+//! Mappings that several threads share. The thread that makes one publishes it where the others
+//! look before they make their own. Each thread then has its own record, and publishes time and
+//! state of its packets here.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ fn ports(tuple: &FiveTuple<u32>) -> u32 {
     u32::from(tuple.src_port) << 16 | u32::from(tuple.dst_port)
 }
 
-/// What others learn of a mapping.
+/// The shared words of a mapping.
 fn words_of(new: &New) -> [u64; WORDS] {
     let New { flow, rewritten, outputs, .. } = new;
     let sides = u32::from(outputs.forward) << 16 | u32::from(outputs.reply);
@@ -88,8 +88,8 @@ impl Store {
         found.is_some()
     }
 
-    /// The mapping that another thread has made for this flow, or whose replies it is of; its
-    /// record is held, to be given to [`Store::begin`].
+    /// The mapping that another thread has made for this flow or for its replies, with its record
+    /// held for [`Store::begin`].
     pub(in crate::rewriters) fn known_elsewhere(
         &self,
         flow: &FiveTuple<u32>,
@@ -131,7 +131,7 @@ impl Store {
         }
     }
 
-    /// When any thread saw a mapping's last packet, and what all packets told.
+    /// Time of the last packet of a mapping in any thread, and the joint state.
     pub(super) fn latest(&self, shared_flows: u32, seen: u32, state: u8) -> (u32, u8) {
         let (Some(shared_flows), Some(record)) = (&self.shared_flows, shared_flows.checked_sub(1))
         else {

@@ -12,7 +12,7 @@ pub(in crate::rewriters) struct Shown {
     pub rewritten: FiveTuple<u32>,
     pub outputs: Outputs,
     pub input: u16,
-    /// What is added to sequence numbers, forward and of replies.
+    /// Changes of sequence numbers, forward and of replies.
     pub added: [i32; 2],
     /// Seconds until it may be forgotten.
     pub left_s: i64,

@@ -1,4 +1,4 @@
-//! What a packet reports on its mapping: which flags of a segment count, in this thread or in all.
+//! A packet's effect on its mapping: which flags of a segment count, in this thread or in all.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Who has to go, against a list that is searched.
+//! Eviction order, against a list that is searched.
 
 use proptest::prelude::*;
 use thruway_wire::checksum::Delta;
@@ -64,9 +64,8 @@ fn begin(store: &mut Store, number: u16, now: u32) -> bool {
 }
 
 proptest! {
-    /// A new mapping takes the place of one that is not guaranteed and over before all others, or
-    /// has none if there is none such, or it would be the first to go itself; and what is over is
-    /// taken out when somebody looks. Around the end of time too.
+    /// A new mapping evicts the unguaranteed one that expires first, or is refused if there is none
+    /// or it would itself expire first; a sweep removes expired ones. Around the end of time too.
     #[test]
     fn the_first_that_may_go_goes(
         begins in prop_oneof![Just(0u32), Just(u32::MAX - 40)],

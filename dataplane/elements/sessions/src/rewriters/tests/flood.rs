@@ -1,5 +1,5 @@
-//! A flood of flows that nobody answers takes all values, or all room: who is established stays,
-//! and who is new gets through.
+//! A flood of unanswered flows takes all values, or all room: established flows stay, and new ones
+//! get through.
 
 use thruway_wire::tcp::flags::{ACK, SYN};
 
@@ -20,7 +20,7 @@ fn send(rig: &mut Rig, tuple: Tuple, flags: u8, numbers: (u32, u32)) -> Option<u
     Some(u16::from_be_bytes([sent[20], sent[21]]))
 }
 
-/// What is sent back to an outside port; whether somebody gets it.
+/// Sends a packet back to an outside port; returns whether an inside host gets it.
 fn answer(rig: &mut Rig, port: u16, flags: u8, protocol: u8, numbers: (u32, u32)) -> bool {
     let tuple = FiveTuple { src: 2, dst: OUTSIDE, src_port: 80, dst_port: port, protocol };
     push(rig, 1, &Plain { numbers, payload: Vec::new(), ..Plain::of(tuple, flags) }.written())
@@ -36,7 +36,7 @@ fn establish(rig: &mut Rig, src: u32) -> Option<u16> {
 }
 
 #[test]
-fn a_flood_of_syns_keeps_nobody_out_and_ends_no_connection() {
+fn a_flood_of_syns_keeps_none_out_and_ends_no_connection() {
     for entry in [&ip_rewriter::ENTRY, &tcp_rewriter::ENTRY] {
         let mut rig = rig(entry, &[PORTS, "drop", LONG[0]]);
         let first = establish(&mut rig, 100).unwrap();
@@ -44,12 +44,12 @@ fn a_flood_of_syns_keeps_nobody_out_and_ends_no_connection() {
         for number in 0..3000 {
             assert!(send(&mut rig, tuple(66, 3000 + number, 6), SYN, (1, 0)).is_some());
         }
-        let third = establish(&mut rig, 102).expect("a flood keeps nobody out");
+        let third = establish(&mut rig, 102).expect("a flood keeps no flow out");
         for port in [first, second, third] {
             assert!(answer(&mut rig, port, ACK, 6, (71, 10)), "{port}");
         }
         let fourth = establish(&mut rig, 103).unwrap();
-        // Now all are established, and none gives way.
+        // Now all are established, and none is evictable.
         assert_eq!(establish(&mut rig, 104), None);
         assert_eq!(rig.read("mapping_failures", "").unwrap(), "1");
         assert!(answer(&mut rig, fourth, ACK, 6, (71, 10)));

@@ -6,7 +6,7 @@ use thruway_payload::About;
 use super::super::list::Wanted;
 use super::*;
 
-/// What comes.
+/// The input of a case.
 #[derive(Debug, Clone)]
 enum Event {
     /// Packets at once.
@@ -42,7 +42,7 @@ fn matcher(words: &[Vec<u8>], nocase: bool, mode: Mode, with: &[u8]) -> Matcher 
     }
 }
 
-/// What the receiver gets.
+/// The bytes that the receiver gets.
 struct Receiver {
     got: Vec<u8>,
     held: Vec<u8>,

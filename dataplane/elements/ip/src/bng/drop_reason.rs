@@ -4,7 +4,7 @@ use thruway_element::reasons;
 
 reasons! {
     /// Why a packet is not forwarded.
-    pub(crate) enum Bad {
+    pub(crate) enum BngDrop {
         OtherHost = "other-host": "its Ethernet or tunnel destination is not this gateway",
         NotTagged = "not-tagged": "it came from a subscriber and does not have two VLAN tags",
         UnknownLine = "unknown-line": "no subscriber has its VLANs",
