@@ -14,6 +14,7 @@ use crate::cx::Cx;
 use crate::declared::{Arguments, Handlers};
 use crate::handoff::Handoff;
 use crate::later::HandlerError;
+use crate::publisher::Publisher;
 use crate::purpose::Purpose;
 use crate::registered::{Capabilities, Cast, of_type, of_type_mut, with_capabilities};
 use crate::session_mover::SessionMover;

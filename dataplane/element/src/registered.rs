@@ -7,6 +7,7 @@ use crate::capability::{
     Buffer, CostModel, FlowDispatch, FlowEntry, HandoffQueue, HotSwap, SessionFunction,
     StreamMember,
 };
+use crate::publisher::Publisher;
 use crate::session_mover::SessionMover;
 use crate::session_transfer::SessionTransfer;
 
@@ -90,6 +91,8 @@ macro_rules! with_capabilities {
             Buffer buffer buffer_mut with_buffer: "it keeps packets for later";
             CostModel cost_model cost_model_mut with_cost_model:
                 "its cost depends on arguments, tables or traffic";
+            Publisher publisher publisher_mut with_publisher:
+                "it publishes figures for those who watch";
             HotSwap hot_swap hot_swap_mut with_hot_swap:
                 "it hands its state to its successor in a hot swap";
         }

@@ -7,13 +7,14 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::{Mutex, MutexGuard};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
-use thruway_element::{HandlerError, Ready, Stats};
+use thruway_element::{Facts, HandlerError, Ready, Stats};
 use thruway_sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use thruway_sync::{Counter, SleepState, StopLevel};
 
 use crate::away::Gaps;
 use crate::clock::ClockWords;
 use crate::command::Command;
+use crate::figures::{NodeFacts, ThreadFigures};
 use crate::hot_swaps::HotSwaps;
 use crate::layout::Layout;
 use crate::signals::Takers;
@@ -79,6 +80,8 @@ pub struct Control {
     beginners: Mutex<Vec<Ready>>,
     boxes: Vec<Mailbox>,
     stats: OnceLock<Vec<Arc<Stats>>>,
+    figures: OnceLock<Vec<ThreadFigures>>,
+    facts: OnceLock<NodeFacts>,
     layout: OnceLock<Arc<Layout>>,
     takers: Takers,
     reconfigure: Mutex<Option<Reconfigure>>,
@@ -124,6 +127,8 @@ impl Control {
             beginners: Mutex::default(),
             boxes: boxes?,
             stats: OnceLock::new(),
+            figures: OnceLock::new(),
+            facts: OnceLock::new(),
             layout: OnceLock::new(),
             takers: Takers::default(),
             reconfigure: Mutex::default(),
@@ -263,6 +268,26 @@ impl Control {
     /// Every thread's counters, by element index.
     pub fn stats(&self) -> &[Arc<Stats>] {
         self.stats.get().map_or(&[], Vec::as_slice)
+    }
+
+    pub(crate) fn set_figures(&self, figures: Vec<ThreadFigures>) {
+        // Set once, as the statistics are.
+        let _ = self.figures.set(figures);
+    }
+
+    /// Every thread's published figures.
+    pub(crate) fn figures(&self) -> &[ThreadFigures] {
+        self.figures.get().map_or(&[], Vec::as_slice)
+    }
+
+    pub(crate) fn set_facts(&self, facts: NodeFacts) {
+        // Set once, before anyone asks: the router does not run yet.
+        let _ = self.facts.set(facts);
+    }
+
+    /// The facts about elements.
+    pub(crate) fn facts(&self) -> &[(usize, Arc<dyn Facts>)] {
+        self.facts.get().map_or(&[], Vec::as_slice)
     }
 
     /// Cycles that a thread had nothing to do, up to the last time it woke.

@@ -12,6 +12,7 @@ use thruway_packet::{Batch, Packet, cycles};
 use crate::build::Elements;
 use crate::command::CommandTarget;
 use crate::control::Control;
+use crate::figures::{self, ThreadFigures};
 use crate::layout::Layout;
 use crate::remote;
 use crate::rings::Handoffs;
@@ -60,6 +61,8 @@ pub struct Core {
     pub(crate) fds: Vec<(RawFd, OwnedFd)>,
     /// Whether each element's task found something to do when it last ran.
     pub(crate) scheduled: Vec<bool>,
+    /// What the elements publish.
+    pub(crate) figures: ThreadFigures,
     /// Handler writes to be done once no element is running.
     pub(crate) later: Vec<Later>,
     /// The origin of the handler call that is running.
@@ -109,6 +112,7 @@ impl Core {
         let scheduled = nodes.map(|node| layout.runs_task(node, thread)).collect();
         Core {
             takers: takers.collect(),
+            figures: figures::of(&layout, &elements),
             handoffs: Handoffs::default(),
             layout,
             scheduled,

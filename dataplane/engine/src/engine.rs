@@ -36,6 +36,8 @@ pub(crate) struct Engine {
     tasks: Vec<Task>,
     pub(crate) time: Time,
     pub(crate) rest: Rest,
+    /// When figures are to be published next.
+    pub(crate) publish_at: i64,
     /// Since when it is stopping, and whether it has said that it is done.
     stopping: Option<Instant>,
     drained: bool,
@@ -55,6 +57,7 @@ impl Engine {
             tasks,
             time,
             rest: Rest::new(idle),
+            publish_at: i64::MIN,
             stopping: None,
             drained: false,
             away: Away::new(),
@@ -121,6 +124,9 @@ impl Engine {
     /// One round: mail, timers, tasks. Says whether anything was done.
     fn round(&mut self) -> bool {
         self.tick();
+        if self.wires.now >= self.publish_at {
+            self.publish();
+        }
         let mut worked = self.run_commands();
         worked |= self.sweep_sessions();
         worked |= self.take_handed();

@@ -30,6 +30,7 @@ pub(crate) fn awaited(answer: Answer) -> Answer {
 const GLOBAL: &[(&str, Access)] = &[
     ("classes", Access::Read),
     ("config", Access::Read),
+    ("figures", Access::Read),
     ("flatconfig", Access::Read),
     ("gaps", Access::Read),
     ("graph", Access::Read),
@@ -75,6 +76,7 @@ pub(crate) fn read_global(
         "handlers" => lines(&mut GLOBAL.iter().map(|(name, access)| describe(name, *access))),
         "requirements" => lines(&mut layout.graph.requirements.iter().map(ToString::to_string)),
         "packages" => String::new(),
+        "figures" => crate::figures::lines(layout, control.figures(), control.facts()),
         "gaps" => crate::statistics::gaps(layout, control),
         "graph" => graph(layout),
         "statistics" => crate::statistics::lines(layout, control),

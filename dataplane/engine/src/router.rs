@@ -15,6 +15,7 @@ use crate::control::{Control, LogSink};
 use crate::core::Core;
 use crate::engine::Engine;
 use crate::error::{BuildError, Stage};
+use crate::figures::NodeFacts;
 use crate::flows::{self, Flows};
 use crate::handlers;
 use crate::handoff;
@@ -156,6 +157,8 @@ impl Router {
         handoff::install(&flows, &mut engines);
         control.set_layout(Arc::clone(&layout));
         control.set_stats(engines.iter().map(|engine| Arc::clone(&engine.wires.stats)).collect());
+        let figures = engines.iter().map(|engine| Arc::clone(&engine.core.figures));
+        control.set_figures(figures.collect());
         Ok(Router { layout, control, engines, flows, streams, cores })
     }
 
@@ -247,10 +250,24 @@ impl Router {
         if errors.is_empty() {
             // Packets emitted during initialisation (a Script's handlers may do that) go first.
             self.engines.iter_mut().for_each(Engine::drain);
+            // Who watches finds figures from the beginning.
+            self.engines.iter_mut().for_each(Engine::publish);
+            self.control.set_facts(self.facts());
             Ok(())
         } else {
             Err(errors)
         }
+    }
+
+    /// The facts about elements: of the first replica of each.
+    fn facts(&self) -> NodeFacts {
+        let mut facts: NodeFacts = Vec::new();
+        for (node, one) in self.engines.iter().flat_map(|engine| engine.core.facts()) {
+            if facts.iter().all(|(known, _)| *known != node) {
+                facts.push((node, one));
+            }
+        }
+        facts
     }
 
     /// Runs until a stop and finishes: files are flushed and closed.

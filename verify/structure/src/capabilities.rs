@@ -120,6 +120,24 @@ pub fn unlike() -> Vec<Problem> {
     problems
 }
 
+/// Published figures that are no handlers of their class: a figure is what a handler answers.
+pub fn nameless_figures() -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for entry in CATALOG.entries() {
+        let Some(element) = built(entry) else { continue };
+        let figures = entry.publisher(&*element).map_or(&[][..], |publisher| publisher.figures());
+        let is_read = |name: &str| {
+            let handler = entry.spec.handler(name);
+            handler.is_some_and(|handler| handler.access.readable())
+        };
+        for figure in figures.iter().filter(|figure| !is_read(figure)) {
+            let what = format!("publishes {figure}, which is none of its read handlers");
+            problems.push(Problem::new(entry.spec.name, what, "declare a handler of this name"));
+        }
+    }
+    problems
+}
+
 /// Classes whose example builds no element, so that [`unlike`] does not see them.
 pub fn unbuilt() -> Vec<&'static str> {
     let entries = CATALOG.entries().filter(|entry| built(entry).is_none());

@@ -139,6 +139,7 @@ fn replicas_are_what_elements_say() {
 fn entries_register_what_their_elements_can() {
     none(capabilities::unregistered(&TREE));
     none(capabilities::unlike());
+    none(capabilities::nameless_figures());
     assert!(capabilities::unbuilt().len() < 20, "{:?}", capabilities::unbuilt());
 }
 

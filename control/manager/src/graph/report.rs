@@ -7,8 +7,7 @@ use super::view::{
     GraphThread,
 };
 
-/// Elements that are asked for more than their counters, at most: each question takes time of the
-/// threads that move packets.
+/// Elements of which more than their counters is reported, at most: metrics name them by a label.
 const ASKED_MAX: usize = 256;
 
 /// Handlers by which an element is known to store packets.
@@ -17,7 +16,7 @@ const QUEUE: [&str; 3] = ["length", "capacity", "highwater_length"];
 const FUNCTION: [&str; 7] =
     ["state", "pid", "restarts", "packets_in", "packets_out", "occupancy", "last_error"];
 /// What data planes of earlier versions do not report of a function, or report otherwise.
-const FUNCTION_MORE: [&str; 3] = ["slots", "hangs", "latency"];
+const FUNCTION_MORE: [&str; 5] = ["slots", "hangs", "timed_batches", "late_batches", "latency"];
 /// Handlers of a FlowClassifier.
 const SESSIONS: [&str; 5] = ["sessions", "created", "expired", "closed", "refused"];
 /// What data planes of earlier versions may not report of sessions.
@@ -170,6 +169,32 @@ impl Report {
         self.asked.iter().flat_map(of).collect()
     }
 
+    /// What the handler `figures` has of [`Report::calls`], in the same order: data planes publish
+    /// it, and no thread of theirs need be asked.
+    ///
+    /// # Errors
+    /// The line that cannot be read.
+    pub(super) fn published(&self, figures: &str) -> Result<Vec<Option<String>>, String> {
+        let mut known = HashMap::new();
+        for line in figures.lines() {
+            let mut words = line.splitn(4, '\t');
+            let (kind, name) = (words.next(), words.next());
+            // Others are of a later version.
+            if matches!(kind, Some("figure" | "fact")) {
+                let (Some(name), Some(what), Some(value)) = (name, words.next(), words.next())
+                else {
+                    return Err(odd("figures", line));
+                };
+                known.insert((name, what), value);
+            }
+        }
+        let of = |call: String| {
+            let (name, what) = call.rsplit_once('.')?;
+            known.get(&(name, what)).map(|value| (*value).to_owned())
+        };
+        Ok(self.calls().into_iter().map(of).collect())
+    }
+
     /// Takes what [`Report::calls`] asked for; `None` where a handler was refused.
     pub(super) fn answers(&mut self, values: &[Option<String>]) {
         let mut values = values.iter().map(|value| value.as_deref().map(str::trim));
@@ -192,7 +217,10 @@ impl Report {
                 self.graph.queues.push(GraphQueue { element, length, capacity, highwater });
             }
             Kind::Function => {
-                let timed = answers.get(9).copied().flatten().and_then(latency);
+                let timed = match (number(9), number(10)) {
+                    (Some(all), Some(late)) => Some((all, late)),
+                    _ => answers.get(11).copied().flatten().and_then(latency),
+                };
                 self.graph.functions.push(GraphFunction {
                     element,
                     state: text(0),
@@ -280,10 +308,10 @@ mod tests {
         assert_eq!((edge.from, edge.to, edge.is_pull, edge.is_context), (1, 2, true, true));
         let calls = report.calls();
         assert_eq!(calls[..3], ["q.length", "q.capacity", "q.highwater_length"]);
-        assert_eq!(calls.len(), 3 + 10 + 7);
+        assert_eq!(calls.len(), 3 + 12 + 7);
         let values = calls.iter().enumerate().map(|(at, call)| match call.as_str() {
             "nf.state" => Some("running\n".to_owned()),
-            "nf.slots" => None,
+            "nf.slots" | "nf.timed_batches" => None,
             "nf.latency" => Some("<1048576ns 7\n<2097152ns 2\n>= 1\n".to_owned()),
             _ => Some(at.to_string()),
         });
@@ -296,8 +324,29 @@ mod tests {
         let of_batches = (function.hangs, function.batches, function.late_batches);
         assert_eq!(of_batches, (Some(11), Some(10), Some(3)));
         let sessions = report.graph.sessions.expect("some");
-        assert_eq!((sessions.element, sessions.now, sessions.refused), (3, 13, 17));
-        assert_eq!((sessions.capacity, sessions.free), (Some(18), Some(19)));
+        assert_eq!((sessions.element, sessions.now, sessions.refused), (3, 15, 19));
+        assert_eq!((sessions.capacity, sessions.free), (Some(20), Some(21)));
+    }
+
+    #[test]
+    fn published_figures_take_the_place_of_answers() {
+        let mut report = Report::parse(GRAPH, "").expect("read");
+        let figures = "figure\tq\tlength\t3\nfigure\tq\tcapacity\t9\nfigure\tgone\tlength\t1\n\
+                       figure\tnf\tpackets_in\t7\nfigure\tnf\ttimed_batches\t6\n\
+                       figure\tnf\tlate_batches\t2\nfact\tnf\tstate\trestarting\n\
+                       fact\tnf\tlast_error\tsignal 9; it said: a\tb\nfuture\n";
+        let values = report.published(figures).expect("read");
+        report.answers(&values);
+        let queue = GraphQueue { element: 1, length: 3, capacity: 9, highwater: None };
+        assert_eq!(report.graph.queues, [queue]);
+        let function = &report.graph.functions[0];
+        assert_eq!((&*function.state, function.packets_in, function.pid), ("restarting", 7, 0));
+        assert_eq!(function.last_error, "signal 9; it said: a\tb");
+        assert_eq!((function.batches, function.late_batches), (Some(6), Some(2)));
+        let report = Report::parse(GRAPH, "").expect("read");
+        for line in ["figure", "figure\tq", "fact\tq\tlength", "figure\tq\tlength"] {
+            assert!(report.published(line).is_err(), "{line:?}");
+        }
     }
 
     #[test]

@@ -175,6 +175,21 @@ async fn what_a_data_plane_reports_is_in_the_metrics() {
     }
     // What the function does not report as it should has no sample.
     assert!(samples(&text, "thruway_chain_function_batches_total").is_empty(), "{text}");
+    // What a data plane publishes is not asked for.
+    let figures = "figure\tq\tlength\t2\nfigure\tq\tcapacity\t8\nfact\tnf\tstate\trestarting\n";
+    *served.planes.figures.lock() = Some(figures.to_owned());
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let looks = *served.planes.looks.lock();
+    let text = scrape().await;
+    assert_eq!(*served.planes.looks.lock() - looks, 2, "one question for each chain");
+    for (metric, element, value) in [
+        ("thruway_chain_queue_packets", "q", 2.0),
+        ("thruway_chain_queue_capacity", "q", 8.0),
+        ("thruway_chain_function_running", "nf", 0.0),
+    ] {
+        let labels = format!(r#"{{chain="web",element="{element}"}}"#);
+        assert_eq!(samples(&text, metric).get(&labels), Some(&value), "{metric}{labels}: {text}");
+    }
     // Of one that is not to run nothing is expected.
     assert_eq!(samples(&text, "thruway_manager_chain_stopped")[r#"{chain="old"}"#], 1.0);
     assert!(!samples(&text, "thruway_chain_answers").contains_key(r#"{chain="old"}"#));

@@ -44,6 +44,8 @@ struct Double {
     written: Mutex<Vec<(String, String, String)>>,
     /// What every chain wrote.
     output: Mutex<Vec<u8>>,
+    /// What every chain publishes; none if its data plane is of an earlier version.
+    figures: Mutex<Option<String>>,
     /// The handlers `graph` and `statistics` of every chain that runs; none if none does.
     graph: Mutex<Option<(String, String)>>,
     /// Hashes of executables that run.
@@ -115,9 +117,10 @@ impl DataPlanes for Double {
         let answer = |handler: &String| match handler.as_str() {
             "graph" => Some(graph.clone()),
             "statistics" => Some(statistics.clone()),
+            "figures" => self.figures.lock().clone(),
             "swaps" => Some("taken 3".to_owned()),
             "nf.state" => Some("running".to_owned()),
-            "nf.last_error" => None,
+            "nf.last_error" | "nf.timed_batches" => None,
             _ => Some("5".to_owned()),
         };
         Ok(handlers.iter().map(answer).collect())

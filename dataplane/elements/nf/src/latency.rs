@@ -22,6 +22,9 @@ const COMPARE_NS: i64 = 10_000_000;
 /// Nanoseconds of a cycle until the clocks were compared: of a processor of 2.5 GHz.
 const GUESS: f64 = 0.4;
 
+/// A batch that took so many nanoseconds is late: the lower limit of a bucket.
+const LATE_NS: u64 = 1 << 20;
+
 impl Default for Latency {
     fn default() -> Latency {
         Latency {
@@ -74,6 +77,16 @@ impl Latency {
         self.durations.count((cycles as f64 * self.ns_per_cycle) as u64);
     }
 
+    /// Batches that were timed.
+    pub(super) fn timed_count(&self) -> u64 {
+        self.durations.count_from(0)
+    }
+
+    /// Those of them that took [`LATE_NS`] or longer.
+    pub(super) fn late_count(&self) -> u64 {
+        self.durations.count_from(LATE_NS)
+    }
+
     /// A line per bucket, `<LIMIT COUNT`: the limit in nanoseconds.
     pub(super) fn text(&self) -> String {
         self.durations.text()
@@ -94,5 +107,6 @@ mod tests {
         latency.returned(10, 0);
         latency.returned(20, 0);
         assert_eq!(latency.text().lines().filter(|line| line.ends_with(" 1")).count(), 1);
+        assert_eq!((latency.timed_count(), latency.late_count()), (1, 0));
     }
 }

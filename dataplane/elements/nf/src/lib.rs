@@ -25,6 +25,7 @@ mod opened;
 mod outlet;
 mod parked;
 mod process;
+mod publish;
 mod reminders;
 mod replica;
 mod report;

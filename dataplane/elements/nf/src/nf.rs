@@ -48,6 +48,7 @@ pub static ENTRY: Entry = Entry::new(
 .with_buffer::<Nf>()
 .with_cost_model::<Nf>()
 .with_hot_swap::<Nf>()
+.with_publisher::<Nf>()
 .with_handlers::<Nf>();
 
 const DOCS: &str = "\
@@ -212,6 +213,8 @@ const HANDLERS: &[Handler] = &[
     Handler::read("aux_full", "auxiliary packets that found no slot, as it says").shared(),
     Handler::read("injection_full", "packets of its own that found no slot, as it says").shared(),
     Handler::sum("latency", "batches by the time from hand-over to return: a line `<LIMIT COUNT`"),
+    Handler::sum("timed_batches", "batches that `latency` counts: one at a time is timed"),
+    Handler::sum("late_batches", "those of them that took 2^20 ns (1.05 ms) or longer"),
     Handler::read("restarts", "times it was started again").shared(),
     Handler::read("peer_faults", "times it broke the protocol").shared(),
     Handler::read("hangs", "times it had a packet for longer than HANG").shared(),
@@ -329,6 +332,8 @@ impl Handlers for Nf {
             "slots" => Ok(self.settings.shape.slots.to_string()),
             "occupancy" => Ok(state.link.as_ref().map_or(0, Link::occupancy).to_string()),
             "latency" => Ok(state.latency.text()),
+            "timed_batches" => Ok(state.latency.timed_count().to_string()),
+            "late_batches" => Ok(state.latency.late_count().to_string()),
             "master_threshold" => Ok(self.tuning.master_threshold.to_string()),
             "age" => Ok(self.tuning.age_threshold.to_string()),
             "worker_threshold" => {

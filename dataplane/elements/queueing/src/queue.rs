@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crossbeam_queue::ArrayQueue;
 use thruway_element::{
     Alias, Args, Arguments, Buffer, Changes, Cx, Element, Entry, HandlerError, Handlers, HotSwap,
-    Operation, Replicas, ShortCut, Spec, Storage, Topic, handler_value, reasons,
+    Operation, Publisher, Replicas, ShortCut, Spec, Storage, Topic, handler_value, reasons,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -57,7 +57,8 @@ pub static ENTRY: Entry = Entry::of::<Queue>(Spec {
     ..SPEC
 })
 .with_buffer::<Queue>()
-.with_hot_swap::<Queue>();
+.with_hot_swap::<Queue>()
+.with_publisher::<Queue>();
 
 /// See the spec.
 pub static FRONT_DROP: Entry = Entry::of::<Queue>(Spec {
@@ -72,7 +73,8 @@ pub static FRONT_DROP: Entry = Entry::of::<Queue>(Spec {
     ..SPEC
 })
 .with_buffer::<Queue>()
-.with_hot_swap::<Queue>();
+.with_hot_swap::<Queue>()
+.with_publisher::<Queue>();
 
 /// See the spec.
 pub static MIXED: Entry = Entry::of::<Queue>(Spec {
@@ -90,7 +92,8 @@ pub static MIXED: Entry = Entry::of::<Queue>(Spec {
     ..SPEC
 })
 .with_buffer::<Queue>()
-.with_hot_swap::<Queue>();
+.with_hot_swap::<Queue>()
+.with_publisher::<Queue>();
 
 reasons! {
     /// Why a packet is not stored, or no longer.
@@ -294,6 +297,17 @@ impl Element for Queue {
     fn pull(&mut self, cx: &mut Cx<'_>, _port: usize, max: usize, batch: &mut Batch) {
         batch.extend(std::iter::from_fn(|| self.store.pop()).take(max));
         self.notify_sources(cx);
+    }
+}
+
+impl Publisher for Queue {
+    fn figures(&self) -> &'static [&'static str] {
+        &["length", "capacity", "highwater_length"]
+    }
+
+    fn publish(&self, _cx: &mut Cx<'_>, values: &mut [u64]) {
+        let figures = [self.store.len(), self.capacity, self.highwater];
+        values.iter_mut().zip(figures).for_each(|(value, figure)| *value = figure as u64);
     }
 }
 

@@ -7,8 +7,8 @@ use std::fmt::Write as _;
 
 use thruway_element::{
     Arg, ArgError, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, FlowEntry,
-    Handler, HandlerError, Handlers, Input, Load, Merge, Nanos, Operation, Reason, Refusal,
-    Replicas, Settings, ShortCut, Spec, Threading, Topic, Ty, reasons,
+    Handler, HandlerError, Handlers, Input, Load, Merge, Nanos, Operation, Publisher, Reason,
+    Refusal, Replicas, Settings, ShortCut, Spec, Threading, Topic, Ty, reasons,
 };
 use thruway_elements_support::dialect::ignored;
 use thruway_elements_support::reaching::finding;
@@ -160,6 +160,7 @@ pub static ENTRY: Entry = Entry::new(
 )
 .with_flow_entry::<FlowClassifier>()
 .with_cost_model::<FlowClassifier>()
+.with_publisher::<FlowClassifier>()
 .with_handlers::<FlowClassifier>();
 
 const LEVELS: &str = "a line for each sort of session: definition, IP version, sessions, embryonic, \
@@ -426,6 +427,31 @@ impl Handlers for FlowClassifier {
             _ => return Err(HandlerError::no_write(name)),
         }
         Ok(())
+    }
+}
+
+impl Publisher for FlowClassifier {
+    fn figures(&self) -> &'static [&'static str] {
+        &["sessions", "created", "expired", "closed", "refused", "total_capacity", "count_fids"]
+    }
+
+    fn publish(&self, cx: &mut Cx<'_>, values: &mut [u64]) {
+        let most = u64::from(self.settings.bounds.sessions_max);
+        let (mut all, mut fullest, mut sum) = (0, 0, Counts::default());
+        if let Some(flows) = cx.flows() {
+            for level in 0..flows.plan().levels.len() as u8 {
+                let (now, _, counts) = flows.counts(level);
+                all += u64::from(now);
+                fullest = fullest.max(u64::from(now));
+                sum.created += counts.created;
+                sum.timed_out += counts.timed_out;
+                sum.closed += counts.closed;
+                sum.refused += counts.refused;
+            }
+        }
+        let free = most.saturating_sub(fullest);
+        let figures = [all, sum.created, sum.timed_out, sum.closed, sum.refused, most, free];
+        values.iter_mut().zip(figures).for_each(|(value, figure)| *value = figure);
     }
 }
 

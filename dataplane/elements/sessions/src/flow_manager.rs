@@ -67,6 +67,7 @@ pub static ENTRY: Entry = Entry::new(
 )
 .with_flow_entry::<FlowClassifier>()
 .with_cost_model::<FlowClassifier>()
+.with_publisher::<FlowClassifier>()
 .with_handlers::<FlowClassifier>();
 
 const BY_ADDRESSES: &str = "for packets that begin with a marked IP header";

@@ -18,6 +18,12 @@ impl Durations {
         self.counts[bucket(ns)] += 1;
     }
 
+    /// How often it took so many nanoseconds or longer; a limit within a bucket counts as the
+    /// bucket's lower one.
+    pub fn count_from(&self, ns: u64) -> u64 {
+        self.counts[bucket(ns)..].iter().sum()
+    }
+
     /// A line per bucket, `<LIMIT COUNT`: the limit in nanoseconds.
     pub fn text(&self) -> String {
         let mut text = String::new();
@@ -58,5 +64,7 @@ mod tests {
         assert_eq!(text.lines().count(), BUCKETS);
         let counted: Vec<&str> = text.lines().filter(|line| !line.ends_with(" 0")).collect();
         assert_eq!(counted, ["<512ns 2", ">= 1"]);
+        let from = |ns| durations.count_from(ns);
+        assert_eq!([from(0), from(256), from(512), from(u64::MAX)], [3, 3, 1, 1]);
     }
 }
