@@ -7,6 +7,7 @@ use thruway_elements::{HOST, Host};
 use thruway_engine::{Options, Router};
 use thruway_exchange::{Attached, attach};
 use thruway_lang::{NoLibraries, Source, Variables};
+use thruway_nf_abi::features::Offer;
 use thruway_nf_abi::message::{Hello, Wake};
 use thruway_packet::Memory;
 use thruway_region::Pages;
@@ -18,8 +19,8 @@ const FRAMES: u32 = 8192;
 
 /// Runs the command.
 pub fn main() -> ExitCode {
-    let name = Hello::name_from("thruway worker");
-    let hello = Hello { wake: Wake::Eventfd, outputs: 1, scratch_len: 0, stream: 0, name };
+    let (offer, name) = (Offer::ALL, Hello::name_from("thruway worker"));
+    let hello = Hello { wake: Wake::Eventfd, outputs: 1, scratch_len: 0, stream: 0, offer, name };
     let mut attached = match attach(&hello) {
         Ok(attached) => attached,
         Err(error) => {

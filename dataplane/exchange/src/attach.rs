@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::SocketType;
 use rustix::net::sockopt::socket_type;
+use thruway_nf_abi::features::Disagreement;
 use thruway_nf_abi::message::{Hello, Kind, LEN_MAX, SOCKET_FD, Wake, Welcome, role_names};
 use thruway_nf_abi::{LinkHeader, LinkShape};
 use thruway_region::{Region, RegionError};
@@ -34,6 +35,9 @@ pub enum AttachError {
     /// The socket fails, or what came is no message of this version.
     #[error(transparent)]
     Socket(#[from] SocketError),
+    /// They do not agree on the features of the interface.
+    #[error(transparent)]
+    Features(#[from] Disagreement),
     /// A message out of turn.
     #[error("the host sent {0:?} where it should have sent WELCOME or CONFIGURE")]
     Unexpected(Kind),
@@ -161,7 +165,7 @@ pub fn attach(hello: &Hello) -> Result<Attached, AttachError> {
 /// # Errors
 /// [`AttachError`].
 pub fn attach_by(socket: Socket, hello: &Hello) -> Result<Attached, AttachError> {
-    socket.send(head(Kind::Hello), &hello.to_bytes(), &[])?;
+    socket.send(hello.head(), &hello.to_bytes(), &[])?;
     let mut configuration = None;
     loop {
         let message = socket.receive()?;
@@ -180,7 +184,12 @@ fn open(
     message: Message,
     configuration: Option<String>,
 ) -> Result<Attached, AttachError> {
-    let welcome = Welcome::parse(&message.body).map_err(SocketError::from)?;
+    let welcome = Welcome::parse(message.head, &message.body).map_err(SocketError::from)?;
+    if let Err(why) = hello.offer.accept(welcome.features) {
+        // A host from before there were features knows it by this message alone.
+        socket.send(head(Kind::Failed), why.to_string().as_bytes(), &[])?;
+        return Err(why.into());
+    }
     let roles = role_names(&message.body).map_err(SocketError::from)?.to_owned();
     let has_eventfd = hello.wake == Wake::Eventfd;
     let has_arena = hello.scratch_len > 0 && welcome.sessions > 0;

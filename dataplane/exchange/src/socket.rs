@@ -205,7 +205,7 @@ impl Message {
 
 /// The head of a message that is no reply.
 pub fn head(kind: Kind) -> Head {
-    Head { kind, id: 0 }
+    Head::new(kind, 0)
 }
 
 #[cfg(test)]
@@ -217,7 +217,7 @@ mod tests {
         let (a, b) = Socket::pair().unwrap();
         let (c, d) = Socket::pair().unwrap();
         assert!(b.try_receive().unwrap().is_none());
-        a.send(Head { kind: Kind::Read, id: 7 }, b"text", &[c.as_fd()]).unwrap();
+        a.send(Head::new(Kind::Read, 7), b"text", &[c.as_fd()]).unwrap();
         let message = b.receive().unwrap();
         assert_eq!((message.head.kind, message.head.id), (Kind::Read, 7));
         assert_eq!((message.text().as_str(), message.fds.len()), ("text", 1));

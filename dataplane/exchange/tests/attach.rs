@@ -9,8 +9,9 @@ use thruway_exchange::{
     AttachError, Attached, Control, Doorbell, GroupRegion, Mapped, Master, Pages, SlotTag, Span,
     Tuning, attach, attach_by,
 };
-use thruway_nf_abi::message::{Hello, Kind, WaitMode, Wake, Welcome};
-use thruway_nf_abi::{LinkShape, MAGIC, Token, VERSION};
+use thruway_nf_abi::features::{Disagreement, Features, Offer};
+use thruway_nf_abi::message::{Head, Hello, Kind, WaitMode, Wake, Welcome};
+use thruway_nf_abi::{LinkShape, Token, VERSION};
 
 fn hello() -> Hello {
     Hello {
@@ -18,6 +19,7 @@ fn hello() -> Hello {
         outputs: 1,
         scratch_len: 0,
         stream: 0,
+        offer: Offer::ALL,
         name: Hello::name_from("test"),
     }
 }
@@ -32,6 +34,7 @@ const WELCOME: Welcome = Welcome {
     sessions: 0,
     has_group: false,
     restarted: false,
+    features: Features::ALL,
 };
 
 /// Attaches against a host that answers so.
@@ -39,7 +42,7 @@ fn against(hello: Hello, host: impl FnOnce(&Socket)) -> Result<Attached, AttachE
     let (ours, theirs) = Socket::pair().unwrap();
     let thread = std::thread::spawn(move || attach_by(theirs, &hello));
     let said = ours.receive().unwrap();
-    assert_eq!(Hello::parse(&said.body).unwrap(), hello);
+    assert_eq!(Hello::parse(said.head, &said.body).unwrap(), hello);
     host(&ours);
     thread.join().unwrap()
 }
@@ -55,17 +58,67 @@ fn a_program_run_by_hand_is_told_what_it_is() {
     assert!(error.to_string().contains("run it with Nf(EXEC"), "{error}");
 }
 
+/// Sends a message as a host of the next version does.
+fn of_next_version(host: &Socket, kind: Kind, body: &[u8]) {
+    let mut bytes = Head::new(kind, 0).to_bytes();
+    bytes[8..12].copy_from_slice(&(VERSION + 1).to_le_bytes());
+    let message = [&bytes[..], body].concat();
+    rustix::net::send(host, &message, rustix::net::SendFlags::empty()).unwrap();
+}
+
+/// A Worker with this offer, at a host that puts these features into force; and what the Worker
+/// says last.
+fn with_features(offer: Offer, in_force: u32) -> (Result<Attached, AttachError>, String) {
+    let control = Control::create().unwrap();
+    let link = Mapped::create(&LinkShape::DEFAULT, None, Pages::Normal).unwrap();
+    let event = event();
+    let (ours, theirs) = Socket::pair().unwrap();
+    let hello = Hello { offer, ..hello() };
+    let worker = std::thread::spawn(move || attach_by(theirs, &hello));
+    let said = ours.receive().unwrap();
+    assert_eq!(Hello::parse(said.head, &said.body).unwrap().offer, offer);
+    let head = Head { features: in_force, ..WELCOME.head() };
+    ours.send(head, &WELCOME.to_bytes(), &[control.fd(), link.fd(), event.as_fd()]).unwrap();
+    let attached = worker.join().unwrap();
+    let last = ours.try_receive().ok().flatten().map(|message| {
+        assert_eq!(message.head.kind, Kind::Failed);
+        message.text()
+    });
+    (attached, last.unwrap_or_default())
+}
+
+#[test]
+fn a_worker_takes_the_features_that_it_offered() {
+    let new = Features::from_bits(1 << 9);
+    let later = Offer { known: Features::ALL | new, needed: Features::NONE };
+    // Later functions at this host, this one at hosts from before there were features.
+    for (offer, in_force) in [(later, Features::ALL), (Offer::ALL, Features::NONE)] {
+        let (attached, last) = with_features(offer, in_force.bits().into());
+        assert_eq!((attached.unwrap().welcome.features, last.as_str()), (in_force, ""));
+    }
+    // One that needs what its host, which did not look, does not have: both learn why.
+    let (attached, last) = with_features(Offer { needed: new, ..later }, 0);
+    let Err(AttachError::Features(Disagreement::Lacking(lacking))) = attached else {
+        panic!("it attached")
+    };
+    assert_eq!(lacking, new);
+    assert!(last.contains("number 9") && last.contains("or a later one"), "{last}");
+    // A host that lies.
+    let (attached, last) = with_features(Offer::ALL, 1 << 9);
+    assert!(matches!(attached, Err(AttachError::Features(Disagreement::NotOffered(_)))));
+    assert!(last.contains("did not offer (number 9)"), "{last}");
+    assert!(matches!(with_features(Offer::ALL, 1 << 16).0, Err(AttachError::Socket(_))));
+}
+
 #[test]
 fn refusals_other_versions_and_nonsense_are_told() {
     let refused = against(hello(), |host| host.send(head(Kind::Refused), b"no", &[]).unwrap());
     assert_eq!(refused.err().unwrap().to_string(), "the host refuses this function: no");
-    let version = against(hello(), |host| {
-        let mut bytes = Vec::from(MAGIC.to_le_bytes());
-        bytes
-            .extend([VERSION + 1, Kind::Welcome as u32, 0, 0].iter().flat_map(|w| w.to_le_bytes()));
-        rustix::net::send(host, &bytes, rustix::net::SendFlags::empty()).unwrap();
-    });
+    let version = against(hello(), |host| of_next_version(host, Kind::Welcome, b""));
     assert!(version.err().unwrap().to_string().contains("rebuild the function with the library"));
+    // Of all versions a function reads why it is refused.
+    let refused = against(hello(), |host| of_next_version(host, Kind::Refused, b"too old"));
+    assert_eq!(refused.err().unwrap().to_string(), "the host refuses this function: too old");
     let closed = against(hello(), |host| {
         rustix::net::shutdown(host, rustix::net::Shutdown::Both).unwrap();
     });
@@ -82,7 +135,7 @@ fn descriptors_are_counted_and_checked() {
     let link = Mapped::create(&LinkShape::DEFAULT, None, Pages::Normal).unwrap();
     let event = event();
     let send = |fds: &[BorrowedFd<'_>]| {
-        against(hello(), |host| host.send(head(Kind::Welcome), &WELCOME.to_bytes(), fds).unwrap())
+        against(hello(), |host| host.send(WELCOME.head(), &WELCOME.to_bytes(), fds).unwrap())
     };
     let all = [control.fd(), link.fd(), event.as_fd()];
     assert!(send(&all).is_ok());
@@ -115,7 +168,7 @@ fn the_whole_handshake_with_everything() {
         attached
     });
     assert_eq!(ours.receive().unwrap().head.kind, Kind::Hello);
-    ours.send(head(Kind::Welcome), &welcome.to_bytes(), &fds).unwrap();
+    ours.send(welcome.head(), &welcome.to_bytes(), &fds).unwrap();
     ours.send(head(Kind::Configure), b"graph", &[]).unwrap();
     assert_eq!(ours.receive().unwrap().head.kind, Kind::Ready);
     let mut attached = worker.join().unwrap();

@@ -2,8 +2,8 @@
 //!
 //! | kind | from | body | descriptors |
 //! |---|---|---|---|
-//! | HELLO | Worker | [`Hello`] | |
-//! | WELCOME | host | [`Welcome`], then [roles](role_names) | in order: the control region; the Worker's end of its wake-up line if it asked for one; the group's region if tokens are descriptors; the arena if it asked for scratch and there are sessions; then per link its region and the Worker's end of the line that wakes the Master |
+//! | HELLO | Worker | [`Hello`], its [features](crate::features) in the head | |
+//! | WELCOME | host | [`Welcome`], features in force in the head, then [roles](role_names) | in order: the control region; the Worker's end of its wake-up line if it asked for one; the group's region if tokens are descriptors; the arena if it asked for scratch and there are sessions; then per link its region and the Worker's end of the line that wakes the Master |
 //! | REFUSED | host | text for people | |
 //! | CONFIGURE | host | text: what the function is configured with (a `thruway worker`'s graph) | |
 //! | READY | Worker | | |
@@ -14,8 +14,12 @@
 //! HELLO, then WELCOME or REFUSED, then any CONFIGURE, then READY or FAILED; then requests with
 //! their replies, matched by `id`, until either side closes. After a request the host changes
 //! [`REQUESTS`](crate::control::REQUESTS) and rings the Worker's bell.
+//!
+//! The head of a message, that HELLO comes first, and REFUSED with its text are the same in all
+//! versions, so that two sides that do not understand each other can say so.
 
-use crate::{MAGIC, VERSION, stream_need};
+use crate::features::{Features, Offer};
+use crate::{MAGIC, OLDEST_VERSION, VERSION, stream_need};
 
 /// Descriptor number of the control socket in the Worker.
 pub const SOCKET_FD: i32 = 3;
@@ -65,6 +69,8 @@ pub struct Head {
     pub kind: Kind,
     /// Matches a reply to its request.
     pub id: u32,
+    /// Of HELLO and WELCOME: see [`features`](crate::features); 0 in others.
+    pub features: u32,
 }
 
 /// Why bytes are not a message.
@@ -87,8 +93,10 @@ impl core::fmt::Display for Malformed {
             Malformed::Magic => f.write_str("the message does not begin as one of Thruway"),
             Malformed::Version(other) => write!(
                 f,
-                "it speaks version {other} of the function interface, this side version {VERSION}: \
-                 rebuild the function with the library of this Thruway"
+                "it speaks version {other} of the function interface, {} than version {VERSION} of \
+                 this side: rebuild the function with the library of the Thruway that runs it, or \
+                 run it with the Thruway that its library is from",
+                if *other > VERSION { "later" } else { "earlier" }
             ),
             Malformed::Value => f.write_str("a field has a value that it cannot have"),
         }
@@ -117,14 +125,19 @@ fn put_words(bytes: &mut [u8], words: &[u32]) {
 }
 
 impl Head {
-    /// Bytes of a head: magic (8), version, kind, id, reserved.
+    /// Bytes of a head: magic (8), version, kind, id, features.
     pub const LEN: usize = 24;
+
+    /// Of a message without features.
+    pub const fn new(kind: Kind, id: u32) -> Head {
+        Head { kind, id, features: 0 }
+    }
 
     /// As bytes.
     pub fn to_bytes(self) -> [u8; Self::LEN] {
         let mut bytes = [0; Self::LEN];
         bytes[..8].copy_from_slice(&MAGIC.to_le_bytes());
-        put_words(&mut bytes[8..], &[VERSION, self.kind as u32, self.id, 0]);
+        put_words(&mut bytes[8..], &[VERSION, self.kind as u32, self.id, self.features]);
         bytes
     }
 
@@ -138,12 +151,13 @@ impl Head {
         if magic != MAGIC.to_le_bytes() {
             return Err(Malformed::Magic);
         }
-        let [version, kind, id, _] = words::<4>(rest)?;
-        if version != VERSION {
+        let [version, kind, id, features] = words::<4>(rest)?;
+        // Why the other side does not want this one can be read from any version.
+        if !(OLDEST_VERSION..=VERSION).contains(&version) && kind != Kind::Refused as u32 {
             return Err(Malformed::Version(version));
         }
         let kind = Kind::ALL.into_iter().find(|k| *k as u32 == kind).ok_or(Malformed::Value)?;
-        Ok((Head { kind, id }, body))
+        Ok((Head { kind, id, features }, body))
     }
 }
 
@@ -169,6 +183,8 @@ pub struct Hello {
     /// Of a function of streams what it does: see [`stream_need`]; 0 of one
     /// of packets.
     pub stream: u32,
+    /// Features that it knows and needs; in the head of its HELLO.
+    pub offer: Offer,
     /// Its name for people, NUL-padded UTF-8.
     pub name: [u8; 32],
 }
@@ -177,7 +193,12 @@ impl Hello {
     /// Bytes of the body.
     pub const LEN: usize = 48;
 
-    /// As bytes.
+    /// The head of its message.
+    pub const fn head(&self) -> Head {
+        Head { features: self.offer.to_word(), ..Head::new(Kind::Hello, 0) }
+    }
+
+    /// The body as bytes.
     pub fn to_bytes(&self) -> [u8; Self::LEN] {
         let mut bytes = [0; Self::LEN];
         put_words(&mut bytes, &[self.wake as u32, self.outputs, self.scratch_len, self.stream]);
@@ -185,11 +206,11 @@ impl Hello {
         bytes
     }
 
-    /// A body, checked.
+    /// A message, checked.
     ///
     /// # Errors
     /// [`Malformed`].
-    pub fn parse(body: &[u8]) -> Result<Hello, Malformed> {
+    pub fn parse(head: Head, body: &[u8]) -> Result<Hello, Malformed> {
         let [wake, outputs, scratch_len, stream] = words::<4>(body)?;
         let wake = match wake {
             0 => Wake::Futex,
@@ -202,7 +223,8 @@ impl Hello {
         }
         let name = body.get(16..Self::LEN).ok_or(Malformed::Short)?;
         let name = name.try_into().map_err(|_| Malformed::Short)?;
-        Ok(Hello { wake, outputs, scratch_len, stream, name })
+        let offer = Offer::from_word(head.features);
+        Ok(Hello { wake, outputs, scratch_len, stream, offer, name })
     }
 
     /// The name as text, as far as it is text.
@@ -256,6 +278,8 @@ pub struct Welcome {
     pub has_group: bool,
     /// 1 when the Worker begins again after a failure: its arena holds what it had.
     pub restarted: bool,
+    /// Features in force; in the head of its WELCOME.
+    pub features: Features,
 }
 
 /// The roles that outputs lead to, from the body of a WELCOME: a name for each output, with a line
@@ -273,7 +297,12 @@ impl Welcome {
     /// Bytes of the body, but for the roles.
     pub const LEN: usize = 36;
 
-    /// As bytes.
+    /// The head of its message.
+    pub const fn head(&self) -> Head {
+        Head { features: self.features.bits() as u32, ..Head::new(Kind::Welcome, 0) }
+    }
+
+    /// The body as bytes.
     pub fn to_bytes(&self) -> [u8; Self::LEN] {
         let mut bytes = [0; Self::LEN];
         let words = [
@@ -291,11 +320,11 @@ impl Welcome {
         bytes
     }
 
-    /// A body, checked.
+    /// A message, checked.
     ///
     /// # Errors
     /// [`Malformed`].
-    pub fn parse(body: &[u8]) -> Result<Welcome, Malformed> {
+    pub fn parse(head: Head, body: &[u8]) -> Result<Welcome, Malformed> {
         let [links, inputs, outputs, wait, spin_ns, worker_threshold, sessions, group, restarted] =
             words::<9>(body)?;
         let wait = match wait {
@@ -304,6 +333,7 @@ impl Welcome {
             2 => WaitMode::Hybrid,
             _ => return Err(Malformed::Value),
         };
+        let features = u16::try_from(head.features).map_err(|_| Malformed::Value)?;
         if links == 0 || links > LINKS_MAX || worker_threshold == 0 || group > 1 || restarted > 1 {
             return Err(Malformed::Value);
         }
@@ -317,6 +347,7 @@ impl Welcome {
             sessions,
             has_group: group == 1,
             restarted: restarted == 1,
+            features: Features::from_bits(features),
         })
     }
 }

@@ -1,7 +1,12 @@
+extern crate std;
+
+use std::string::ToString as _;
+
+use crate::features::{Features, Offer};
 use crate::message::{Head, Hello, Kind, Malformed, WaitMode, Wake, Welcome};
 use crate::{
-    HEAD_LEN, LinkHeader, LinkShape, Ring, ShapeError, SlotHead, StreamHead, Token, Word,
-    stream_need,
+    HEAD_LEN, LinkHeader, LinkShape, OLDEST_VERSION, Ring, ShapeError, SlotHead, StreamHead, Token,
+    VERSION, Word, arena_stride, control, flag, stream_need,
 };
 
 #[test]
@@ -83,9 +88,10 @@ fn messages_are_read_back() {
         outputs: 2,
         scratch_len: 64,
         stream: stream_need::STREAM | 5,
+        offer: Offer { known: Features::from_bits(0x8001), needed: Features::ROLES },
         name: Hello::name_from("naïve"),
     };
-    assert_eq!(Hello::parse(&hello.to_bytes()), Ok(hello));
+    assert_eq!(Hello::parse(hello.head(), &hello.to_bytes()), Ok(hello));
     assert_eq!(hello.name(), "naïve");
     let welcome = Welcome {
         links: 2,
@@ -97,9 +103,10 @@ fn messages_are_read_back() {
         sessions: 9,
         has_group: true,
         restarted: false,
+        features: Features::ROLES,
     };
-    assert_eq!(Welcome::parse(&welcome.to_bytes()), Ok(welcome));
-    let head = Head { kind: Kind::Hello, id: 7 };
+    assert_eq!(Welcome::parse(welcome.head(), &welcome.to_bytes()), Ok(welcome));
+    let head = Head { features: u32::MAX, ..Head::new(Kind::Hello, 7) };
     assert_eq!(Head::parse(&head.to_bytes()), Ok((head, &[][..])));
 }
 
@@ -112,18 +119,88 @@ fn stream_heads_survive_the_way_through_bytes() {
 
 #[test]
 fn what_is_no_message_says_why() {
-    let mut bytes = Head { kind: Kind::Ready, id: 0 }.to_bytes();
+    let mut bytes = Head::new(Kind::Ready, 0).to_bytes();
     assert_eq!(Head::parse(&bytes[..5]), Err(Malformed::Short));
     bytes[8] = 9;
     assert_eq!(Head::parse(&bytes), Err(Malformed::Version(9)));
     bytes[0] = b'X';
     assert_eq!(Head::parse(&bytes), Err(Malformed::Magic));
-    assert_eq!(Hello::parse(&[0; 47]), Err(Malformed::Short));
-    assert_eq!(Welcome::parse(&[0; 36]), Err(Malformed::Value));
+    let head = Head::new(Kind::Hello, 0);
+    assert_eq!(Hello::parse(head, &[0; 47]), Err(Malformed::Short));
+    assert_eq!(Welcome::parse(head, &[0; 36]), Err(Malformed::Value));
 }
 
 #[test]
 fn long_names_are_cut_between_characters() {
     let name = Hello::name_from("a names of many letters, ééééééééééé");
     assert!(core::str::from_utf8(&name[..31]).is_ok() && name[31] == 0);
+}
+
+/// Every version in the head of every kind of message: those that are spoken are read, others are
+/// named, and why one is refused is read whoever says it.
+#[test]
+fn versions_that_are_not_spoken_are_named() {
+    let around = OLDEST_VERSION.saturating_sub(2)..VERSION + 3;
+    for (version, kind) in around.flat_map(|version| (1..=10).map(move |kind| (version, kind))) {
+        let mut bytes = Head::new(Kind::Ready, 3).to_bytes();
+        bytes[8..12].copy_from_slice(&version.to_le_bytes());
+        bytes[12..16].copy_from_slice(&u32::to_le_bytes(kind));
+        let is_spoken = version >= OLDEST_VERSION && version <= VERSION;
+        match Head::parse(&bytes) {
+            Ok((head, _)) => {
+                assert!(is_spoken || head.kind == Kind::Refused, "{version} {head:?}");
+                assert_eq!((head.kind as u32, head.id), (kind, 3));
+            }
+            Err(error) => {
+                assert_eq!(error, Malformed::Version(version));
+                assert!(!is_spoken && kind != Kind::Refused as u32, "{version} {kind}");
+            }
+        }
+    }
+    let than = |version| Malformed::Version(version).to_string();
+    assert!(than(VERSION + 1).contains(", later than") && than(1).contains(", earlier than"));
+}
+
+/// What functions that were built before read and write: who changes one of these bytes makes
+/// a new [`VERSION`].
+#[test]
+fn bytes_of_this_version_are_as_they_were_when_it_began() {
+    let hello = Hello {
+        wake: Wake::Eventfd,
+        outputs: 2,
+        scratch_len: 0x1234,
+        stream: 0,
+        offer: Offer::default(),
+        name: Hello::name_from("n"),
+    };
+    let head =
+        [b"THRUWAY\0".as_slice(), &[5, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]].concat();
+    assert_eq!(hello.head().to_bytes()[..], head);
+    let numbers = [1, 0, 0, 0, 2, 0, 0, 0, 0x34, 0x12, 0, 0, 0, 0, 0, 0];
+    assert_eq!(hello.to_bytes()[..17], [&numbers[..], b"n"].concat());
+    let shape = LinkShape::DEFAULT;
+    let layout = shape.layout().expect("the default");
+    assert_eq!(LinkHeader::new(&shape).to_bytes()[8..16], [5, 0, 0, 0, 0, 4, 0, 0]);
+    assert_eq!(Word::ALL.map(|word| layout.word(word)), [4096, 4224, 4352, 4480, 4608, 4736, 4864]);
+    assert_eq!(Ring::ALL.map(|ring| layout.heads(ring)), [4992, 21_376, 25_472]);
+    assert_eq!(Ring::ALL.map(|ring| layout.frames(ring)), [32_768, 1_671_168, 2_080_768]);
+    assert_eq!((layout.frame_stride(), layout.len()), (1600, 2_490_368));
+    let flags = [flag::DROPPED, flag::AUX, flag::NEXT, flag::NEW, flag::RELEASED, flag::LOST];
+    assert_eq!((flags, flag::KEPT), ([1, 2, 4, 8, 16, 32], 64));
+    let words = SlotHead {
+        start: 1,
+        len: 2,
+        flags: 3,
+        output: 4,
+        input: 5,
+        direction: 6,
+        fcb: 7,
+        frame: 8,
+    };
+    assert_eq!(words.to_words(), [0x0605_0403_0002_0001, 0x8_0000_0007]);
+    assert_eq!([1, 8, 9, 64, 65].map(arena_stride), [8, 8, 16, 64, 128]);
+    let words = [control::STATUS, control::COMMAND, control::REQUESTS, control::WORKER_THRESHOLD];
+    assert_eq!(words, [128, 256, 260, 264]);
+    let rest = [control::HEARTBEAT, control::FIGURES, control::COUNTERS, control::COUNTER_LEN];
+    assert_eq!((rest, control::LEN), ([384, 512, 1024, 48], 8192));
 }

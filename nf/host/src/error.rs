@@ -130,6 +130,12 @@ pub enum HostError {
         /// Why, and what to do.
         why: String,
     },
+    /// The function was built for another function interface than that of this Thruway.
+    #[error("the function cannot run under this Thruway: {why}")]
+    Interface {
+        /// What differs, and what to do.
+        why: String,
+    },
     /// The function says that it cannot begin.
     #[error("the function cannot begin: {why}")]
     CannotBegin {

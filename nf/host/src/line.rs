@@ -57,7 +57,7 @@ impl Handshake {
     pub fn on(&mut self, head: Head, body: &[u8]) -> Result<Meaning, String> {
         match (*self, head.kind) {
             (Handshake::AwaitsHello, Kind::Hello) => {
-                let hello = Hello::parse(body).map_err(|error| error.to_string())?;
+                let hello = Hello::parse(head, body).map_err(|error| error.to_string())?;
                 *self = Handshake::AwaitsReady;
                 Ok(Meaning::Hello(hello))
             }
@@ -86,10 +86,11 @@ impl Handshake {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use thruway_nf_abi::features::Offer;
     use thruway_nf_abi::message::Wake;
 
     fn head(kind: Kind) -> Head {
-        Head { kind, id: 3 }
+        Head::new(kind, 3)
     }
 
     #[test]
@@ -108,12 +109,18 @@ mod tests {
 
     #[test]
     fn the_handshake_goes_one_way_once() {
-        let hello =
-            Hello { wake: Wake::Futex, outputs: 1, scratch_len: 0, stream: 0, name: [0; 32] };
+        let hello = Hello {
+            wake: Wake::Futex,
+            outputs: 1,
+            scratch_len: 0,
+            stream: 0,
+            offer: Offer::ALL,
+            name: [0; 32],
+        };
         let mut handshake = Handshake::default();
         assert!(handshake.on(head(Kind::Ready), b"").is_err());
         let bytes = hello.to_bytes();
-        assert_eq!(handshake.on(head(Kind::Hello), &bytes), Ok(Meaning::Hello(hello)));
+        assert_eq!(handshake.on(hello.head(), &bytes), Ok(Meaning::Hello(hello)));
         let twice = handshake.on(head(Kind::Hello), &bytes).unwrap_err();
         assert!(twice.contains("attached twice"), "{twice}");
         assert!(handshake.on(head(Kind::Reply), b"").is_err());

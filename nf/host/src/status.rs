@@ -3,6 +3,7 @@
 use crate::life::State;
 use crate::sandbox::SandboxReport;
 use std::time::Duration;
+use thruway_nf_abi::features::Features;
 
 /// What is known of a function at a moment.
 #[derive(Debug, Clone)]
@@ -11,6 +12,8 @@ pub struct Status {
     pub state: State,
     /// Its name, as it says.
     pub name: String,
+    /// Features of the function interface that are in force with it.
+    pub features: Features,
     /// Its process's number, while it has one.
     pub pid: Option<i32>,
     /// Starts after the first.
@@ -35,6 +38,7 @@ impl Status {
         Status {
             state: State::Starting,
             name: String::new(),
+            features: Features::NONE,
             pid: None,
             restarts: 0,
             faults: 0,

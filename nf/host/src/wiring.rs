@@ -4,10 +4,11 @@ use crate::error::HostError;
 use crate::line;
 use crate::spec::FunctionSpec;
 use std::sync::Arc;
-use thruway_exchange::socket::{Socket, head};
+use thruway_exchange::socket::Socket;
 use thruway_exchange::{Arena, Control, Doorbell, LinkError, Mapped, Storage as _, WakeLine, ring};
 use thruway_nf_abi::control::DRAIN;
-use thruway_nf_abi::message::{Hello, Kind, Wake, Welcome};
+use thruway_nf_abi::features::Features;
+use thruway_nf_abi::message::{Hello, Wake, Welcome};
 use thruway_nf_abi::{Token, arena_stride};
 
 /// Address space that mapping a region may take beyond its length, in bytes: a huge page to round
@@ -60,13 +61,14 @@ impl Wiring {
         Ok(Wiring { control, doorbell, links, worker_line })
     }
 
-    /// Sends WELCOME with every descriptor in the order of `nf/abi`.
+    /// Sends WELCOME with every descriptor in the order of `nf/abi`: with the features in force,
+    /// and whether the function begins again.
     pub fn welcome(
         &self,
         socket: &Socket,
         spec: &FunctionSpec,
         arena: Option<&Arena>,
-        restarted: bool,
+        (features, restarted): (Features, bool),
     ) -> Result<(), HostError> {
         let welcome = Welcome {
             links: spec.links,
@@ -78,6 +80,7 @@ impl Wiring {
             sessions: if arena.is_some() { spec.sessions } else { 0 },
             has_group: spec.shape.token == Token::Descriptor,
             restarted,
+            features,
         };
         let mut fds = vec![self.control.fd()];
         fds.extend(self.worker_line.as_ref().map(|line| line.worker_end()));
@@ -89,7 +92,7 @@ impl Wiring {
             fds.extend([link.fd(), line.worker_end()]);
         }
         let body = [&welcome.to_bytes()[..], spec.roles.join("\n").as_bytes()].concat();
-        Ok(socket.try_send_fds(head(Kind::Welcome), &body, &fds)?)
+        Ok(socket.try_send_fds(welcome.head(), &body, &fds)?)
     }
 
     /// The Masters' ends.

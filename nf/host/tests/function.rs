@@ -6,8 +6,9 @@ use peer::spec;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use thruway_exchange::{Mapped, Master, PeerFault, SlotTag, Tuning};
-use thruway_nf_abi::VERSION;
+use thruway_nf_abi::features::Features;
 use thruway_nf_abi::message::Kind;
+use thruway_nf_abi::{OLDEST_VERSION, VERSION};
 use thruway_nf_host::{CallError, Exit, Function, FunctionSpec, HostError, HostLink, State};
 use thruway_sync::atomic::{AtomicBool, Ordering};
 
@@ -293,12 +294,45 @@ fn one_that_never_attaches_is_told() {
 
 #[test]
 fn one_of_another_version_is_told() {
-    let error = error_of("version").to_string();
-    let [theirs, own] = [VERSION + 1, VERSION].map(|version| format!("version {version}"));
-    assert!(error.contains(&theirs) && error.contains(&own), "{error}");
-    assert!(error.contains("rebuild the function"), "{error}");
+    for (role, version, than) in
+        [("version", VERSION + 1, "later"), ("version-before", OLDEST_VERSION - 1, "earlier")]
+    {
+        let error = error_of(role);
+        assert!(matches!(error, HostError::Interface { .. }), "{error:?}");
+        let error = error.to_string();
+        let [theirs, own] = [version, VERSION].map(|version| format!("version {version}"));
+        assert!(error.contains(&theirs) && error.contains(&own), "{error}");
+        assert!(error.contains(than) && error.contains("rebuild the function"), "{error}");
+    }
     let error = error_of("magic").to_string();
     assert!(error.contains("does not begin as one of Thruway"), "{error}");
+}
+
+/// A function of an earlier library knows fewer features, one of a later library more: both run.
+#[test]
+fn one_that_knows_other_features_runs_with_those_that_both_know() {
+    for (role, in_force) in
+        [("featureless", Features::NONE), ("honest", Features::ALL), ("later", Features::ALL)]
+    {
+        let function = Function::start(spec(role)).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(function.status().features, in_force, "{role}");
+        let mut hand = Hand::take(&function);
+        hand.put(b"y");
+        assert_eq!(hand.get(), b"Y", "{role}");
+        assert_eq!(function.status().faults, 0, "{role}");
+    }
+}
+
+#[test]
+fn one_that_needs_other_features_is_refused_and_the_host_says_which() {
+    for (role, words) in [
+        ("needs-later", "(number 15): run it with the Thruway that its library is from or a later"),
+        ("needs-unknown", "does not know itself (number 15): build it with an unchanged library"),
+    ] {
+        let error = error_of(role);
+        assert!(matches!(error, HostError::Interface { .. }), "{error:?}");
+        assert!(error.to_string().contains(words), "{error}");
+    }
 }
 
 /// Up to version 3 HELLO went by sendmsg, which no function may call any more.

@@ -1,5 +1,6 @@
 //! The settings of a function.
 
+use thruway_nf_abi::features::Offer;
 use thruway_nf_abi::message::{Hello, Wake};
 use thruway_nf_abi::stream_need;
 use thruway_payload::{Needs, StreamFunction};
@@ -50,6 +51,7 @@ impl Config {
             outputs: self.outputs,
             scratch_len: self.scratch_len,
             stream: self.stream.map_or(0, |needs| stream_need::STREAM | needs.bits()),
+            offer: Offer::ALL,
             name: Hello::name_from(self.name),
         }
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use thruway_exchange::Attached;
+use thruway_nf_abi::features::Features;
 use thruway_nf_abi::message::Welcome;
 
 use crate::batch::Batch;
@@ -89,6 +90,13 @@ impl Start<'_> {
     /// the role, the function does not start.
     pub fn role(&mut self, name: &str) -> u8 {
         self.find_role(name).unwrap_or_else(|| {
+            if !self.welcome().features.contains(Features::ROLES) && self.roles().next().is_none() {
+                self.problem.get_or_insert(format!(
+                    "it sends to the role '{name}', and the Thruway that runs it knows no roles: \
+                     run it with the Thruway that its library is from or a later one"
+                ));
+                return 0;
+            }
             let known: Vec<&str> = self.roles().map(|(role, _)| role).collect();
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
             self.problem.get_or_insert(format!(

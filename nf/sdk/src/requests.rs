@@ -52,5 +52,5 @@ fn reply(socket: &Socket, id: u32, answer: &Result<String, String>) -> Result<()
     while !text.is_char_boundary(len) {
         len -= 1;
     }
-    socket.try_send(Head { kind, id }, &text.as_bytes()[..len])
+    socket.try_send(Head::new(kind, id), &text.as_bytes()[..len])
 }

@@ -36,6 +36,7 @@ use thruway_exchange::{
 };
 use thruway_nf_abi::LinkShape;
 use thruway_nf_abi::control::DRAIN;
+pub use thruway_nf_abi::features::Features;
 use thruway_nf_abi::message::{Head, Hello, Kind, WaitMode, Welcome};
 
 use self::given::Own;
@@ -63,6 +64,8 @@ pub struct Setup {
     pub worker_threshold: u32,
     /// Text of the element's CONFIG; none if empty.
     pub configuration: &'static str,
+    /// Features of the function interface that the host has: fewer for an earlier Thruway.
+    pub features: Features,
 }
 
 impl Setup {
@@ -76,6 +79,7 @@ impl Setup {
         sessions: 16,
         worker_threshold: 32,
         configuration: "",
+        features: Features::ALL,
     };
 
     /// Tries a function in a thread of this process.
@@ -127,10 +131,10 @@ impl Setup {
         if message.head.kind != Kind::Hello {
             return Err(TrialError::Unexpected(message.head.kind, message.text()));
         }
-        let hello = Hello::parse(&message.body).map_err(SocketError::from)?;
+        let hello = Hello::parse(message.head, &message.body).map_err(SocketError::from)?;
         if hello.outputs > self.outputs {
             let why = format!("it uses {} outputs of {}", hello.outputs, self.outputs);
-            socket.send(Head { kind: Kind::Refused, id: 0 }, why.as_bytes(), &[])?;
+            socket.send(Head::new(Kind::Refused, 0), why.as_bytes(), &[])?;
             return Err(TrialError::Refused(why));
         }
         let control = Control::create().map_err(LinkError::from)?;
@@ -145,11 +149,12 @@ impl Setup {
         fds.extend([link.fd(), eventfd.as_fd()]);
         let roles: Vec<&str> = self.roles.split_whitespace().collect();
         let roles = roles.join("\n").replace('-', "");
-        let welcome = [&self.answer(&hello).to_bytes()[..], roles.as_bytes()].concat();
-        socket.send(Head { kind: Kind::Welcome, id: 0 }, &welcome, &fds)?;
+        let welcome = self.answer(&hello);
+        let body = [&welcome.to_bytes()[..], roles.as_bytes()].concat();
+        socket.send(welcome.head(), &body, &fds)?;
         if !self.configuration.is_empty() {
             let text = self.configuration.as_bytes();
-            socket.send(Head { kind: Kind::Configure, id: 0 }, text, &[])?;
+            socket.send(Head::new(Kind::Configure, 0), text, &[])?;
         }
         let message = receive(&socket)?;
         match message.head.kind {
@@ -173,6 +178,7 @@ impl Setup {
             sessions: if hello.scratch_len > 0 { self.sessions } else { 0 },
             has_group: false,
             restarted: false,
+            features: hello.offer.known.and(self.features),
         }
     }
 }
@@ -432,13 +438,13 @@ impl Trial {
         let parts = &mut self.parts;
         parts.requests += 1;
         let id = parts.requests;
-        parts.socket.send(Head { kind, id }, text.as_bytes(), &[])?;
+        parts.socket.send(Head::new(kind, id), text.as_bytes(), &[])?;
         parts.control.count_request();
         ring(&parts.bell);
         let message = receive(&parts.socket)?;
         match message.head {
-            Head { kind: Kind::Reply, id: of } if of == id => Ok(message.text()),
-            Head { kind: Kind::Error, id: of } if of == id => {
+            Head { kind: Kind::Reply, id: of, .. } if of == id => Ok(message.text()),
+            Head { kind: Kind::Error, id: of, .. } if of == id => {
                 Err(TrialError::Answer(message.text()))
             }
             Head { kind, .. } => Err(TrialError::Unexpected(kind, message.text())),

@@ -1,6 +1,6 @@
 //! Functions that send packets to roles.
 
-use thruway_nf::trial::Setup;
+use thruway_nf::trial::{Features, Setup};
 use thruway_nf::{Batch, Config, Start, Verdict};
 
 const SETUP: Setup = Setup { outputs: 3, roles: "- scrubber log", ..Setup::DEFAULT };
@@ -32,4 +32,10 @@ fn a_function_does_not_start_without_its_role() {
         let why = setup.thread(Config::DEFAULT, suspects).err().unwrap().to_string();
         assert!(why.contains("'scrubber'") && why.contains(&format!("(it has: {known})")), "{why}");
     }
+    let earlier = Setup { roles: "", features: Features::NONE, ..SETUP };
+    let why = earlier.thread(Config::DEFAULT, suspects).err().unwrap().to_string();
+    assert!(why.contains("knows no roles: run it with"), "{why}");
+    // Between the first roles and the first features hosts sent roles, and no features.
+    let between = Setup { features: Features::NONE, ..SETUP };
+    between.thread(Config::DEFAULT, suspects).unwrap().finish().unwrap();
 }

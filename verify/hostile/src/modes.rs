@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use thruway_exchange::{Attached, FutexWaiter, Mapped, Outgoing, Storage as _, attach, rest};
+use thruway_nf_abi::features::Offer;
 use thruway_nf_abi::message::{Head, Hello, Kind, Wake};
 use thruway_nf_abi::{Word, flag};
 use thruway_sync::atomic::Ordering;
@@ -78,8 +79,8 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 pub fn play(name: &str) -> Result<(), Box<dyn std::error::Error>> {
     let mode = MODES.iter().find(|(mode, ..)| *mode == name);
     let (_, turn, otherwise) = mode.ok_or_else(|| format!("there is no mode '{name}'"))?;
-    let name = Hello::name_from(name);
-    let hello = Hello { wake: Wake::Futex, outputs: 1, scratch_len: 0, stream: 0, name };
+    let (offer, name) = (Offer::ALL, Hello::name_from(name));
+    let hello = Hello { wake: Wake::Futex, outputs: 1, scratch_len: 0, stream: 0, offer, name };
     let mut host = attach(&hello)?;
     host.ready()?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH)?;
@@ -126,7 +127,7 @@ fn reply(host: &Attached, id: u32, text: &[u8]) {
 
 fn send(host: &Attached, kind: Kind, id: u32, text: &[u8]) {
     // The host may have closed the socket: then it is about to kill this process.
-    let _ = host.socket.try_send(Head { kind, id }, text);
+    let _ = host.socket.try_send(Head::new(kind, id), text);
 }
 
 /// One packet each 150 ms: just before a HANG of 200 ms.

@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use thruway_exchange::{
     Attached, FutexWaiter, Location, Mapped, Outgoing, Storage, Worker, WorkerLink, attach, rest,
 };
+use thruway_nf_abi::features::Offer;
 use thruway_nf_abi::message::{Head, Hello, Kind, Wake};
 use thruway_nf_abi::{Ring, SlotHead, Word, flag};
 use thruway_sync::atomic::Ordering;
@@ -18,6 +19,7 @@ fn hello(name: &str) -> Hello {
         outputs: OUTPUTS,
         scratch_len: 0,
         stream: 0,
+        offer: Offer::ALL,
         name: Hello::name_from(name),
     }
 }
@@ -230,7 +232,10 @@ pub(crate) fn flood(memory: &Mapped, dice: &mut Dice) {
 pub(crate) fn send_noise(host: &Attached, dice: &mut Dice) {
     let kinds = [Kind::Hello, Kind::Welcome, Kind::Ready, Kind::Reply, Kind::Error, Kind::Read];
     for _ in 0..1 + dice.below(50) {
-        let head = Head { kind: kinds[dice.below(6) as usize], id: dice.number() };
+        let head = Head {
+            features: dice.number(),
+            ..Head::new(kinds[dice.below(6) as usize], dice.number())
+        };
         let body: Vec<u8> = (0..dice.below(2_000)).map(|_| dice.bits() as u8).collect();
         // The host may have closed the socket: then it is about to kill this process.
         let _ = host.socket.send(head, &body, &[]);

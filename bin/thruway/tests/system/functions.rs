@@ -1,6 +1,7 @@
 //! Isolated functions as processes: what goes in comes out, whatever becomes of the function.
 
 mod both_modes;
+mod earlier;
 mod guests;
 mod machines;
 mod moves;

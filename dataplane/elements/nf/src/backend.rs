@@ -54,6 +54,7 @@ pub(super) trait Function: Send + Sync {
 pub(super) enum Property {
     State,
     Pid,
+    Interface,
     Restarts,
     Faults,
     Hangs,

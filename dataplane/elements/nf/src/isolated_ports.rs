@@ -164,7 +164,7 @@ impl IsolatedPorts {
                 Err(text) => (Kind::Error, text),
             };
             let len = text.floor_char_boundary(LEN_MAX - Head::LEN);
-            let head = Head { kind, id: message.head.id };
+            let head = Head::new(kind, message.head.id);
             // A host that does not read answers does not get them.
             if let Err(SocketError::Closed) =
                 attached.socket.try_send(head, &text.as_bytes()[..len])

@@ -221,6 +221,8 @@ const HANDLERS: &[Handler] = &[
     Handler::read("cpu_time", "processor time of all its processes, seconds").shared(),
     Handler::read("state", "where it stands: running, restarting, stopped").shared(),
     Handler::read("pid", "its process, 0 if there is none").shared(),
+    Handler::read("interface", "version of the function interface and features in force with it")
+        .shared(),
     Handler::read("generation", "changes with each start; 0 while it does not run").shared(),
     Handler::read("sandbox", "measures of isolation and whether they are in force").shared(),
     Handler::read("last_error", "why it was last ended or could not be started").shared(),

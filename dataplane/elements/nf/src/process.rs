@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use thruway_element::{HandlerError, Later, Promise};
 use thruway_exchange::{Arena, GroupRegion, PeerFault};
+use thruway_nf_abi::VERSION;
 use thruway_nf_abi::control::Figure;
 use thruway_nf_abi::message::Kind;
 use thruway_nf_abi::stream_need;
@@ -142,6 +143,9 @@ impl Function for Isolated {
         match what {
             Property::State => status().state.name().to_owned(),
             Property::Pid => status().pid.unwrap_or(0).to_string(),
+            Property::Interface => {
+                format!("version {VERSION}, features: {}", status().features)
+            }
             Property::Restarts => status().restarts.to_string(),
             Property::Faults => status().faults.to_string(),
             Property::Hangs => status().hangs.to_string(),

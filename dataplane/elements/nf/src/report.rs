@@ -24,6 +24,7 @@ pub(super) fn property(name: &str) -> Option<Property> {
     Some(match name {
         "state" => Property::State,
         "pid" => Property::Pid,
+        "interface" => Property::Interface,
         "restarts" => Property::Restarts,
         "peer_faults" => Property::Faults,
         "hangs" => Property::Hangs,

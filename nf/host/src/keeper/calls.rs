@@ -46,7 +46,7 @@ impl Keeper {
         };
         let id = self.next_call;
         let sent = self.calls.len() < CALLS_MAX
-            && process.socket().try_send(Head { kind, id }, text.as_bytes()).is_ok();
+            && process.socket().try_send(Head::new(kind, id), text.as_bytes()).is_ok();
         if sent {
             if let Some(wiring) = &self.wiring {
                 wiring.announce_request();

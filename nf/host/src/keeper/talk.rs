@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use thruway_exchange::socket::{Message, SocketError, head};
-use thruway_nf_abi::message::{Hello, Kind};
+use thruway_nf_abi::features::Features;
+use thruway_nf_abi::message::{Hello, Kind, Malformed};
 
 use super::Keeper;
 use crate::error::HostError;
 use crate::life::Event;
-use crate::line::{self, Meaning};
+use crate::line::{self, Handshake, Meaning};
 use crate::wiring::{self, Wiring};
 
 /// Longest time from the end of a process's socket to its own: on a busy host the kernel takes tens
@@ -26,6 +27,12 @@ impl Keeper {
             match process.socket().try_receive() {
                 Ok(None) => return,
                 Ok(Some(message)) => self.message(&message),
+                Err(SocketError::Malformed(why @ Malformed::Version(_)))
+                    if self.handshake == Handshake::AwaitsHello =>
+                {
+                    self.reject(HostError::Interface { why: why.to_string() });
+                    self.process_events();
+                }
                 Err(SocketError::Malformed(why)) => {
                     self.refuse(&why.to_string());
                     self.broke(why.to_string());
@@ -69,11 +76,16 @@ impl Keeper {
     /// Answers a HELLO, with the regions that were made for it if there are any.
     pub(super) fn greet(&mut self, hello: &Hello, wiring: Option<Wiring>) {
         if let Err(error) = self.welcome(hello, wiring) {
-            self.refuse(&error.to_string());
-            self.blame(error);
-            // Once the start is over that this may be part of.
-            self.events.push_back(Event::Broke);
+            self.reject(error);
         }
+    }
+
+    /// A function that is honest, and cannot run here.
+    fn reject(&mut self, error: HostError) {
+        self.refuse(&error.to_string());
+        self.blame(error);
+        // Once the start is over that this may be part of.
+        self.events.push_back(Event::Broke);
     }
 
     fn welcome(&mut self, hello: &Hello, wiring: Option<Wiring>) -> Result<(), HostError> {
@@ -83,6 +95,8 @@ impl Keeper {
             let why = format!("it uses {uses} outputs, its element has {has}: OUTPUTS {uses}");
             return Err(HostError::Misfit { name, why });
         }
+        let features = hello.offer.agree(Features::ALL);
+        let features = features.map_err(|why| HostError::Interface { why: why.to_string() })?;
         if let Some(why) = line::misfit(self.spec.stream, hello.stream) {
             return Err(HostError::Misfit { name, why: why.into() });
         }
@@ -100,12 +114,15 @@ impl Keeper {
             None => Wiring::new(&self.spec, hello)?,
         };
         let arena = self.scratch.as_ref().map(|(arena, _)| &**arena);
-        wiring.welcome(process.socket(), &self.spec, arena, restarted)?;
+        wiring.welcome(process.socket(), &self.spec, arena, (features, restarted))?;
         if let Some(text) = &self.spec.configuration {
             process.socket().try_send(head(Kind::Configure), text.as_bytes())?;
         }
         self.wiring = Some(wiring);
-        self.shared.change(|status| status.name = name);
+        self.shared.change(|status| {
+            status.name = name;
+            status.features = features;
+        });
         Ok(())
     }
 

@@ -154,7 +154,8 @@ impl Relay {
 
     /// Plugs in the regions of a WELCOME; what the agent is informed of them.
     fn plug(&mut self, message: &Message) -> Result<Vec<u8>, Ended> {
-        let links = Welcome::parse(&message.body).map_err(|error| error.to_string())?.links;
+        let links =
+            Welcome::parse(message.head, &message.body).map_err(|error| error.to_string())?.links;
         let links = links as usize;
         // In the order of `nf/abi`: single regions, then for each link its region and its line.
         let firsts = message.fds.len().checked_sub(2 * links).ok_or("too few descriptors")?;

@@ -5,6 +5,7 @@ use rustix::fd::BorrowedFd;
 use std::time::Duration;
 use thruway_exchange::{Attached, FutexWaiter, attach, rest};
 use thruway_nf_abi::control::DRAIN;
+use thruway_nf_abi::features::{Features, Offer};
 use thruway_nf_abi::message::{Head, Hello, Kind, SOCKET_FD, Wake};
 use thruway_nf_abi::stream_need;
 use thruway_nf_host::{FunctionSpec, Program};
@@ -25,12 +26,26 @@ pub fn play() {
     std::process::exit(act(&role));
 }
 
+/// What the part declares of features.
+fn offer(role: &str) -> Offer {
+    let later = Features::from_bits(0x8000);
+    match role {
+        // As all functions from before there were features.
+        "featureless" => Offer::default(),
+        "later" => Offer { known: Features::from_bits(u16::MAX), needed: Features::ROLES },
+        "needs-later" => Offer { known: Features::ALL | later, needed: later },
+        "needs-unknown" => Offer { needed: later, ..Offer::ALL },
+        _ => Offer::ALL,
+    }
+}
+
 fn act(role: &str) -> i32 {
     let hello = Hello {
         wake: Wake::Futex,
         outputs: if role == "outputs" { 9 } else { 1 },
         scratch_len: if role == "scratch" { 20 } else { 0 },
         stream: if role == "stream" { stream_need::STREAM | 1 } else { 0 },
+        offer: offer(role),
         name: Hello::name_from(role),
     };
     match role {
@@ -40,6 +55,7 @@ fn act(role: &str) -> i32 {
         }
         "mute" => sleep(),
         "version" => alone(&hello, |head| head[8] += 1, 1),
+        "version-before" => alone(&hello, |head| head[8] -= 1, 1),
         "magic" => alone(&hello, |head| head[0] ^= 1, 1),
         "sendmsg" => return by_sendmsg(&hello),
         "twice" => alone(&hello, |_| {}, 2),
@@ -68,7 +84,7 @@ fn sleep() -> ! {
 
 /// Says hello as the libraries did up to version 3; the status with which they ended.
 fn by_sendmsg(hello: &Hello) -> i32 {
-    let head = Head { kind: Kind::Hello, id: 0 }.to_bytes();
+    let head = hello.head().to_bytes();
     let message = [&head[..], &hello.to_bytes()].concat();
     // JUSTIFICATION: the descriptor's number is the interface.
     // SAFETY: the host put the control socket there for as long as this process lives.
@@ -86,7 +102,7 @@ fn by_sendmsg(hello: &Hello) -> i32 {
 
 /// Says hello as no library does, some times, and waits for what comes.
 fn alone(hello: &Hello, spoil: impl FnOnce(&mut [u8]), times: usize) {
-    let mut head = Head { kind: Kind::Hello, id: 0 }.to_bytes();
+    let mut head = hello.head().to_bytes();
     spoil(&mut head);
     let message = [&head[..], &hello.to_bytes()].concat();
     // JUSTIFICATION: the descriptor's number is the interface.
@@ -137,7 +153,7 @@ fn serve(role: &str, attached: Attached, starts: u8) -> i32 {
             return 0;
         }
         while let Ok(Some(message)) = socket.try_receive() {
-            let Head { kind, id } = message.head;
+            let Head { kind, id, .. } = message.head;
             let (kind, id, text) = match (role, kind) {
                 ("silent", _) => continue,
                 ("babbles", _) => (Kind::Reply, id + 1, "?".to_owned()),
@@ -145,7 +161,7 @@ fn serve(role: &str, attached: Attached, starts: u8) -> i32 {
                 (_, Kind::Read) => (Kind::Reply, id, message.text()),
                 _ => (Kind::Error, id, "read-only".to_owned()),
             };
-            socket.send(Head { kind, id }, text.as_bytes(), &[]).unwrap();
+            socket.send(Head::new(kind, id), text.as_bytes(), &[]).unwrap();
         }
         let requests = control.requests();
         rest(&FutexWaiter(control.clone()), Some(Duration::from_secs(1)), || {

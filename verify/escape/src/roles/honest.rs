@@ -2,6 +2,7 @@
 
 use thruway_exchange::{Attached, attach};
 use thruway_hostile::storm::{OUTPUTS, mark};
+use thruway_nf_abi::features::Offer;
 use thruway_nf_abi::message::{Hello, Wake};
 
 /// Shakes hands with the host, with a wake-up line of its own.
@@ -10,7 +11,9 @@ use thruway_nf_abi::message::{Hello, Wake};
 /// When it cannot attach.
 pub fn begin(name: &str, scratch_len: u32) -> Result<Attached, Box<dyn std::error::Error>> {
     let name = Hello::name_from(name);
-    let hello = Hello { wake: Wake::Eventfd, outputs: OUTPUTS, scratch_len, stream: 0, name };
+    let offer = Offer::ALL;
+    let hello =
+        Hello { wake: Wake::Eventfd, outputs: OUTPUTS, scratch_len, stream: 0, offer, name };
     let host = attach(&hello)?;
     host.ready()?;
     Ok(host)

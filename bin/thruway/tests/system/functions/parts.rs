@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use thruway_exchange::attach;
 use thruway_nf::{Batch, Config, Counter, Cx, Function, Start, Timer, Verdict};
+use thruway_nf_abi::features::Offer;
 use thruway_nf_abi::message::{Hello, Wake};
 
 use crate::streams::isolated;
@@ -80,8 +81,8 @@ fn play(part: &str) -> ExitCode {
 
 /// Breaks the protocol at the packet of this number: the library would not let it.
 fn break_protocol(number: u64) -> ExitCode {
-    let name = Hello::name_from("liar");
-    let hello = Hello { wake: Wake::Futex, outputs: 1, scratch_len: 0, stream: 0, name };
+    let (offer, name) = (Offer::ALL, Hello::name_from("liar"));
+    let hello = Hello { wake: Wake::Futex, outputs: 1, scratch_len: 0, stream: 0, offer, name };
     let mut attached = attach(&hello).expect("a host");
     attached.ready().expect("a host");
     let link = attached.links.first_mut().expect("a link");

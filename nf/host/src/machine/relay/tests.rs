@@ -45,7 +45,7 @@ fn an_agent_is_told_what_to_start_and_its_messages_are_passed_on() {
     let mut bytes = [0; 64];
     let count = rustix::io::read(&machine, &mut bytes).expect("an answer");
     assert_eq!(bytes[..count], frame(Frame::Start, b"\0program\0"));
-    let head = Head { kind: Kind::Reply, id: 7 };
+    let head = Head { features: 3 << 16 | 1, ..Head::new(Kind::Reply, 7) };
     let message = [&head.to_bytes()[..], b"text"].concat();
     // In two parts, as a port may have it.
     let sent = frame(Frame::Message, &message);
