@@ -6,6 +6,7 @@
 //! both, so a row's step is what finding a class costs.
 
 mod kernel;
+mod wire;
 
 use thruway::replay::Replay;
 use thruway_flow::PacketView;
@@ -19,7 +20,7 @@ use super::traffic::{self, Rules};
 /// `thruway-bench offload`.
 pub const SUITE: Suite = Suite {
     name: "offload",
-    about: "classes by the tags of a switch, by the host itself, and drops by an XDP program",
+    about: "classes by the tags of a switch, by an XDP program that drops and notes, by the host",
     cases,
     reports: &[],
 };
@@ -54,7 +55,7 @@ fn cases() -> Vec<Case> {
         };
         [of("source", By::Nobody), of("host", By::Host), of("switch", By::Switch)]
     };
-    RULES.into_iter().flat_map(with).chain(kernel::cases()).collect()
+    RULES.into_iter().flat_map(with).chain(kernel::cases()).chain(wire::cases()).collect()
 }
 
 fn subject(workspace: &Workspace, count: usize, by: By) -> anyhow::Result<Box<dyn Subject>> {

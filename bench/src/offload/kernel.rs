@@ -3,8 +3,8 @@
 //! - `decision/RULES`: the class of frames whose headers are read already, found by the host; one
 //!   class is dropped, of those that none of so many rules allows;
 //! - `xdp/RULES`: the XDP program of the same chain, run by the kernel on the same frames, one
-//!   after the other; `xdp-none` passes each frame without a test, and its row is what a run
-//!   costs besides.
+//!   after the other; `xdp-classes` is the one that also notes the class of what it passes;
+//!   `xdp-none` passes each frame without a test, and its row is what a run costs besides.
 //! - `flood-xdp`: frames that come by a virtual link, of which 99 of 100 are dropped by the program
 //!   of a chain; `flood-drop` drops each frame without a test. One core makes, sends, receives and
 //!   drops them, and all of that is in its time.
@@ -12,7 +12,7 @@
 use std::time::Duration;
 
 use anyhow::Context as _;
-use thruway_flow::chain::{Chain, Changes, Node, Role};
+use thruway_flow::chain::{Chain, Changes, Demand, Node, Role};
 use thruway_flow::drop_table::{DEPTH_MAX, DROP, DropTable, SOFTWARE, TESTS_MAX};
 use thruway_flow::plan::Plan;
 use thruway_flow::{NoNames, PacketView, Rule, consolidate, parse_class};
@@ -26,7 +26,7 @@ use crate::traffic::{self, Rules};
 
 /// Packets of the trace.
 const PACKETS: usize = 4096;
-const SEED: u64 = 20_261_127;
+pub(super) const SEED: u64 = 20_261_127;
 /// Rules of a firewall.
 const RULES: [usize; 4] = [10, 100, 1000, 10_000];
 /// Flows of a flood, of which one is wanted.
@@ -38,12 +38,15 @@ const LEN: usize = 64;
 
 /// What looks at frames.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Program {
+pub(super) enum Program {
     /// Passes all.
     Nothing,
     /// Drops all.
     Everything,
-    Chain,
+    /// Drops what a chain would drop.
+    Drops,
+    /// Also notes the classes of what it passes.
+    Classes,
 }
 
 pub(super) fn cases() -> Vec<Case> {
@@ -65,17 +68,19 @@ pub(super) fn cases() -> Vec<Case> {
         cases.push(case(format!("decision/{count}"), None, decision));
         let none = format!("xdp-none/{count}");
         cases.push(case(none.clone(), None, of(Program::Nothing)));
-        cases.push(case(format!("xdp/{count}"), Some(none), of(Program::Chain)));
+        cases.push(case(format!("xdp/{count}"), Some(none.clone()), of(Program::Drops)));
+        cases.push(case(format!("xdp-classes/{count}"), Some(none), of(Program::Classes)));
     }
     let flood = |program| -> SetUp { Box::new(move |_| Ok(Box::new(Flood::new(program)?))) };
     cases.push(case("flood-drop".to_owned(), None, flood(Program::Everything)));
     let baseline = Some("flood-drop".to_owned());
-    cases.push(case("flood-xdp".to_owned(), baseline, flood(Program::Chain)));
+    cases.push(case("flood-xdp".to_owned(), baseline, flood(Program::Drops)));
     cases
 }
 
-/// A chain that counts packets for which one of these expressions holds, and drops all others.
-fn plan(rules: &str) -> anyhow::Result<Plan> {
+/// A chain that counts packets for which one of these expressions holds, with sessions perhaps, and
+/// drops all others.
+pub(super) fn plan(rules: &str, sessions: Option<Demand>) -> anyhow::Result<Plan> {
     let rules = rules.split(",\n").map(|rule| {
         let rule = rule.trim().trim_start_matches("allow ");
         let expr = parse_class(rule, &NoNames);
@@ -90,21 +95,26 @@ fn plan(rules: &str) -> anyhow::Result<Plan> {
         demand: None,
         counts: to.is_none(),
     };
+    let end = Node { demand: sessions, ..node("end", Role::Function, None) };
     let nodes = vec![
         node("fc", Role::Entry, Some(1)),
         node("d", Role::Dispatcher(rules.collect::<anyhow::Result<_>>()?), Some(2)),
-        node("end", Role::Function, None),
+        end,
     ];
     consolidate(&Chain { nodes, early_drop: true }).map_err(|error| anyhow::anyhow!("{error:?}"))
 }
 
 /// The table of a plan's only classifier, as the kernel takes it.
-fn tests(plan: &Plan, program: Program) -> anyhow::Result<DropTests> {
+pub(super) fn tests(plan: &Plan, program: Program) -> anyhow::Result<DropTests> {
     let end = match program {
         Program::Nothing => SOFTWARE,
         Program::Everything => DROP,
-        Program::Chain => {
-            let table = DropTable::of(plan, 0, TESTS_MAX).context("the chain has a classifier")?;
+        Program::Drops | Program::Classes => {
+            let table = match program {
+                Program::Classes => DropTable::with_classes(plan, 0, TESTS_MAX),
+                _ => DropTable::of(plan, 0, TESTS_MAX),
+            };
+            let table = table.context("the chain has a classifier")?;
             anyhow::ensure!(table.excluded.is_empty(), "not all is in the table");
             return Ok(DropTests {
                 tests: table.tests.iter().map(|test| test.words()).collect(),
@@ -115,6 +125,14 @@ fn tests(plan: &Plan, program: Program) -> anyhow::Result<DropTests> {
         }
     };
     Ok(DropTests { tests: Vec::new(), starts: [end; 3], leaves_errors: false, depth: 0 })
+}
+
+/// The program, in the kernel.
+pub(super) fn loaded(tests: &DropTests, program: Program) -> std::io::Result<DropProgram> {
+    match program {
+        Program::Classes => DropProgram::load_with_notes(tests),
+        _ => DropProgram::load(tests),
+    }
 }
 
 fn trace(count: usize) -> (Rules, Vec<Vec<u8>>) {
@@ -133,7 +151,7 @@ struct Decision {
 impl Decision {
     fn new(count: usize) -> anyhow::Result<Decision> {
         let (rules, frames) = trace(count);
-        Ok(Decision { plan: plan(&rules.text)?, frames })
+        Ok(Decision { plan: plan(&rules.text, None)?, frames })
     }
 }
 
@@ -163,7 +181,7 @@ struct Frames {
 impl Frames {
     fn new(count: usize, program: Program) -> anyhow::Result<Frames> {
         let (rules, frames) = trace(count);
-        let program = DropProgram::load(&tests(&plan(&rules.text)?, program)?)?;
+        let program = loaded(&tests(&plan(&rules.text, None)?, program)?, program)?;
         Ok(Frames { program, frames })
     }
 }
@@ -173,7 +191,7 @@ impl Subject for Frames {
         let mut took = Duration::ZERO;
         for frame in self.frames.iter().cycle().take(packets as usize) {
             // The call itself is no part of it.
-            took += self.program.run(frame, 1)?.1;
+            took += self.program.run(frame)?.1;
         }
         meter.add_cpu(took.as_nanos() as u64);
         Ok(packets)
@@ -200,7 +218,7 @@ impl Flood {
         near.ip("link set out0 up")?;
         let tags_stay = far.command("ethtool").args(["-K", "in0", "rxvlan", "off"]).status()?;
         anyhow::ensure!(tags_stay.success(), "ethtool -K in0 rxvlan off");
-        let tests = tests(&plan(&format!("udp src port {WANTED}"))?, program)?;
+        let tests = tests(&plan(&format!("udp src port {WANTED}"), None)?, program)?;
         let stage = far.within(|| DropStage::install("in0", &tests))??;
         let stream = Stream {
             destination_mac: [2, 0, 0, 0, 0, 1],

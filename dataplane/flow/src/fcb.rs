@@ -2,7 +2,9 @@
 //!
 //! ```text
 //! 0                     not classified
-//! 1 leaf                classified, no session: the leaf's number
+//! 1 0 0 leaf            classified, no session: the leaf's number
+//! 1 0 1 note leaf       not classified here: the leaf that a program in front found
+//!   1 1 13   16 bits
 //! 0 reply related level index + 1
 //!   1     1       3     26 bits
 //! 1 1 thread            goes on in that thread (while a batch is classified)
@@ -17,6 +19,10 @@ const LEAF: u32 = 1 << 31;
 const REPLY: u32 = 1 << 30;
 /// With [`LEAF`].
 const ELSEWHERE: u32 = 1 << 30;
+/// With [`LEAF`].
+const NOTED: u32 = 1 << 29;
+const NOTE_SHIFT: u32 = 16;
+const NOTE_MASK: u32 = 0x1fff;
 const RELATED: u32 = 1 << 29;
 const LEVEL_SHIFT: u32 = 26;
 const INDEX: u32 = (1 << LEVEL_SHIFT) - 1;
@@ -55,6 +61,20 @@ impl Fcb {
     #[inline]
     pub fn of_leaf(leaf: LeafId) -> Fcb {
         Fcb(LEAF | u32::from(leaf))
+    }
+
+    /// Of packets whose leaf a program in front found, by what it goes by: of that number the lower
+    /// 13 bits count. For the classifier behind, which writes another word.
+    #[inline]
+    pub fn of_note(leaf: LeafId, note: u64) -> Fcb {
+        Fcb(LEAF | NOTED | (note as u32 & NOTE_MASK) << NOTE_SHIFT | u32::from(leaf))
+    }
+
+    /// The leaf that a program in front found, if it goes by this.
+    #[inline]
+    pub(crate) fn noted(self, note: u64) -> Option<LeafId> {
+        let leaf = self.0 as LeafId;
+        (self == Fcb::of_note(leaf, note)).then_some(leaf)
     }
 
     /// Of a session's packets. `level` is below 8, `index` at most [`RECORDS_MAX`].
@@ -117,10 +137,15 @@ mod tests {
         let elsewhere = Fcb::of_thread(0xffff);
         assert_eq!((elsewhere.thread(), elsewhere.session()), (Some(0xffff), None));
         assert_eq!((leaf.thread(), Fcb::NONE.thread()), (None, None));
+        let noted = Fcb::of_note(7, 0x1_ffff);
+        assert_eq!((noted.noted(0x1fff), noted.noted(0x1ffe)), (Some(7), None));
+        assert_eq!((noted.session(), noted.thread()), (None, None));
+        assert_eq!([leaf, elsewhere, Fcb::NONE].map(|fcb| fcb.noted(0)), [None; 3]);
         for (level, index) in [(0, 0), (7, RECORDS_MAX), (3, 77)] {
             for direction in [Direction::Forward, Direction::Reply] {
                 for related in [false, true] {
                     let fcb = Fcb::of_session(level, index, direction, related);
+                    assert_eq!(fcb.noted(0x1fff), None);
                     assert_eq!((fcb.leaf(), fcb.session()), (None, Some((level, index))));
                     assert_eq!(fcb.thread(), None);
                     assert_eq!((fcb.direction(), fcb.is_related()), (direction, related));

@@ -19,6 +19,7 @@ pub mod interface;
 mod interface_driver;
 mod interface_exists;
 mod interface_request;
+mod notes;
 pub mod run_directory;
 pub mod short_cut;
 pub mod socket;

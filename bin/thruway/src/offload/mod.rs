@@ -17,6 +17,7 @@ use thruway_offload::ovs::Port;
 use crate::reach::reach;
 use args::{ApplyArgs, PortArgs, RulesArgs};
 use classifier_rules::ClassifierRules;
+use show_drops::Tables;
 
 /// Arguments of `thruway offload`.
 #[derive(Args)]
@@ -123,12 +124,16 @@ fn remove(args: &RemoveArgs) -> anyhow::Result<ExitCode> {
 fn plan(args: &PlanArgs) -> anyhow::Result<ExitCode> {
     let compiled = ClassifierRules::of(&args.rules, args.protocol.protocol())?;
     if args.xdp {
-        let table = DropTable::of(&compiled.plan, compiled.entry, TESTS_MAX);
         // `compiled` has a classifier's place.
-        let table = table.context("no classifier")?;
+        let of = |table: Option<DropTable>| table.context("no classifier");
+        let (plan, entry) = (&compiled.plan, compiled.entry);
+        let tables = Tables {
+            drops: of(DropTable::of(plan, entry, TESTS_MAX))?,
+            classes: of(DropTable::with_classes(plan, entry, TESTS_MAX))?,
+        };
         match args.json {
-            true => outln!("{:#}", show_drops::json(&compiled, &table)),
-            false => out!("{}", show_drops::text(&compiled, &table)),
+            true => outln!("{:#}", show_drops::json(&compiled, &tables)),
+            false => out!("{}", show_drops::text(&compiled, &tables)),
         }
         return Ok(ExitCode::SUCCESS);
     }

@@ -1,19 +1,23 @@
-//! What is dropped in front of the host by its own kernel is what the host would drop: a table of
-//! tests, its interpreter, and the XDP program, run on frames by `BPF_PROG_TEST_RUN`.
+//! What is dropped in front of the host by its own kernel is what the host would drop, and the classes
+//! that are noted are the host's: a table of tests, its interpreter, and the XDP program, run on
+//! frames by `BPF_PROG_TEST_RUN`.
 
 use std::sync::Arc;
 
 use proptest::prelude::*;
 use thruway_flow::chain::Chain;
 use thruway_flow::consolidate;
-use thruway_flow::drop_table::{DEPTH_MAX, DropTable, Excluded, SOFTWARE};
+use thruway_flow::drop_table::{DEPTH_MAX, DROP, DropTable, Excluded, SOFTWARE, class_of};
+use thruway_flow::fcb::Fcb;
 use thruway_flow::manager::{Input, Refusal};
 use thruway_flow::plan::Plan;
-use thruway_port::drop_stage::{DropProgram, DropTests};
+use thruway_port::drop_stage::{DropProgram, DropTests, Fate};
 
-use super::{Host, cases, chains, frame, frames};
+use super::{ENTRY, Host, cases, chains, frame, frames};
 
 const TESTS_MAX: usize = 1 << 14;
+/// What the program in front goes by.
+const NOTE: u64 = 0x1234;
 
 /// The program of a table; `None` without the rights to load one.
 fn program(table: &DropTable) -> Option<DropProgram> {
@@ -23,7 +27,7 @@ fn program(table: &DropTable) -> Option<DropProgram> {
         leaves_errors: table.leaves_errors,
         depth: table.depth.min(DEPTH_MAX),
     };
-    match DropProgram::load(&tests) {
+    match DropProgram::load_with_notes(&tests) {
         Ok(program) => Some(program),
         Err(error) if std::env::var_os("THRUWAY_REQUIRE_PRIVILEGES").is_some() => {
             panic!("{error}: {} tests, {} deep", table.tests.len(), table.depth)
@@ -34,6 +38,49 @@ fn program(table: &DropTable) -> Option<DropProgram> {
         }
         Err(error) => panic!("{error}: {} tests, {} deep", table.tests.len(), table.depth),
     }
+}
+
+/// What a program does with a frame.
+fn expected(table: &DropTable, frame: &[u8]) -> Fate {
+    match table.run(frame) {
+        Some(DROP) => Fate::Dropped,
+        end => Fate::Passed(end.and_then(class_of)),
+    }
+}
+
+/// How many of the frames get a class in front, of those that are not dropped there; a host that
+/// trusts it does what the host does alone.
+fn noted(plan: &Arc<Plan>, chain: &Chain, frames: &[Vec<u8>]) -> u64 {
+    let table = DropTable::with_classes(plan, 0, TESTS_MAX).unwrap();
+    let mut alone = Host::new(plan, chain, Input::Ethernet);
+    let mut behind = [Input::Ethernet, Input::Marked].map(|input| Host::new(plan, chain, input));
+    let mut stale = Host::new(plan, chain, Input::Ethernet);
+    behind.iter_mut().for_each(|host| host.manager.trust_notes(ENTRY, Some(NOTE)));
+    stale.manager.trust_notes(ENTRY, Some(NOTE + 1));
+    let program = program(&table);
+    let mut noted = 0;
+    for frame in frames {
+        let fate = expected(&table, frame);
+        if let Some(program) = &program {
+            let (found, _) = program.run(frame).unwrap();
+            assert_eq!(found, fate, "no such table: {frame:02x?}\n{table:?}");
+        }
+        let (alone, _) = alone.receive(frame);
+        let Fate::Passed(class) = fate else {
+            assert_eq!(alone, Err(Refusal::Unwanted), "is dropped: {frame:02x?}");
+            continue;
+        };
+        let note = class.map_or(Fcb::NONE, |class| Fcb::of_note(class, NOTE));
+        for host in &mut behind {
+            let fate = host.receive_with_note(frame, note);
+            assert_eq!(fate, alone, "with class {class:?}: {frame:02x?}\n{table:?}");
+        }
+        assert_eq!(stale.receive_with_note(frame, note), alone, "{frame:02x?}");
+        noted += u64::from(class.is_some());
+    }
+    assert_eq!(behind.map(|host| host.manager.tagged()), [noted; 2]);
+    assert_eq!(stale.manager.tagged(), 0, "notes of another program are trusted");
+    noted
 }
 
 /// How many of the frames are dropped; of each the table, the program and the host are asked.
@@ -50,8 +97,8 @@ fn dropped(plan: &Arc<Plan>, chain: &Chain, table: &DropTable, frames: &[Vec<u8>
             assert!(fate != Err(Refusal::Unwanted), "it is left to the host: {frame:02x?}");
         }
         if let Some(program) = &program {
-            let (found, _) = program.run(frame, 1).unwrap();
-            assert_eq!(found, drops, "the program is no table: {frame:02x?}\n{table:?}");
+            let (found, _) = program.run(frame).unwrap();
+            assert_eq!(found, expected(table, frame), "no such table: {frame:02x?}\n{table:?}");
         }
         dropped += u64::from(drops);
     }
@@ -141,6 +188,24 @@ fn what_the_chain_may_read_otherwise_is_left_to_it() {
 }
 
 #[test]
+fn the_classes_of_what_is_wanted_are_noted() {
+    let (chain, plan, _) =
+        made(&[&["tcp dst port 80", "udp and src net 10.1.0.0/16"]], true, false);
+    let frames = samples();
+    // The first one is wanted, the others are dropped.
+    assert_eq!(noted(&plan, &chain, &frames), 1);
+    let fragment = frame(|parts| parts.fragment = 1);
+    let tagged = frame(|parts| parts.tags = vec![0x8100]);
+    assert_eq!(noted(&plan, &chain, &[fragment, tagged]), 0);
+    let (chain, plan, table) = made(&[&["tcp", "udp", "-"]], false, false);
+    assert!(table.is_empty(), "nothing is dropped");
+    assert!(!DropTable::with_classes(&plan, 0, TESTS_MAX).unwrap().is_empty());
+    assert_eq!(noted(&plan, &chain, &frames), frames.len() as u64);
+    let (_, plan, _) = made(&[&["-"]], false, false);
+    assert!(DropTable::with_classes(&plan, 0, TESTS_MAX).unwrap().is_empty(), "there is one class");
+}
+
+#[test]
 fn what_ends_within_a_tested_word_is_left_to_the_chain() {
     let (chain, plan, table) = made(&[&["64/01020304", "72/05"]], false, false);
     let of_len = |len: usize| frame(|parts| parts.padding = len - 54);
@@ -206,6 +271,7 @@ proptest! {
         let table = DropTable::of(&plan, 0, TESTS_MAX).unwrap();
         let frames: Vec<Vec<u8>> = parts.iter().map(frames::Parts::frame).collect();
         dropped(&plan, &chain, &table, &frames);
+        noted(&plan, &chain, &frames);
     }
 
     /// Lists of rules about few values, so that several hold for most packets, and bounds are met.
@@ -226,6 +292,7 @@ proptest! {
         };
         let frames: Vec<Vec<u8>> = parts.into_iter().map(right).collect();
         dropped(&plan, &chain, &table, &frames);
+        noted(&plan, &chain, &frames);
     }
 }
 

@@ -62,9 +62,20 @@ impl Host {
 
     /// The same of a packet with a tag as an annotation: another host noted it.
     fn receive_noted(&mut self, frame: &[u8], tag: u16) -> (Fate, Vec<u8>) {
-        let mut batch = Batch::with_room();
         let mut packet = Packet::new(frame).unwrap();
         packet.set_anno_number(Anno::VLAN_TCI, tag.into());
+        self.receive_packet(packet)
+    }
+
+    /// The same of a packet with a note of a program in front.
+    fn receive_with_note(&mut self, frame: &[u8], note: Fcb) -> Fate {
+        let mut packet = Packet::new(frame).unwrap();
+        packet.set_fcb(note.0);
+        self.receive_packet(packet).0
+    }
+
+    fn receive_packet(&mut self, packet: Packet) -> (Fate, Vec<u8>) {
+        let mut batch = Batch::with_room();
         batch.push(packet);
         let mut fate = None;
         let mut bytes = Vec::new();

@@ -9,9 +9,11 @@ use thruway_port::af_packet::{
     Bytes, Frame, PacketOptions, PacketSocket, PacketStatistics, PacketType,
 };
 use thruway_port::af_xdp::{Receiver, ReceiverStatistics};
+use thruway_port::drop_stage::Notes;
 use thruway_port::interface::{self, Interface, InterfaceState};
 use thruway_port::short_cut::ShortCuts;
 
+use super::drop_stage;
 use super::losses::{Lost, complain, say};
 use super::mode::{Large, PortMode, PortRequest};
 
@@ -60,6 +62,8 @@ pub(super) struct DeviceIn {
     state: InterfaceState,
     /// Packets that AF_XDP has no room for were reported.
     reported_too_long: bool,
+    /// What the classifier behind knows of notes in front of frames.
+    notes: Option<Notes>,
     /// Runs without a packet.
     idle: u32,
 }
@@ -116,6 +120,7 @@ impl DeviceIn {
                 reported,
                 state,
                 reported_too_long,
+                notes: None,
                 idle: 0,
             }
         };
@@ -254,6 +259,14 @@ impl DeviceIn {
                     packet.set_mac_offset(0);
                     packet.set_timestamp(now);
                     packet.set_kind(kind_of_address(packet, mac));
+                }
+                let notes = receiver.notes();
+                if notes != self.notes {
+                    self.notes = notes;
+                    drop_stage::trust(cx, notes);
+                }
+                if let Some(notes) = notes {
+                    drop_stage::take_notes(notes, batch);
                 }
             }
             Socket::None(_) => return,

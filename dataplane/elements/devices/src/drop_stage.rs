@@ -1,10 +1,13 @@
-//! What drops packets in front of an interface that nobody behind it wants.
+//! What drops packets in front of an interface that nobody behind it wants, and notes the classes of
+//! others.
 
 use std::fmt::Write as _;
 
 use thruway_element::{Arg, ArgErrors, Args, Cx, Ty};
 use thruway_flow::drop_table::{DEPTH_MAX, DropTable, TESTS_MAX};
-use thruway_port::drop_stage::{DropStage, DropTests};
+use thruway_flow::fcb::Fcb;
+use thruway_packet::Batch;
+use thruway_port::drop_stage::{DropStage, DropTests, Notes};
 
 use super::device_in::DeviceIn;
 use super::losses::{Lost, complain, say};
@@ -13,7 +16,8 @@ use super::port_spec::{Direction, PortSpec, Ports};
 pub(super) const OFFLOAD: Arg = Arg::keyword(
     "OFFLOAD",
     Ty::Choice(&["NONE", "XDP"]),
-    "XDP: packets that the FlowClassifier behind would drop are dropped by an XDP program",
+    "XDP: an XDP program drops what the FlowClassifier behind would drop; by AF_XDP it also finds the \
+     classes of other packets",
 )
 .or("NONE");
 
@@ -115,7 +119,7 @@ fn begin(cx: &mut Cx<'_>, live: &DeviceIn, ports: &Ports) -> Result<(DropStage, 
     if ports.readers(&interface.name) > 1 {
         return Err("more than one FromDevice reads it".to_owned());
     }
-    let table = table(cx)?;
+    let (table, has_classes) = table(cx, live.is_exclusive())?;
     let tests = DropTests {
         tests: table.tests.iter().map(|test| test.words()).collect(),
         starts: table.starts,
@@ -124,7 +128,8 @@ fn begin(cx: &mut Cx<'_>, live: &DeviceIn, ports: &Ports) -> Result<(DropStage, 
     };
     let stage = DropStage::install(&interface.name, &tests).map_err(|error| error.to_string())?;
     let mut what = format!(
-        "an XDP program drops packets that nobody wants ({}, {} tests, at most {} for a packet)",
+        "an XDP program drops packets that nobody wants{} ({}, {} tests, at most {} for a packet)",
+        if has_classes { " and notes the classes of others" } else { "" },
         stage.describe(),
         table.tests.len(),
         tests.depth
@@ -136,17 +141,50 @@ fn begin(cx: &mut Cx<'_>, live: &DeviceIn, ports: &Ports) -> Result<(DropStage, 
     Ok((stage, what))
 }
 
-/// The table of the classifier right behind.
-fn table(cx: &mut Cx<'_>) -> Result<DropTable, String> {
+/// The table of the classifier right behind; with classes, and whether it has them, where these are
+/// wanted and do not make it too large.
+fn table(cx: &mut Cx<'_>, wants_classes: bool) -> Result<(DropTable, bool), String> {
     let behind = cx.leads_to(0).map(|(node, _)| node);
     let flows = cx.flows();
     let table = flows.and_then(|flows| {
         let entry = flows.entry_of_frames(behind?)?;
-        DropTable::of(flows.plan(), entry, TESTS_MAX)
+        let plan = flows.plan();
+        let with_classes = wants_classes
+            .then(|| DropTable::with_classes(plan, entry, TESTS_MAX))
+            .flatten()
+            .filter(DropTable::is_whole);
+        match with_classes {
+            Some(table) => Some((table, true)),
+            None => Some((DropTable::of(plan, entry, TESTS_MAX)?, false)),
+        }
     });
-    let table = table.ok_or("it does not lead straight to a FlowClassifier of frames")?;
+    let (table, has_classes) =
+        table.ok_or("it does not lead straight to a FlowClassifier of frames")?;
     match table.is_empty() {
-        true => Err("the chain drops no class of packets before its functions".to_owned()),
-        false => Ok(table),
+        true => {
+            Err("the chain drops no class of packets before its functions, and has no classes \
+                     that could be found in front (by AF_XDP)"
+                .to_owned())
+        }
+        false => Ok((table, has_classes)),
+    }
+}
+
+/// Has the classifier right behind trust notes: they are of the program that has its table.
+#[cold]
+pub(super) fn trust(cx: &mut Cx<'_>, notes: Option<Notes>) {
+    let behind = cx.leads_to(0).map(|(node, _)| node);
+    if let (Some(node), Some(flows)) = (behind, cx.flows()) {
+        flows.trust_notes(node, notes.map(Notes::number));
+    }
+}
+
+/// Takes the notes in front of packets that came by AF_XDP, for the classifier.
+#[inline]
+pub(super) fn take_notes(notes: Notes, batch: &mut Batch) {
+    for packet in batch.iter_mut() {
+        if let Some(class) = notes.take(packet) {
+            packet.set_fcb(Fcb::of_note(class, notes.number()).0);
+        }
     }
 }

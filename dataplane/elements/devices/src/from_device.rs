@@ -67,7 +67,8 @@ pub static ENTRY: Entry = Entry::built::<FromDevice>(
                Each flow stays in one thread. MAXTHREADS, THREADOFFSET, NUMA and THREADS (of this \
                program alone) say otherwise; StaticThreadSched places it in one thread.\n\
                OFFLOAD XDP is for a FlowClassifier right behind: an XDP program drops the packets that it \
-               would drop (unwanted), before the kernel makes packets of its own of them. It goes \
+               would drop (unwanted), before the kernel makes packets of its own of them. By AF_XDP it \
+               also notes the classes of other packets, which are not classified again (tagged). It goes \
                with the process and before another configuration takes over. Where it cannot be, a \
                line says why, and all packets are classified behind.\n\
                Between hosts and containers on one machine, and behind a kernel that merges what it \

@@ -71,7 +71,9 @@ pub static ENTRY: Entry = Entry::new(
                by NSHDecap or HopDecap, which set that annotation to the tag that the other host \
                gave. The tag of class N (the line N of 'classes', the first being 0) is 2 + N, or \
                2048 + N of the generation odd. The handler 'tags' selects the trusted tags, as \
-               with a switch: after a start and after each change of the configuration, none.",
+               with a switch: after a start and after each change of the configuration, none.\n\n\
+               Right behind a FromDevice with OFFLOAD XDP the kernel finds the classes, without \
+               further settings here.",
         example: "FromDump(web.pcap, STOP true) -> FlowClassifier ~> FlowDispatcher(-, SESSION connection) -> Discard",
         processing: "h/h",
         threading: Threading::SessionHandoff,
@@ -139,7 +141,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::sum("sessionless", "packets without a session, a line for each reason"),
             Handler::read("fingerprint", "a number that only the same classes have"),
             Handler::both("tags", tags::TAGS),
-            Handler::sum("tagged", "packets classified by their tag"),
+            Handler::sum("tagged", "packets classified by a tag, or by OFFLOAD XDP"),
             Handler::both("offloaded", tags::OFFLOADED).shared(),
         ],
         cost: &[

@@ -15,6 +15,7 @@ use crate::program::IpProgram;
 use super::facts::Facts;
 use super::search::{Search, Split};
 use super::simplify::{depth, simplified};
+use super::table::class_end;
 use super::{
     DEPTH_MAX, DROP, DropTable, ETHERNET_LEN, Excluded, Next, REACH, SOFTWARE, Start, Test,
 };
@@ -71,6 +72,8 @@ struct Builder<'a> {
     known: HashMap<Key, Next>,
     shortlists: u32,
     excluded: BTreeMap<Excluded, usize>,
+    /// Whether other ends than those of packets that are dropped are wanted.
+    has_classes: bool,
 }
 
 impl DropTable {
@@ -78,12 +81,18 @@ impl DropTable {
     /// `tests_max` tests; `None` if there is no such entry.
     pub fn of(plan: &Plan, entry: usize, tests_max: usize) -> Option<DropTable> {
         let start = plan.entries.get(entry)?.start;
-        Some(table(plan, start, tests_max))
+        Some(table(plan, start, (tests_max, false)))
+    }
+
+    /// The same with the classes of packets that are not dropped; it has more tests.
+    pub fn with_classes(plan: &Plan, entry: usize, tests_max: usize) -> Option<DropTable> {
+        let start = plan.entries.get(entry)?.start;
+        Some(table(plan, start, (tests_max, true)))
     }
 }
 
 /// The table of the packets that begin at `start`.
-fn table(plan: &Plan, start: Goto, tests_max: usize) -> DropTable {
+fn table(plan: &Plan, start: Goto, (tests_max, has_classes): (usize, bool)) -> DropTable {
     let facts = Start::ALL.map(Facts::of);
     let mut builder = Builder {
         plan,
@@ -94,6 +103,7 @@ fn table(plan: &Plan, start: Goto, tests_max: usize) -> DropTable {
         known: HashMap::new(),
         shortlists: 0,
         excluded: BTreeMap::new(),
+        has_classes,
     };
     let starts = Start::ALL.map(|of| builder.goto(of, start));
     while let Some((at, pending)) = builder.pending.pop() {
@@ -182,11 +192,12 @@ impl<'a> Builder<'a> {
     }
 
     /// The end of packets of a class. One that finds sessions is not dropped.
-    fn end(&self, leaf: decision::LeafId) -> Next {
-        let leaf = self.plan.leaves.get(usize::from(leaf));
-        let is_dropped =
-            leaf.is_some_and(|leaf| leaf.early_drop && leaf.keys.iter().all(Option::is_none));
-        if is_dropped { DROP } else { SOFTWARE }
+    fn end(&self, class: decision::LeafId) -> Next {
+        match self.plan.leaves.get(usize::from(class)) {
+            Some(leaf) if leaf.early_drop && leaf.keys.iter().all(Option::is_none) => DROP,
+            Some(_) if self.has_classes => class_end(class),
+            _ => SOFTWARE,
+        }
     }
 
     /// Where a verdict of a rule list leads.

@@ -1,8 +1,10 @@
-//! Which packets a chain drops at once, as a table of tests for a machine that can do little more
-//! than compare words: a program in the kernel, in front of the chain.
+//! Which packets a chain drops at once, and the classes of others, as a table of tests for a
+//! machine that can do little more than compare words: a program in the kernel, in front of the
+//! chain.
 //!
-//! Such a machine drops a packet only where the chain is sure to drop it. All other packets go to
-//! the chain, which classifies them as it does without the table ([`SOFTWARE`]). So the table may
+//! Such a machine drops a packet only where the chain is sure to drop it ([`DROP`]), and gives it a
+//! class only where the chain would ([`class_of`]). All other packets go to the chain, which
+//! classifies them as it does without the table ([`SOFTWARE`]). So the table may
 //! leave out what it cannot express, and does so where it would become too large ([`Excluded`]).
 //!
 //! [`DropTable::run`] defines the machine's behaviour, and its tests compare with it. Before the
@@ -23,5 +25,5 @@ mod table;
 
 pub use table::{
     DEPTH_MAX, DROP, DropTable, ERRORS4, ERRORS6, ETHERNET_LEN, EXTENSIONS, Excluded, ICMP, ICMPV6,
-    IPV4, IPV6, Next, REACH, SOFTWARE, Start, TESTS_MAX, Test, VLAN,
+    IPV4, IPV6, Next, REACH, SOFTWARE, Start, TESTS_MAX, Test, VLAN, class_of,
 };

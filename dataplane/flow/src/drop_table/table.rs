@@ -2,12 +2,26 @@
 
 use std::collections::BTreeMap;
 
+use crate::decision::LeafId;
+
 /// A target: the index of a test, or an end.
 pub type Next = u32;
 /// The packet goes to the chain.
 pub const SOFTWARE: Next = 1 << 31;
 /// The packet is dropped, as the chain would drop it.
 pub const DROP: Next = SOFTWARE | 1;
+/// The packet is of the class whose number the lower 16 bits are.
+const CLASS: Next = SOFTWARE | 1 << 16;
+
+/// The end of packets of a class.
+pub(super) fn class_end(class: LeafId) -> Next {
+    CLASS | Next::from(class)
+}
+
+/// The class that an end stands for; `None` if it is none.
+pub fn class_of(end: Next) -> Option<LeafId> {
+    (end & !0xffff == CLASS).then_some(end as LeafId)
+}
 
 /// Most tests on the path of one packet.
 pub const DEPTH_MAX: u32 = 255;
@@ -98,7 +112,7 @@ pub enum Excluded {
     Depth,
 }
 
-/// Which packets a chain drops at once.
+/// Which packets a chain drops at once, and of which classes others are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DropTable {
     /// The tests.
@@ -115,10 +129,18 @@ pub struct DropTable {
 }
 
 impl DropTable {
-    /// Whether it drops no packet.
+    /// Whether it drops no packet and distinguishes no classes.
     pub fn is_empty(&self) -> bool {
-        let drops = |test: &Test| [test.yes, test.no, test.short].contains(&DROP);
-        !self.starts.contains(&DROP) && !self.tests.iter().any(drops)
+        let ends = |test: &Test| [test.yes, test.no, test.short];
+        let mut ends = self.starts.into_iter().chain(self.tests.iter().flat_map(ends));
+        let is_other = |class: LeafId| Some(class) != class_of(self.starts[0]);
+        !ends.any(|end| end == DROP || class_of(end).is_some_and(is_other))
+    }
+
+    /// Whether no limit of tables cut it short.
+    pub fn is_whole(&self) -> bool {
+        let limits = [Excluded::Limit, Excluded::Depth];
+        !limits.iter().any(|why| self.excluded.contains_key(why))
     }
 
     /// Whether a frame is dropped.

@@ -108,9 +108,15 @@ impl Manager {
     /// refused.
     #[inline]
     fn look_up(&mut self, entry: u32, input: Input, at: u16, packet: &mut Packet) -> bool {
-        let tagged = self.take_tag(entry, input == Input::Tagged, packet);
+        let noted = self.noted(entry, packet);
+        let tagged = match noted {
+            // No program in front notes a class where there is a tag.
+            Some(_) => None,
+            None => self.take_tag(entry, input == Input::Tagged, packet),
+        };
         let (headers, view) = seen(input, packet);
-        let leaf = match tagged.filter(|_| is_read_alike(input.has_frames(), &headers, &view)) {
+        let tagged = tagged.filter(|_| is_read_alike(input.has_frames(), &headers, &view));
+        let leaf = match noted.or(tagged) {
             Some(leaf) => {
                 self.tagged += 1;
                 leaf

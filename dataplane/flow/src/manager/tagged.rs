@@ -1,7 +1,8 @@
-//! Packets with a class that a switch in front, or another host, has found.
+//! Packets with a class that a switch, a program in front, or another host has found.
 
 use thruway_packet::{Anno, Packet};
 
+use crate::fcb::Fcb;
 use crate::key::PacketView;
 use crate::manager::flow_manager::{EntryInput, Manager};
 use crate::manager::headers::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, Kind, ParsedHeaders};
@@ -42,6 +43,15 @@ impl Manager {
         }
     }
 
+    /// Trusts the notes ([`Fcb::of_note`]) of packets that come to the classifier `node`, or none: a
+    /// program in front has the table of this plan, which goes by this number. A new manager trusts
+    /// none.
+    pub fn trust_notes(&mut self, node: u32, note: Option<u64>) {
+        if let Some(input) = self.input_of(node) {
+            input.note = note;
+        }
+    }
+
     /// Where frames that come to the classifier `node` enter the decision: the index among the
     /// plan's entries. `None`: it is no classifier, or reads no frames.
     pub fn entry_of_frames(&self, node: u32) -> Option<usize> {
@@ -57,9 +67,16 @@ impl Manager {
         Some(self.plan.nodes.get(node as usize)?.entry? as usize)
     }
 
-    /// How many packets had the class that their tag said.
+    /// How many packets had the class that their tag or note said.
     pub fn tagged(&self) -> u64 {
         self.tagged
+    }
+
+    /// The class that a program in front noted. It read the headers as this host does.
+    #[inline]
+    pub(super) fn noted(&self, entry: u32, packet: &Packet) -> Option<LeafId> {
+        let leaf = Fcb(packet.fcb()).noted(self.inputs[entry as usize].note?);
+        leaf.filter(|leaf| usize::from(*leaf) < self.plan.leaves.len())
     }
 
     /// Removes the tag of a switch or another host from a packet, and returns its class. Looks for

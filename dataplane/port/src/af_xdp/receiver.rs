@@ -7,6 +7,7 @@ use super::steering::Steering;
 use crate::classes::Class;
 use crate::error::PortError;
 use crate::interface::Interface;
+use crate::notes::Notes;
 use crate::system;
 use rustix::event::epoll;
 use rustix::net::sockopt::{socket_error, xdp_statistics};
@@ -117,6 +118,13 @@ impl Receiver {
         }
         self.received += count as u64;
         count
+    }
+
+    /// What a program in front ([`DropStage`](crate::drop_stage::DropStage)) notes before the frames
+    /// that come; to be asked after receiving them.
+    #[inline]
+    pub fn notes(&self) -> Option<Notes> {
+        self.steering.as_ref()?.notes()
     }
 
     /// Makes up for frames that could not be lent to the kernel because memory was used up. To be

@@ -5,9 +5,11 @@ use crate::bpf::{self, Hook};
 use crate::classes::{Class, steering};
 use crate::error::PortError;
 use crate::interface::Interface;
+use crate::notes::Notes;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
+use thruway_sync::atomic::{AtomicU64, Ordering};
 
 // Flags of <linux/if_link.h>.
 const XDP_FLAGS_SKB_MODE: u32 = 1 << 1;
@@ -22,6 +24,8 @@ pub(crate) struct Steering {
     map: OwnedFd,
     program: OwnedFd,
     attached: Attached,
+    /// [`Notes::bits`] of the program in front; 0: it writes none.
+    notes: AtomicU64,
 }
 
 /// An XDP program's link to an interface.
@@ -86,7 +90,21 @@ impl Steering {
         let program = bpf::load(Hook::Xdp, &steering::program(map.as_fd()))
             .map_err(|e| PortError::xdp(name, "bpf(BPF_PROG_LOAD) of the steering program", e))?;
         let attached = Attached::new(interface, program.as_fd(), queues, modes)?;
-        Ok(Steering { map, program, attached })
+        Ok(Steering { map, program, attached, notes: AtomicU64::new(0) })
+    }
+
+    /// What the program in front notes before frames.
+    #[inline]
+    pub(crate) fn notes(&self) -> Option<Notes> {
+        // Relaxed: a number on its own. Whoever gets a frame with a note by the kernel's ring finds
+        // it set, for it was set before the program was given to the kernel.
+        Notes::of_bits(self.notes.load(Ordering::Relaxed))
+    }
+
+    /// Sets [`Steering::notes`].
+    pub(crate) fn set_notes(&self, notes: Option<Notes>) {
+        // Relaxed: see `notes`.
+        self.notes.store(notes.map_or(0, Notes::bits), Ordering::Relaxed);
     }
 
     /// The sockets, by queue and class.

@@ -104,6 +104,8 @@ pub(crate) enum Function {
     LoadBytes = 26,
     /// `bpf_redirect_map(map, key, flags)`.
     RedirectMap = 51,
+    /// `bpf_xdp_adjust_meta(xdp, bytes behind)`.
+    AdjustMeta = 54,
 }
 
 /// A jump whose place to land is not written yet.
@@ -194,6 +196,13 @@ impl Assembly {
         self.push(TO_BIG_ENDIAN, [register as u8, 0], 0, 32);
     }
 
+    /// `to` = 64 bits.
+    pub(crate) fn constant(&mut self, to: Register, value: u64) {
+        let [low, high] = [value as u32, (value >> 32) as u32].map(u32::cast_signed);
+        self.push(LOAD_CONSTANT, [to as u8, 0], 0, low);
+        self.push(0, [0, 0], 0, high);
+    }
+
     /// `to` = a map, for calls.
     pub(crate) fn map(&mut self, to: Register, map: BorrowedFd<'_>) {
         self.push(LOAD_CONSTANT, [to as u8, MAP_DESCRIPTOR], 0, map.as_raw_fd());
@@ -281,6 +290,7 @@ mod tests {
         program.network16(R8);
         program.land(jump);
         program.give(1);
+        program.constant(R8, 0x0102_0304_0506_0708);
         let bytes: Vec<[u8; 8]> = program.instructions().iter().map(Instruction::bytes).collect();
         let expected = [
             [0x69, 0x12, 4, 0, 0, 0, 0, 0],             // r2 = *(u16 *)(r1 + 4)
@@ -291,6 +301,8 @@ mod tests {
             [0xDC, 0x08, 0, 0, 16, 0, 0, 0],            // r8 = be16 r8
             [0xB7, R0 as u8, 0, 0, 1, 0, 0, 0],         // r0 = 1
             [0x95, 0, 0, 0, 0, 0, 0, 0],                // exit
+            [0x18, 0x08, 0, 0, 8, 7, 6, 5],             // r8 = 0x0102030405060708 ll
+            [0, 0, 0, 0, 4, 3, 2, 1],
         ];
         assert_eq!(bytes, expected);
     }

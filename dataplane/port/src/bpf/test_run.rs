@@ -10,8 +10,7 @@ const GROWTH_MAX: usize = 256;
 /// What a program gives for a frame.
 pub(crate) struct TestRun {
     pub(crate) verdict: u32,
-    /// The frame as the program leaves it.
-    #[cfg_attr(not(test), allow(dead_code, reason = "tests look at it"))]
+    /// The frame as the program leaves it; of XDP, its metadata before it.
     pub(crate) frame: Vec<u8>,
     /// Nanoseconds of a run, on average.
     pub(crate) nanos: u32,

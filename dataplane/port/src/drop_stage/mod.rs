@@ -1,5 +1,6 @@
 //! An XDP program in front of a port: it drops the packets that the chain behind would drop, before
-//! the kernel makes packets of its own of them.
+//! the kernel makes packets of its own of them, and notes the classes of others for a chain that
+//! receives by AF_XDP.
 //!
 //! A table of tests, which the process puts into a map, says what is dropped. The program reads a
 //! packet's headers and walks through the table. A packet that it is not asked to drop goes on as
@@ -8,6 +9,8 @@
 //! outlive the process, however that ends.
 
 mod program;
+
+pub use crate::notes::Notes;
 
 use crate::af_xdp::{Attached, Device, Mode, Steering};
 use crate::bpf::area::Area;
@@ -38,7 +41,7 @@ pub struct DropTests {
     /// Each as eight words: offset, whether it counts from the transport header (all bits or none),
     /// mask, smallest value, largest less the smallest, and where packets go on that pass, that do
     /// not, and that are too short. An index of a test, or an end: 2^31 to leave a packet to the
-    /// chain, 2^31 + 1 to drop it.
+    /// chain, 2^31 + 1 to drop it, 2^31 + 2^16 + N where its class is N.
     pub tests: Vec<[u32; TEST_WORDS]>,
     /// Where IPv4 packets begin, IPv6 packets, and others.
     pub starts: [u32; 3],
@@ -48,10 +51,20 @@ pub struct DropTests {
     pub depth: u32,
 }
 
+/// What the program does with a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It drops it.
+    Dropped,
+    /// It passes it on, with a note of its class where it found one.
+    Passed(Option<u16>),
+}
+
 /// The program and its maps, in the kernel.
 pub struct DropProgram {
     program: OwnedFd,
     counters: Area,
+    notes: Option<Notes>,
 }
 
 impl DropProgram {
@@ -60,10 +73,22 @@ impl DropProgram {
     /// # Errors
     /// The table is too large, the process may not load programs, or the kernel refuses it.
     pub fn load(tests: &DropTests) -> io::Result<DropProgram> {
-        DropProgram::with_rest(tests, |program| program.give(XDP_PASS))
+        DropProgram::with_rest(tests, None, |program| program.give(XDP_PASS))
     }
 
-    fn with_rest(tests: &DropTests, rest: impl FnOnce(&mut Assembly)) -> io::Result<DropProgram> {
+    /// The same, and notes of the classes of what it passes.
+    ///
+    /// # Errors
+    /// As [`DropProgram::load`].
+    pub fn load_with_notes(tests: &DropTests) -> io::Result<DropProgram> {
+        DropProgram::with_rest(tests, Some(Notes::new()), |program| program.give(XDP_PASS))
+    }
+
+    fn with_rest(
+        tests: &DropTests,
+        notes: Option<Notes>,
+        rest: impl FnOnce(&mut Assembly),
+    ) -> io::Result<DropProgram> {
         if tests.tests.len() > TESTS_MAX || tests.depth > DEPTH_MAX {
             return Err(io::Error::from_raw_os_error(libc::E2BIG));
         }
@@ -80,20 +105,25 @@ impl DropProgram {
             starts: tests.starts,
             depth: tests.depth,
             leaves_errors: tests.leaves_errors,
+            notes,
         };
         let program = bpf::load(Hook::Xdp, &program::program(&parts, rest))?;
         // The program keeps the tests.
-        Ok(DropProgram { program, counters })
+        Ok(DropProgram { program, counters, notes })
     }
 
-    /// Whether it drops a frame of at least 14 bytes, and how long that takes, on average of so
-    /// many runs. Each run counts.
+    /// What it does with a frame of at least 14 bytes, and how long that takes. The run counts.
     ///
     /// # Errors
     /// The kernel runs no such frame.
-    pub fn run(&self, frame: &[u8], times: u32) -> io::Result<(bool, Duration)> {
-        let run = test_run(self.program.as_fd(), frame, times)?;
-        Ok((run.verdict == XDP_DROP, Duration::from_nanos(u64::from(run.nanos))))
+    pub fn run(&self, frame: &[u8]) -> io::Result<(Fate, Duration)> {
+        let run = test_run(self.program.as_fd(), frame, 1)?;
+        let metadata = run.frame.len().saturating_sub(frame.len());
+        let fate = match run.verdict == XDP_DROP {
+            true => Fate::Dropped,
+            false => Fate::Passed(self.notes.and_then(|of| of.of_run(&run.frame[..metadata]))),
+        };
+        Ok((fate, Duration::from_nanos(u64::from(run.nanos))))
     }
 
     /// Packets dropped so far.
@@ -126,7 +156,9 @@ pub struct DropStage {
 
 impl DropStage {
     /// Puts the program of a table in front of an interface. Where this process receives from the
-    /// interface by AF_XDP, packets that are not dropped go to its sockets.
+    /// interface by AF_XDP, packets that are not dropped go to its sockets, with notes of their
+    /// classes, which receivers then [know of](crate::af_xdp::Receiver::notes). The host's stack and
+    /// packet sockets cannot see notes, so they get none.
     ///
     /// # Errors
     /// There is no such interface, another program has it, VLAN tags are taken out of its frames
@@ -138,10 +170,16 @@ impl DropStage {
             && let Some(steering) = weak.upgrade()
         {
             let map = steering.map();
-            let program = DropProgram::with_rest(tests, |program| steer(program, map))
+            let notes = Notes::new();
+            let program = DropProgram::with_rest(tests, Some(notes), |rest| steer(rest, map))
                 .map_err(|e| refused(name, e))?;
             let failed = |e| PortError::xdp(name, "bpf(BPF_LINK_UPDATE)", e);
-            steering.replace(program.program.as_fd()).map_err(failed)?;
+            // First, so that no frame with a note is read as one that has none.
+            steering.set_notes(Some(notes));
+            if let Err(error) = steering.replace(program.program.as_fd()) {
+                steering.set_notes(None);
+                return Err(failed(error));
+            }
             return Ok(DropStage { program, hold: Hold::Steering(weak), interface });
         }
         if interface_driver::strips_tags(name) {
@@ -200,19 +238,23 @@ impl DropStage {
 
     fn detach(&mut self) {
         let hold = std::mem::replace(&mut self.hold, Hold::Steering(Weak::new()));
-        match hold {
+        let steering = match hold {
             Hold::Steering(steering) => {
-                if let Some(steering) = steering.upgrade() {
-                    // It fails only where the interface went.
-                    let _ = steering.restore();
-                } else {
-                    return;
-                }
+                let Some(steering) = steering.upgrade() else { return };
+                // It fails only where the interface went.
+                let _ = steering.restore();
+                Some(steering)
             }
-            Hold::Link(attached) => drop(attached),
-        }
+            Hold::Link(attached) => {
+                drop(attached);
+                None
+            }
+        };
         // It may still run for packets that came before.
         system::wait_for_kernel();
+        if let Some(steering) = steering {
+            steering.set_notes(None);
+        }
     }
 }
 

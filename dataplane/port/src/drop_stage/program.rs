@@ -4,9 +4,10 @@
 use crate::bpf::area::Area;
 use crate::bpf::assembly::{Alu, Assembly, By, Function, If, Jump, Register, Width};
 use crate::classes::{ETHERNET_LEN, IPV4_LEN, IPV6_LEN, PROTOCOL_ICMPV6};
+use crate::notes::{NO_CLASS, NOTE_LEN, Notes};
 use std::os::fd::AsFd;
 
-use Register::{R0, R1, R2, R3, R4, R6, R7, R8, R9, R10};
+use Register::{R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10};
 
 /// `XDP_DROP`.
 pub(super) const XDP_DROP: u32 = 1;
@@ -22,14 +23,18 @@ const NO: i16 = 24;
 const SHORT: i16 = 28;
 /// 32-bit words of a processor's counter: a cache line.
 pub(super) const COUNTER_WORDS: usize = 16;
-/// Offsets in `struct xdp_md` of the frame and its end.
+/// Offsets in `struct xdp_md` of the frame, its end, and its metadata.
 const DATA_AT: i16 = 0;
 const END_AT: i16 = 4;
+const METADATA_AT: i16 = 8;
 /// Where the context is kept on the stack.
 const CONTEXT_AT: i16 = -8;
 /// Bits of an offset in a frame.
 const REACH_MASK: i32 = 0x7ff;
-/// The end at which packets are dropped differs from the other one by this bit.
+/// Ends that stand for a class have this bit, and the class in the bits below.
+const CLASS_BIT: i32 = 1 << 16;
+const CLASS_MASK: i32 = 0xffff;
+/// Of the other two ends, the one at which packets are dropped has this bit.
 const DROP_BIT: i32 = 1;
 /// More fragments, or an offset (RFC 791, section 3.1).
 const FRAGMENT: i32 = 0x3fff;
@@ -54,10 +59,12 @@ pub(super) struct Parts<'a> {
     pub starts: [u32; 3],
     pub depth: u32,
     pub leaves_errors: bool,
+    /// What notes bear, where classes are noted.
+    pub notes: Option<Notes>,
 }
 
-/// Drops what the table drops; with all other frames it goes on as `rest`, which finds the context
-/// in R1.
+/// Drops what the table drops; with all other frames, with notes of their classes if wanted, it goes
+/// on as `rest`, which finds the context in R1.
 pub(super) fn program(parts: &Parts<'_>, rest: impl FnOnce(&mut Assembly)) -> Assembly {
     let mut program = Assembly::default();
     let mut others = Vec::new();
@@ -66,10 +73,15 @@ pub(super) fn program(parts: &Parts<'_>, rest: impl FnOnce(&mut Assembly)) -> As
     program.load(Width::Word, R9, R1, END_AT);
     let begins = headers(&mut program, parts, &mut others);
     begins.into_iter().for_each(|jump| program.land(jump));
-    walk(&mut program, parts, &mut others);
+    let classified = walk(&mut program, parts, &mut others);
     count(&mut program, parts);
     program.give(XDP_DROP as i32);
     others.into_iter().for_each(|jump| program.land(jump));
+    program.alu(Alu::Move, R7, By::Value(i32::from(NO_CLASS)));
+    program.land(classified);
+    if let Some(notes) = parts.notes {
+        note(&mut program, notes);
+    }
     program.load(Width::Double, R1, R10, CONTEXT_AT);
     rest(&mut program);
     program
@@ -156,8 +168,9 @@ fn leave_errors(program: &mut Assembly, (protocol, errors): (u32, &[u32]), other
     program.land(another);
 }
 
-/// From test to test, to an end: goes on only where packets are dropped.
-fn walk(program: &mut Assembly, parts: &Parts<'_>, others: &mut Vec<Jump>) {
+/// From test to test, to an end, R7: goes on only where packets are dropped, and jumps by what it
+/// gives where their class is known.
+fn walk(program: &mut Assembly, parts: &Parts<'_>, others: &mut Vec<Jump>) -> Jump {
     // R0 counts the tests, so that the kernel sees that there is an end.
     program.alu(Alu::Move, R0, By::Value(0));
     let next = program.here();
@@ -197,8 +210,32 @@ fn walk(program: &mut Assembly, parts: &Parts<'_>, others: &mut Vec<Jump>) {
     program.load(Width::Word, R7, R1, SHORT);
     program.jump_back(next);
     program.land(end);
+    let classified = program.jump_if(If::Meets, R7, By::Value(CLASS_BIT));
     program.alu(Alu::And, R7, By::Value(DROP_BIT));
     others.push(program.jump_if(If::Equal, R7, By::Value(0)));
+    classified
+}
+
+/// Notes a class, the lower bits of R7, in front of the frame. Where there is no room, or the frame
+/// has metadata of others, it goes on without.
+fn note(program: &mut Assembly, notes: Notes) {
+    program.load(Width::Double, R1, R10, CONTEXT_AT);
+    program.alu(Alu::Move, R2, By::Value(-(NOTE_LEN as i32)));
+    program.call(Function::AdjustMeta);
+    let refused = program.jump_if(If::Differs, R0, By::Value(0));
+    program.load(Width::Double, R1, R10, CONTEXT_AT);
+    program.load(Width::Word, R2, R1, METADATA_AT);
+    program.load(Width::Word, R3, R1, DATA_AT);
+    program.alu(Alu::Move, R4, By::Register(R2));
+    program.alu(Alu::Add, R4, By::Value(NOTE_LEN as i32));
+    let short = program.jump_if(If::Greater, R4, By::Register(R3));
+    // The kernel compares the two for order only.
+    let apart = program.jump_if(If::Greater, R3, By::Register(R4));
+    program.alu(Alu::And, R7, By::Value(CLASS_MASK));
+    program.constant(R5, notes.bits());
+    program.alu(Alu::Or, R5, By::Register(R7));
+    program.store(Width::Double, R2, 0, R5);
+    [refused, short, apart].into_iter().for_each(|jump| program.land(jump));
 }
 
 /// Counts a packet: each processor has a counter of its own, and runs one program at a time.

@@ -6,6 +6,7 @@ mod disk;
 mod floods;
 mod generator;
 mod hosts;
+mod notes;
 mod sending;
 mod sockets;
 mod xdp;

@@ -8,7 +8,7 @@ use thruway_packet::{Batch, Memory, Packet};
 use thruway_port::af_xdp::{Device, Mode, Receiver, Sender, XdpOptions};
 
 /// A host with `eth0` = 10.9.0.1, and one with the other end, `near`; two queues each.
-fn pair() -> (Host, Host) {
+pub(crate) fn pair() -> (Host, Host) {
     let (far, here) = (Host::new(), Host::new());
     let tid = far.tid;
     here.run(move || {
@@ -23,13 +23,13 @@ fn pair() -> (Host, Host) {
     (far, here)
 }
 
-fn open(host: &Host, name: &'static str, modes: &'static [Mode]) -> Arc<Device> {
+pub(crate) fn open(host: &Host, name: &'static str, modes: &'static [Mode]) -> Arc<Device> {
     let options = XdpOptions { modes, ..XdpOptions::default() };
     host.run(move || Device::open(name, &options)).expect("it is up")
 }
 
 /// A frame of a made-up type with a number in it.
-fn frame(number: u32) -> Packet {
+pub(crate) fn frame(number: u32) -> Packet {
     let len = 60 + number as usize % 1400;
     let mut bytes = vec![0x55; len];
     bytes[..12].fill(0xFF);

@@ -1,5 +1,6 @@
 //! `FromDevice(..., OFFLOAD XDP)`: the kernel drops in front of the chain what the chain would
-//! drop, as long as the process lives and has this configuration.
+//! drop, and notes the classes of the rest where the chain receives by AF_XDP, as long as the process
+//! lives and has this configuration.
 
 use std::fs::write;
 use std::path::PathBuf;
@@ -17,10 +18,15 @@ use crate::process::{Done, Running, need, privileged, run, thruway, wait_for};
 struct Pair {
     client: Namespace,
     host: Namespace,
+    queues: String,
 }
 
 impl Pair {
     fn new() -> Pair {
+        Pair::with_queues(1)
+    }
+
+    fn with_queues(count: u32) -> Pair {
         need("ethtool", "ethtool");
         let [client, host] = ["cli", "host"].map(Namespace::new);
         for space in [&client, &host] {
@@ -28,13 +34,14 @@ impl Pair {
             space.set("ipv6/conf/all/disable_ipv6", "1");
             space.set("ipv6/conf/default/disable_ipv6", "1");
         }
-        let pair = Pair { client, host };
+        let pair =
+            Pair { client, host, queues: format!("numrxqueues {count} numtxqueues {count}") };
         pair.cable();
         pair
     }
 
     fn cable(&self) {
-        self.host.cable("eth0", (&self.client, "eth0"), "");
+        self.host.cable("eth0", (&self.client, "eth0"), &self.queues);
         self.client.ip("link set eth0 up");
         // Tags stay in the frames.
         self.client.succeed("ethtool -K eth0 txvlan off tx-vlan-stag-hw-insert off");
@@ -55,13 +62,26 @@ struct Chain {
 impl Chain {
     /// Starts it, and waits until its program is there.
     fn start(pair: &Pair, text: impl Fn(&TempDir) -> String) -> Chain {
+        Chain::start_with(pair, &[], text)
+    }
+
+    fn start_with(pair: &Pair, options: &[&str], text: impl Fn(&TempDir) -> String) -> Chain {
         let dir = tempfile::tempdir().expect("a directory");
         let file = dir.path().join("chain.click");
         write(&file, text(&dir)).expect("a file");
         let mut command = pair.host.thruway();
-        command.arg("run").arg("-q").arg("--control").arg(dir.path().join("s")).arg(file);
-        let chain = Chain { dir, running: Running::start(&mut command) };
-        wait_for("the program", || chain.programs().gt(&0).then_some(()));
+        command
+            .arg("run")
+            .arg("-q")
+            .args(options)
+            .arg("--control")
+            .arg(dir.path().join("s"))
+            .arg(file);
+        let mut chain = Chain { dir, running: Running::start(&mut command) };
+        wait_for("the program", || {
+            assert!(!chain.running.ended(), "{}", chain.running.stderr());
+            chain.programs().gt(&0).then_some(())
+        });
         wait_for("the socket", || (chain.ctl(&["version"]).code() == 0).then_some(()));
         chain
     }
@@ -110,8 +130,9 @@ fn source(how: &str) -> String {
     format!("from :: FromDevice(eth0, PROMISC true, OFFLOAD XDP, {how})")
 }
 
+/// How many packets came with their class.
 #[track_caller]
-fn passes_as_software(how: &str) {
+fn passes_as_software(how: &str) -> u64 {
     let frames = frames();
     let (expected, unwanted) = software(&frames);
     let pair = Pair::new();
@@ -124,6 +145,8 @@ fn passes_as_software(how: &str) {
     let in_front = chain.in_front();
     assert_eq!(in_front + chain.drops("fc", "unwanted"), unwanted);
     assert!(in_front > 100, "{in_front} of {unwanted} dropped in front");
+    let tagged = chain.number("fc.tagged");
+    assert!(tagged <= all - unwanted, "{tagged} of {all} came with a class, {unwanted} unwanted");
     let Chain { dir, running } = chain;
     running.interrupt().expect(0);
     assert!(!pair.has_program(), "a program is left");
@@ -132,19 +155,24 @@ fn passes_as_software(how: &str) {
         assert_eq!(came.len(), expected.len(), "{}", CLASSES[class]);
         assert!(came == expected, "other bytes in {}", CLASSES[class]);
     }
+    tagged
 }
 
 #[test]
 fn by_packet_sockets_captures_pass_as_in_software() {
     if privileged("by_packet_sockets_captures_pass_as_in_software") {
-        passes_as_software("METHOD LINUX, SNIFFER false");
+        assert_eq!(passes_as_software("METHOD LINUX, SNIFFER false"), 0, "nobody sees notes there");
     }
 }
 
 #[test]
 fn by_af_xdp_captures_pass_as_in_software() {
-    if privileged("by_af_xdp_captures_pass_as_in_software") {
-        passes_as_software("METHOD XDP");
+    if !privileged("by_af_xdp_captures_pass_as_in_software") {
+        return;
+    }
+    for mode in ["NATIVE", "GENERIC"] {
+        let tagged = passes_as_software(&format!("METHOD XDP, XDP_MODE {mode}"));
+        assert!(tagged > 1000, "{mode}: {tagged} came with their class");
     }
 }
 
@@ -240,6 +268,87 @@ fn by_af_xdp_it_follows_the_configuration_and_ends_with_the_process() {
     if privileged("by_af_xdp_it_follows_the_configuration_and_ends_with_the_process") {
         follows_the_configuration("METHOD XDP");
     }
+}
+
+/// A chain in which packets of either port have an output of their own, which sees to it that it gets
+/// no others: in this order, since classes are numbered by it.
+fn numbered(ports: [u8; 2]) -> String {
+    let [first, second] = ports;
+    let checked = ports.into_iter().enumerate().map(|(at, port)| {
+        // The UDP port of a frame without IP options.
+        format!(
+            "d[{at}] -> p{port} :: Classifier(36/000{port}, -) -> c{port} :: Counter -> Discard; \
+             p{port}[1] -> wrong;\n"
+        )
+    });
+    format!(
+        "{} -> fc :: FlowClassifier ~> d :: FlowDispatcher(udp dst port {first}, udp dst port \
+         {second}, arp);\nwrong :: Counter -> Discard; d[2] -> Discard;\n{}",
+        source("METHOD XDP"),
+        checked.collect::<String>()
+    )
+}
+
+#[test]
+fn a_class_of_another_configuration_is_never_read() {
+    if !privileged("a_class_of_another_configuration_is_never_read") {
+        return;
+    }
+    let pair = Pair::new();
+    let chain = Chain::start(&pair, |_| numbered([1, 2]));
+    let swaps = |chain: &Chain, ports, number| {
+        chain.reload(&numbered(ports)).expect(0);
+        wait_for("another program", || chain.programs().eq(&number).then_some(()));
+    };
+    let many: Vec<Vec<u8>> = (0..60_000_u32).map(|at| udp(1 + (at % 2) as u8)).collect();
+    std::thread::scope(|scope| {
+        let sender = scope.spawn(|| send(&pair.client, &many));
+        for number in 2..8 {
+            swaps(&chain, if number % 2 == 0 { [2, 1] } else { [1, 2] }, number);
+        }
+        sender.join().expect("sent");
+    });
+    let counts = || ["c1.count", "c2.count"].map(|name| chain.number(name));
+    // Ten packets to one port, twenty to the other; of all of them.
+    let more = || {
+        let [first, second] = counts();
+        send(&pair.client, &[vec![udp(1); 10], vec![udp(2); 20]].concat());
+        let news = || [counts()[0] - first, counts()[1] - second];
+        wait_for("thirty packets", || news().iter().sum::<u64>().ge(&30).then_some(()));
+        news()
+    };
+    // All that comes now has a class, and the right one.
+    for (ports, number) in [([1, 2], 8), ([2, 1], 9)] {
+        swaps(&chain, ports, number);
+        assert_eq!(more(), [10, 20]);
+        assert_eq!(chain.number("fc.tagged"), 30);
+    }
+    // Without a program nothing is read in front of frames, though notes may be left there.
+    chain.reload(&numbered([2, 1]).replace(", OFFLOAD XDP", "")).expect(0);
+    wait_for("no program", || {
+        chain.ctl(&["swaps"]).expect(0).stdout.contains("taken 9").then_some(())
+    });
+    assert_eq!(more(), [10, 20]);
+    assert_eq!(chain.number("fc.tagged"), 0);
+    assert!(counts().iter().sum::<u64>() > 10_000, "packets came meanwhile");
+    assert_eq!(chain.number("wrong.count"), 0, "packets have the class of another configuration");
+}
+
+#[test]
+fn several_threads_read_the_notes_of_their_queues() {
+    if !privileged("several_threads_read_the_notes_of_their_queues") {
+        return;
+    }
+    let pair = Pair::with_queues(2);
+    let chain = Chain::start_with(&pair, &["-j", "2"], |_| numbered([1, 2]));
+    let line = chain.running.stderr();
+    assert!(line.contains("for 2 threads"), "{line}");
+    let many: Vec<Vec<u8>> = (0..600_u32).map(|at| udp(1 + (at % 2) as u8)).collect();
+    send(&pair.client, &many);
+    let counts = || ["c1.count", "c2.count"].map(|name| chain.number(name));
+    wait_for("all packets", || counts().iter().sum::<u64>().ge(&600).then_some(()));
+    assert_eq!(counts(), [300; 2]);
+    assert_eq!([chain.number("fc.tagged"), chain.number("wrong.count")], [600, 0]);
 }
 
 #[test]
