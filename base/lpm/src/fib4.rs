@@ -122,7 +122,8 @@ impl Fib4 {
 
     /// Adds a route for a prefix that has none.
     ///
-    /// # Errors When it has one, or a limit of [`LpmError`] is reached.
+    /// # Errors
+    /// When it has one, or a limit of [`LpmError`] is reached.
     pub fn insert(&self, prefix: Prefix<u32>, route: Route<u32>) -> Result<(), LpmError> {
         let mut writer = self.control.lock();
         if writer.base.rib.get(prefix).is_some() {
@@ -134,8 +135,9 @@ impl Fib4 {
     /// Adds routes for prefixes that have none, and returns how many had one: that stays, and of
     /// several for one prefix the first. If many are added, costs one pass over the whole table.
     ///
-    /// # Errors The place of the first route that exceeds a limit of [`LpmError`]. Those before it
-    /// are added.
+    /// # Errors
+    /// The place of the first route that exceeds a limit of [`LpmError`]. Those before it are
+    /// added.
     pub fn insert_all(
         &self,
         routes: &[(Prefix<u32>, Route<u32>)],
@@ -178,7 +180,8 @@ impl Fib4 {
 
     /// Sets the route of a prefix and returns the one it had.
     ///
-    /// # Errors When a limit of [`LpmError`] is reached.
+    /// # Errors
+    /// When a limit of [`LpmError`] is reached.
     pub fn replace(
         &self,
         prefix: Prefix<u32>,

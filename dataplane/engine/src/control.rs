@@ -210,8 +210,8 @@ impl Control {
 
     /// Reads the configuration file again and lets it take over.
     ///
-    /// # Errors This driver does not reload, or the configuration is wrong; the running one
-    /// continues.
+    /// # Errors
+    /// This driver does not reload, or the configuration is wrong; the running one continues.
     pub fn reload(&self) -> Result<(), HandlerError> {
         let reload = self.reload.lock();
         match &*reload {

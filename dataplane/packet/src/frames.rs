@@ -100,8 +100,9 @@ impl Frames {
 
     /// The packet in a frame, which begins with its link-layer header.
     ///
-    /// # Safety The number came from [`take`](Self::take) or [`give`](Self::give), no one else uses
-    /// that frame any more, and the extent is within the frame.
+    /// # Safety
+    /// The number came from [`take`](Self::take) or [`give`](Self::give), no one else uses that
+    /// frame any more, and the extent is within the frame.
     #[inline]
     pub unsafe fn packet(&self, extent: Extent, kind: PacketKind, timestamp: i64) -> Packet {
         let mut line = self.pool.line_of(extent.number);

@@ -129,8 +129,9 @@ impl Tap {
 
     /// Hands one frame to the host as received through the device. False: not now, try again.
     ///
-    /// # Errors The frame is shorter than its header ([`PortError::System`]), or the device went
-    /// down or away.
+    /// # Errors
+    /// The frame is shorter than its header ([`PortError::System`]), or the device went down or
+    /// away.
     pub fn write(&self, frame: &[u8]) -> Result<bool, PortError> {
         loop {
             match rustix::io::write(&self.device, frame) {
