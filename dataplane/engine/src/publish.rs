@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use thruway_element::{Facts, Wires};
 
-use crate::away::{NOBODY, Piece};
+use crate::away::{NO_ELEMENT, Piece};
 use crate::core::Core;
 use crate::engine::Engine;
 use crate::figures::{FIGURES_MAX, NodeFigures, PERIOD_NS, publisher};
@@ -46,6 +46,6 @@ impl Engine {
             true => i64::MAX,
             false => self.wires.now.saturating_add(PERIOD_NS),
         };
-        self.away.did(Piece::Round, NOBODY);
+        self.away.did(Piece::Round, NO_ELEMENT);
     }
 }
