@@ -14,6 +14,7 @@ use thruway::errln;
 use thruway_manager::api::{Context, Listener, NetworkListener, router, serve, serve_network};
 use thruway_manager::audit::{Audit, AuditLimits};
 use thruway_manager::events::EventLog;
+use thruway_manager::otlp::{self, Collector, Pace};
 use thruway_manager::planes::{Supervisor, SupervisorConfig};
 use thruway_manager::store::Store;
 use thruway_manager::tls::{self, Identity};
@@ -51,6 +52,15 @@ pub struct DaemonArgs {
     /// Key of the certificate (PEM), this user's alone (mode 0600), for --listen
     #[arg(long, value_name = "FILE", requires = "listen")]
     key: Option<PathBuf>,
+    /// Push metrics and events to a collector (OTLP over HTTP): http://127.0.0.1:4318
+    #[arg(long, value_name = "URL", value_parser = Collector::new)]
+    otlp: Option<Collector>,
+}
+
+/// What the manager does besides its socket.
+struct Sides {
+    network: Option<Network>,
+    collector: Option<Collector>,
 }
 
 /// The side of the manager that the network sees.
@@ -87,28 +97,24 @@ pub fn runtime() -> anyhow::Result<Runtime> {
 
 /// Runs the manager until it is asked to end.
 pub fn main(args: DaemonArgs, socket: &Path) -> anyhow::Result<ExitCode> {
-    let network = Network::of(&args)?;
+    let sides = Sides { network: Network::of(&args)?, collector: args.otlp };
     let state = args.state.map_or_else(default_state, Ok)?;
     let program = args.program.map_or_else(beside, Ok)?;
     let runtime = runtime()?;
-    let ended = runtime.block_on(run((&state, &program), socket, network));
+    let ended = runtime.block_on(run((&state, &program), socket, sides));
     // A call that waits for a data plane does not hold up the end.
     runtime.shutdown_timeout(GRACE);
     ended.map(|()| ExitCode::SUCCESS)
 }
 
-async fn run(
-    (state, program): (&Path, &Path),
-    socket: &Path,
-    network: Option<Network>,
-) -> anyhow::Result<()> {
+async fn run((state, program): (&Path, &Path), socket: &Path, sides: Sides) -> anyhow::Result<()> {
     let ends = || Ok((signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?));
     let (mut terminate, mut interrupt) =
         thruway::with_signals_held(ends).context("SIGTERM and SIGINT")?;
     let store = Store::open(state)?;
     let audit = Audit::open(state, AuditLimits::DEFAULT).context("the audit log")?;
     let listener = Listener::bind(socket)?;
-    let network = match network {
+    let network = match sides.network {
         None => None,
         Some(Network { address, config }) => {
             let bound = NetworkListener::bind(address, config).await;
@@ -127,7 +133,11 @@ async fn run(
     errln!("thruway-manager: keeps {state}, listens at {path}");
     if let Some(network) = network {
         errln!("thruway-manager: listens at https://{}", network.address().context("--listen")?);
-        served.spawn(serve_network(network, router.clone(), context));
+        served.spawn(serve_network(network, router.clone(), context.clone()));
+    }
+    if let Some(collector) = sides.collector {
+        let log = |line: &str| errln!("thruway-manager: {line}");
+        served.spawn(otlp::push(context, collector, Pace::DEFAULT, log));
     }
     served.spawn(serve(listener, router, ending));
     notify(NotifyState::Ready);

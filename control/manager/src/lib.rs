@@ -29,6 +29,7 @@ pub mod manager;
 pub mod name;
 mod observer;
 pub mod on_demand;
+pub mod otlp;
 pub mod planes;
 mod private;
 pub mod prospect;

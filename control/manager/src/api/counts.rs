@@ -1,4 +1,6 @@
-//! Counts of calls.
+//! Counts of calls, and of what is pushed to a collector.
+
+use std::sync::OnceLock;
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -19,6 +21,19 @@ pub struct Counts {
     pub calls: Family<Call, Counter>,
     /// Calls that could not be recorded in the audit log.
     pub audit_failures: Counter,
+    /// What is pushed to a collector, where there is one.
+    pub otlp: OnceLock<OtlpCounts>,
+}
+
+/// Counts of what is pushed to a collector.
+#[derive(Debug, Default)]
+pub struct OtlpCounts {
+    /// Requests that it took.
+    pub requests: Counter,
+    /// Requests that it did not take, or not all of it.
+    pub failures: Counter,
+    /// Events that it will not get.
+    pub lost_events: Counter,
 }
 
 impl Counts {

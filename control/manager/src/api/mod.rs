@@ -38,8 +38,10 @@ use axum::routing::{MethodRouter, delete, get, post, put};
 
 pub use body::{BODY_LEN_MAX, parse_json};
 pub use context::{Context, Peer, STREAMS_MAX};
+pub use counts::OtlpCounts;
 pub use documentation::{operations, text as openapi_text};
 pub use log::LOG_LINES_MAX;
+pub(crate) use metrics::{Table, tables};
 pub use network::{NetworkListener, REMOTE_CONNECTIONS_MAX, serve_network};
 pub use patient::WRITE_TIME_MAX;
 pub use problem::{PROBLEM_JSON, Problem};

@@ -9,6 +9,7 @@ mod graph;
 mod log;
 mod managed;
 mod network;
+mod otlp;
 mod page;
 mod server;
 mod streams;

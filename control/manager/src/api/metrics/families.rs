@@ -35,6 +35,9 @@ const fn family(
     Family { name, help, is_counter, labels, samples }
 }
 
+/// The metric that has one sample for all chains.
+const ALL_CHAINS: (&str, &str) = ("manager_chains", "Chains that are asked for");
+
 const GAUGE: bool = false;
 const COUNTER: bool = true;
 
@@ -257,6 +260,38 @@ fn name(graph: &ChainGraph, element: usize) -> Option<String> {
     graph.elements.get(element).map(|one| one.name.clone())
 }
 
+/// A family with all its samples.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Table {
+    pub(crate) name: &'static str,
+    pub(crate) help: &'static str,
+    pub(crate) is_counter: bool,
+    /// Labels and value of each.
+    pub(crate) samples: Vec<(Vec<(&'static str, String)>, u64)>,
+}
+
+/// What chains are, as tables; those without samples are left out.
+pub(super) fn tables(chains: &[Observed]) -> Vec<Table> {
+    let of = |family: &Family| {
+        let mut samples = Vec::new();
+        for chain in chains {
+            for (values, value) in (family.samples)(chain) {
+                let labels = ["chain"].into_iter().chain(family.labels.iter().copied());
+                let values = [chain.name.clone()].into_iter().chain(values);
+                samples.push((labels.zip(values).collect(), value));
+            }
+        }
+        let Family { name, help, is_counter, .. } = *family;
+        Table { name, help, is_counter, samples }
+    };
+    let families = OF_MANAGER.iter().chain(OF_DATA_PLANES);
+    let count = (Vec::new(), chains.len() as u64);
+    let (name, help) = ALL_CHAINS;
+    let all = Table { name, help, is_counter: false, samples: vec![count] };
+    let some = families.map(of).filter(|table| !table.samples.is_empty());
+    [all].into_iter().chain(some).collect()
+}
+
 /// What chains are, as families.
 #[derive(Debug)]
 pub(super) struct Families(Vec<Observed>);
@@ -271,13 +306,8 @@ impl Families {
 impl Collector for Families {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let count = ConstGauge::new(i64::try_from(self.0.len()).unwrap_or(i64::MAX));
-        let help = "Chains that are asked for";
-        count.encode(encoder.encode_descriptor(
-            "manager_chains",
-            help,
-            None,
-            MetricType::Gauge,
-        )?)?;
+        let (name, help) = ALL_CHAINS;
+        count.encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)?;
         for family in OF_MANAGER.iter().chain(OF_DATA_PLANES) {
             let kind = if family.is_counter { MetricType::Counter } else { MetricType::Gauge };
             let mut metric = encoder.encode_descriptor(family.name, family.help, None, kind)?;

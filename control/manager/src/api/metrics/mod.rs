@@ -27,6 +27,7 @@ use super::views::NoParams;
 use crate::store::StoreError;
 use crate::{ChainName, ConditionKind, Manager};
 use families::Families;
+pub(crate) use families::Table;
 use observed::Observed;
 
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -47,13 +48,24 @@ pub async fn metrics(
     State(context): State<Context>,
     Params(NoParams {}): Params<NoParams>,
 ) -> Result<Response, Problem> {
+    let chains = observe(&context).await?;
+    let text = render(&context.counts, chains)?;
+    Ok(([(header::CONTENT_TYPE, HeaderValue::from_static(OPENMETRICS))], text).into_response())
+}
+
+/// What is known of all chains, as a collector gets it.
+pub(crate) async fn tables(context: &Context) -> Result<Vec<Table>, Problem> {
+    Ok(families::tables(&observe(context).await?))
+}
+
+/// What the manager knows of each chain, and what its data plane reports.
+async fn observe(context: &Context) -> Result<Vec<Observed>, Problem> {
     let mut chains = context.call(chains).await?;
-    let mut seen = counters(&context, &chains).await;
+    let mut seen = counters(context, &chains).await;
     for chain in &mut chains {
         chain.seen = seen.remove(&chain.name);
     }
-    let text = render(&context.counts, chains)?;
-    Ok(([(header::CONTENT_TYPE, HeaderValue::from_static(OPENMETRICS))], text).into_response())
+    Ok(chains)
 }
 
 /// What the manager knows of each chain.
@@ -86,6 +98,15 @@ fn render(counts: &Counts, chains: Vec<Observed>) -> Result<String, Problem> {
     manager.register("api_calls", "Calls of the API", counts.calls.clone());
     let failures = counts.audit_failures.clone();
     manager.register("audit_failures", "Calls that the audit log does not have", failures);
+    if let Some(otlp) = counts.otlp.get() {
+        let manager = registry.sub_registry_with_prefix("manager");
+        let requests = "Requests that the collector took";
+        manager.register("otlp_requests", requests, otlp.requests.clone());
+        let failures = "Requests that the collector did not take, or not all of it";
+        manager.register("otlp_failures", failures, otlp.failures.clone());
+        let lost = "Events that the collector will not get";
+        manager.register("otlp_lost_events", lost, otlp.lost_events.clone());
+    }
     registry.register_collector(Box::new(Families::of(chains)));
     let mut text = String::new();
     encode(&mut text, &registry)
