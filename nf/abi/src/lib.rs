@@ -1,9 +1,9 @@
 //! What the host (the *Master*) and an isolated function (a *Worker*) share: the layout of a link's
 //! region and of the control region, the head of a slot, the messages of the handshake.
 //!
-//! A function built against one version of this page runs with every host that speaks that
-//! version: from [`OLDEST_VERSION`] to [`VERSION`]. What changes an offset, a flag, a message or the
-//! call that carries it changes the version. What is added where earlier sides look away is
+//! A function built against one version of this page runs with every host that speaks it: one of
+//! the versions from [`OLDEST_VERSION`] to [`VERSION`]. What changes an offset, a flag, a message
+//! or the call that carries it changes the version. What is added where earlier sides look away is
 //! a [feature](features), on which both agree when they meet, and changes no version.
 //!
 //! All numbers are little-endian (Thruway runs on x86-64 and arm64 only), all offsets are from the

@@ -1,5 +1,5 @@
-//! Functions that were built of an earlier commit (`scripts/old-functions`) under this Thruway: what
-//! they do to packets is what they did then (ADR 80).
+//! Functions that were built of an earlier commit (`scripts/old-functions`) under this Thruway:
+//! what they do to packets is what they did then (ADR 80).
 
 use std::path::PathBuf;
 
@@ -225,7 +225,8 @@ fn earlier_functions_change_streams() {
     let payloads = |nf: &str| {
         let text = format!(
             "FromIPSummaryDump({}, STOP true, CHECKSUM true) -> FlowClassifier(INPUT ip) -> TCPIn
-             -> nf :: Nf({nf}) -> TCPOut -> ToIPSummaryDump(-, HEADER false, FIELDS tcp_seq payload)",
+             -> nf :: Nf({nf}) -> TCPOut
+             -> ToIPSummaryDump(-, HEADER false, FIELDS tcp_seq payload)",
             dump.display()
         );
         read(&text, &[], &["nf.counters", "nf.streams_lies"])
