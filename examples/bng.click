@@ -16,7 +16,7 @@ define(
     $CORE_MAC 02:00:00:00:02:00,
     $IP 192.0.2.1,                 // where tunnels begin
     $PEER 192.0.2.9,               // where they end: address translation, say
-    $NEXT_MAC 02:00:00:00:00:09,   // the next router on the way there
+    $NEXT_MAC 02:00:00:00:00:09,   // the next router on the path
     $LABEL 16                      // and its label for it
 );
 

@@ -9,7 +9,7 @@
 // sessions, and hosts outside may only answer; the gateway itself answers pings.
 //
 // The provider must route LAN_NET6 to WAN_IP6 (prefixes are not asked for by DHCPv6). LAN_MTU is not to be
-// less than WAN_MTU: errors about packets from outside are not told to their senders.
+// less than WAN_MTU: errors about packets from outside are not sent to their senders.
 
 define(
     $LAN veth1,                      // port on the inside
@@ -66,7 +66,7 @@ elementclass Side { $port, $ip, $ip6, $mac, $dhcp |
     input[2] -> queue;
 }
 
-// What a router does to an IPv4 packet on its way out (RFC 1812); ICMP errors leave by output 1.
+// A router's steps for an outgoing IPv4 packet (RFC 1812); ICMP errors leave by output 1.
 elementclass Forward { $mtu, $port |
     input -> DropBroadcasts
         -> options :: IPGWOptions($LAN_IP)
@@ -133,7 +133,7 @@ lease :: Script(TYPE PASSIVE,
 
 // ---- IPv4 from the LAN
 
-// What the LAN may send: everything but what has no business outside. Output 1 tells the sender.
+// Packets that the LAN may send: all but internal traffic. Output 1 notifies the sender.
 outbound :: IPFilter(
     allow dst host $LAN_IP,
     deny  !(src net $LAN_NET),                       // not one of our addresses
@@ -151,7 +151,7 @@ names :: IPRewriter(drop, pass 1);
 nat :: IPRewriter(drop, drop);
 pings :: ICMPPingRewriter(drop, drop);
 
-routes :: DirectIPLookup(); // outside: networks and their routers, as DHCP tells
+routes :: DirectIPLookup(); // outside: networks and their routers, by DHCP
 own :: DirectIPLookup(0.0.0.0/0 1);
 
 lan -> outbound -> IPReassembler -> begins :: IPClassifier(

@@ -44,7 +44,7 @@ elementclass Side { $port, $ip, $mac |
     input -> arp -> queue;
 }
 
-// What a router does to a packet on its way out (RFC 1812); ICMP errors leave by output 1.
+// A router's steps for an outgoing packet (RFC 1812); ICMP errors leave by output 1.
 elementclass Forward { $ip, $mtu, $port |
     input -> DropBroadcasts
         -> options :: IPGWOptions($ip)

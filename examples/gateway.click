@@ -59,7 +59,7 @@ elementclass Side { $port, $ip, $ip6, $mac |
     input[1] -> nd -> queue;
 }
 
-// What a router does to an IPv4 packet on its way out (RFC 1812); ICMP errors leave by output 1.
+// A router's steps for an outgoing IPv4 packet (RFC 1812); ICMP errors leave by output 1.
 elementclass Forward { $ip, $mtu, $port |
     input -> DropBroadcasts
         -> options :: IPGWOptions($ip)
@@ -87,7 +87,7 @@ wan :: Side($WAN, $WAN_IP, $WAN_IP6, $WAN_MAC);
 
 // ---- IPv4: firewall, then routes
 
-// What the LAN may send: everything but what has no business outside. Output 1 tells the sender.
+// Packets that the LAN may send: all but internal traffic. Output 1 notifies the sender.
 outbound :: IPFilter(
     allow dst host $LAN_IP,
     deny  !(src net $LAN_NET),                       // not one of our addresses
@@ -99,7 +99,7 @@ outbound :: IPFilter(
     1     dst port 6660 or 6667,                     // chat relays
     allow all);
 
-// What may come in at all, before sessions are looked at. Output 1 tells the sender.
+// Packets that may come in, checked before sessions. Output 1 notifies the sender.
 inbound :: IPFilter(
     deny  src net $LAN_NET,                          // our addresses, from outside
     deny  src net 127.0.0.0/8 or src net 224.0.0.0/3 or src net 0.0.0.0/8,

@@ -25,7 +25,7 @@ west :: Port($WEST, $MAC) -> router :: MPLSSwitch(
     MAC $MAC,
     PUNT 3,
     16 swap 100 1 $EAST_MAC,              // on to the east
-    17 swap 101 push 200 1 $EAST_MAC,     // by way of a detour with label 200
+    17 swap 101 push 200 1 $EAST_MAC,     // over a detour with label 200
     18 pop 1 $EAST_MAC,                   // the last router gets the packet itself
     19 pop,                               // a tunnel that ends here: the label below counts
     20 pop 2,                             // a path that ends here

@@ -1,4 +1,4 @@
-// Two hosts, one gateway: address translation and a stateful firewall whose sessions go on when a host
+// Two hosts, one gateway: address translation and a stateful firewall with sessions that survive when a host
 // dies. Both hosts run this, with the same addresses, and a cable between them for the sessions:
 //   thruway run examples/nat-pair.click LAN=eth1 WAN=eth0 KEY=/etc/thruway/pair.key PEER="TO 10.9.0.2:7070"
 //   thruway run examples/nat-pair.click LAN=eth1 WAN=eth0 KEY=/etc/thruway/pair.key \

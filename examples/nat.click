@@ -46,7 +46,7 @@ elementclass Side { $port, $ip, $mac |
     input -> arp -> queue;
 }
 
-// What a router does to a packet on its way out (RFC 1812); ICMP errors leave by output 1.
+// A router's steps for an outgoing packet (RFC 1812); ICMP errors leave by output 1.
 elementclass Forward { $ip, $mtu, $port |
     input -> DropBroadcasts
         -> options :: IPGWOptions($ip)
@@ -98,6 +98,6 @@ routes[1] -> to_wan :: Forward($WAN_IP, $WAN_MTU, $WAN) -> wan;
 routes[2] -> Local -> routes;
 routes[3] -> stays :: Discard; // multicast and broadcast
 
-// An error about a packet that was translated takes the way of its answers.
+// An error about a translated packet takes the path of its replies.
 to_lan[1] -> from_lan;
 to_wan[1] -> from_wan;

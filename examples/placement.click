@@ -1,4 +1,4 @@
-// One configuration, placed in two ways on two cores: docs/threads.md.
+// One configuration with two placements on two cores: docs/threads.md.
 //
 //   thruway run -j 2 examples/placement.click             each core does all the work on its packets
 //   thruway run -j 2 examples/placement.click SECOND=1    core 1 does the second half of it

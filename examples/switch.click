@@ -6,7 +6,7 @@
 //   thruway run examples/switch.click STAFF='pcap:examples/captures/lan.pcap>staff.pcap' \
 //     GUESTS='pcap:examples/captures/wan.pcap>guests.pcap' TRUNK='pcap:examples/captures/wan.pcap>trunk.pcap'
 //
-// Who is where: read switch.table. Forget it: write switch.flush, or write switch.flush VLAN 20. A printer
+// List addresses: read switch.table. Clear them: write switch.flush, or write switch.flush VLAN 20. A printer
 // that never speaks first: write switch.add 10 02-00-00-00-00-31 0.
 
 define(
@@ -16,7 +16,7 @@ define(
     $TIMEOUT 300        // how long an address counts, in seconds
 );
 
-// A port: whatever comes in, whoever it is for.
+// A port: accepts all packets, for any address.
 elementclass Port { $port |
     FromDevice($port, PROMISC true) -> output;
     input -> Queue -> ToDevice($port);

@@ -2,7 +2,7 @@
 # gives no processor for a third of a second, again and again, makes tests with clocks fail.
 # shellcheck shell=bash
 
-# More than this share of the time (percent) is told.
+# A share of the time (percent) above this is reported.
 readonly STILL_MAX=10
 
 # Notes in a file, each second, for how many milliseconds the machine has stood still, and out of
@@ -34,7 +34,7 @@ END
     watcher=$!
 }
 
-# Tells for how much of the time the machine stood still, if that was much.
+# Reports the share of time in which the machine stood still, if it is large.
 stands_still() { # FILE
     local still=0 all=0
     read -r still all <"$1" 2>/dev/null

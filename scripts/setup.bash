@@ -42,7 +42,7 @@ disable_services() { # PACKAGE...
     done
 }
 
-# need_packages COMMAND:PACKAGE... installs the packages whose command, or file if it is a path, is missing.
+# need_packages COMMAND:PACKAGE... installs packages with a missing command, or file if it is a path.
 need_packages() {
     local pair missing=()
     for pair in "$@"; do

@@ -1,4 +1,4 @@
-// The short router with a queue before each output, and who takes packets out of it.
+// The short router with a queue before each output, and an Unqueue behind it.
 FromDump($TRACE) -> source :: ReplayUnqueue(STOP $LOOPS, BURST 128);
 rt :: DirectIPLookup(10.0.0.0/16 0, 10.1.0.0/16 1, 10.2.0.0/16 2, 10.3.0.0/16 3, 0.0.0.0/0 0);
 out :: Discard;

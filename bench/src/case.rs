@@ -16,7 +16,7 @@ pub struct Suite {
     pub reports: &'static [(&'static str, Report)],
 }
 
-/// Measures something and tells it as text; told whether to be quick.
+/// Measures something and returns a text; the argument selects a quick run.
 pub type Report = fn(&Workspace, bool) -> anyhow::Result<String>;
 
 /// What we want to reach.
@@ -36,7 +36,7 @@ pub struct Case {
     pub name: String,
     /// What we want to reach.
     pub goal: Option<Goal>,
-    /// Name of the case in the suite whose time is 1 in this row's ratio. It is measured again,
+    /// Name of the suite's case that is 1 in this row's ratio. It is measured again,
     /// turn by turn with this one, so that both see the same machine.
     pub baseline: Option<String>,
     /// How many steps, alike, lie between the baseline and this.

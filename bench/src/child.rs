@@ -95,7 +95,7 @@ pub fn cpu_ns(pid: u32) -> u64 {
 }
 
 /// Nanoseconds of processor time of all children of this process that ended and were waited for.
-/// The kernel tells it in hundredths of a second.
+/// The kernel counts it in hundredths of a second.
 pub fn ended_children_ns() -> u64 {
     const TICK_NS: u64 = 10_000_000;
     let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();

@@ -1,4 +1,4 @@
-//! A router that runs while somebody disturbs it, and looks for what comes of that.
+//! Runs a router under a disturbance, and measures the effect.
 
 use std::sync::Arc;
 use std::thread::sleep;
@@ -13,7 +13,7 @@ use super::registry;
 /// Between two looks whether something has come.
 const LOOK: Duration = Duration::from_micros(200);
 
-/// The router of a configuration whose elements count in `ledger`.
+/// The router of a configuration with elements that count in `ledger`.
 ///
 /// # Errors
 /// The configuration is wrong.

@@ -1,4 +1,4 @@
-//! What a bench's own elements count while a router runs, for whoever looks on.
+//! Counters of a bench's own elements, which other threads read while a router runs.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! `thruway-bench`: measures, and reports every bench in the same way. It makes every row of
+//! `thruway-bench`: runs all benches and reports them in one format. It makes every row of
 //! `bench/record`.
 //!
 //! Most benches are a [`suite`] of cases, which makes rows; the others are experiments of the

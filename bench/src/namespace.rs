@@ -9,8 +9,8 @@ use anyhow::{Context as _, bail};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use thruway_sync::atomic::{AtomicU32, Ordering};
 
-/// A network namespace. It goes with this value, and with the process however that ends: nothing
-/// but a descriptor, and those who run there, keeps it.
+/// A network namespace. It ends with this value, and with the process however that ends: only a
+/// descriptor, and processes that run in it, keep it.
 pub struct Namespace {
     file: File,
 }

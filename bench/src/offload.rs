@@ -30,13 +30,13 @@ const RULES: [usize; 3] = [10, 100, 1000];
 /// Packets of the trace.
 const PACKETS: usize = 4096;
 const SEED: u64 = 20_261_126;
-/// Whose tags are used.
+/// The generation of the tags.
 const GENERATION: Generation = Generation::Even;
 
-/// Who finds the class.
+/// The place of the classification.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum By {
-    /// Nobody: the source alone.
+    /// None: only the source runs.
     Nobody,
     Host,
     Switch,

@@ -146,7 +146,7 @@ fn configuration(
     let trace = file(".pcap").to_string_lossy().into_owned();
     traffic::write_trace(&trace, &flows, trace_packets, SEED)?;
     let text = text.replace("$TRACE", &trace);
-    // For who wants to run the same with `thruway click FILE LOOPS=10`.
+    // To repeat the run with `thruway click FILE LOOPS=10`.
     write(&file(".click"), &text)?;
     Ok(Source::new(name, text))
 }

@@ -2,7 +2,7 @@
 //! (`RESULT-NAME value`).
 //!
 //! It reads reports of every bench, in JSON or CSV, so no bench prints such lines itself, and
-//! reports of `bench/record` can be read in the same way.
+//! reports of `bench/record` can be read alike.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ use thruway::load::plain;
 pub struct Options {
     /// What a bench wrote: JSON (--rows FILE) or CSV (--out DIR)
     file: PathBuf,
-    /// Only rows whose FIELD has this value; may be given several times
+    /// Only rows with this value of FIELD; may be given several times
     #[arg(long = "where", value_name = "FIELD=VALUE", value_parser = condition)]
     conditions: Vec<(String, String)>,
     /// Fields that names begin with [default: the texts that differ between rows]

@@ -16,7 +16,7 @@ pub const PORTS: u32 = 4;
 pub struct Table {
     /// A line per route: `ADDR/LEN GATEWAY PORT`.
     pub text: String,
-    /// Flows whose destinations have routes.
+    /// Flows to destinations with routes.
     pub flows: Vec<Flow>,
 }
 

@@ -13,7 +13,7 @@ mod dpdk {
     /// The sources, and what they include.
     const SOURCES: &[&str] = &["shim/eal.c", "shim/frames.c", "shim/port.c"];
     const HEADERS: &[&str] = &["shim/dpdk.h"];
-    /// The libraries whose functions the shim calls itself. Drivers are loaded when the program
+    /// The libraries that the shim calls itself. Drivers are loaded when the program
     /// starts DPDK, from DPDK's own directory.
     const LIBRARIES: &[&str] = &["rte_ethdev", "rte_net", "rte_mbuf", "rte_mempool", "rte_eal"];
 

@@ -1,5 +1,5 @@
 /*
- * Stores that others may see late, and the two ways of falling asleep.
+ * Stores that become visible late, and the two protocols for falling asleep.
  *
  * With STORE_BUFFERS every process has a buffer for one store, as on a processor whose stores pass
  * later loads: `x_put` is what the process has stored, `x` what the others see. A fence, an atomic

@@ -11,7 +11,7 @@
 //! The same care: private copies of the peer's index, shared words on lines of their own, batched
 //! publication, prefetching, the same wake-up word. More than usual: because a packet always comes
 //! back, the Master hands out no more than a ring holds, so that neither ring has a consumer index
-//! and the Worker never finds its way back full.
+//! and the Worker never finds the return ring full.
 //!
 //! And the exchange itself with choices that it did not make ([`Variant`]).
 //!

@@ -184,7 +184,7 @@ impl PointerWorker {
                     self.pool.prefetch(ahead.load(Ordering::Relaxed));
                 }
                 // JUSTIFICATION: functions change packets in place.
-                // SAFETY: a number is in one ring at a time, and who took it out has its frame:
+                // SAFETY: a number is in one ring at a time, and its taker owns the frame:
                 // that everybody keeps to that is what this baseline trusts everybody for.
                 unsafe { self.pool.with_mut(frame, function) };
             }

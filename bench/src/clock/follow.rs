@@ -32,13 +32,13 @@ pub fn follow(time: Duration) -> Vec<Point> {
     let mut next = begin;
     while begin.elapsed() < time {
         let before = machine.system();
-        let told = clock.now(&mut machine);
+        let shown = clock.now(&mut machine);
         let after = machine.system();
         let again = (clock.now(&mut machine), clock.now(&mut machine));
         points.push(Point {
             at: begin.elapsed().as_nanos() as i64,
             phase: clock.phase(),
-            error: told - (before + (after - before) / 2),
+            error: shown - (before + (after - before) / 2),
             gap: after - before,
             reading: again.1 - again.0,
         });

@@ -40,11 +40,11 @@ impl Stamped {
              -> SetTimestamp -> out :: Discard"
         );
         let options = Options { clock, ..Options::default() };
-        let told = |failure: load::Failure| anyhow!("{}", failure.pretty.render(false));
+        let error = |failure: load::Failure| anyhow!("{}", failure.pretty.render(false));
         let source = Source::new("bench clock", text);
         let (mut router, _) =
-            load::build(source, &Variables::new(), &Libraries::new(""), &options).map_err(told)?;
-        load::initialize(&mut router).map_err(told)?;
+            load::build(source, &Variables::new(), &Libraries::new(""), &options).map_err(error)?;
+        load::initialize(&mut router).map_err(error)?;
         let mut stamped = Stamped(router);
         for _ in 0..STABLE_TURNS {
             if clock != ClockKind::Tsc || stamped.0.read("statistics")?.contains("\trunning\t") {

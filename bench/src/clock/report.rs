@@ -12,8 +12,8 @@ use super::path::Path;
 use crate::machine::Machine;
 use thruway::draw::{Curve, Lines, Marks};
 
-/// Comparisons whose readings took longer were interrupted, nanoseconds: what a call into the
-/// kernel or another process takes, and more than ten readings of a clock.
+/// Comparisons with longer readings were interrupted, nanoseconds: by a call into the
+/// kernel or another process; this is more than ten readings of a clock.
 const INTERRUPTED_NS: i64 = 1_000;
 
 /// Comparisons of one phase; of the running one, of a second.

@@ -1,4 +1,4 @@
-//! Who forwards, each as a process of its own that is measured from outside.
+//! The forwarders, each a process of its own that is measured from outside.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -13,10 +13,10 @@ use crate::schedstat::Schedstat;
 
 /// The package that has testpmd.
 pub const PACKAGE: &str = "dpdk-dev";
-/// Longest wait for a process to do what it is to.
+/// Longest wait for a reaction of a process.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Who forwards.
+/// A forwarder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum System {
     /// DPDK's own forwarder, in forward mode macswap.
@@ -71,7 +71,7 @@ impl System {
     }
 }
 
-/// A process whose lines are read as they come; it ends with this value at the latest.
+/// A process with output that is read line by line; it ends with this value at the latest.
 struct Process {
     child: Child,
     input: ChildStdin,

@@ -5,12 +5,12 @@
 //! - *process*: the time of the box's process, as `ps` shows it. It contains what the hosts'
 //!   kernels do with what the box sent, and not what the box's kernel does with what comes.
 //! - *added*: the time of everything (client, server, box, the kernel's thread for what is left
-//!   over) less the same of the same round without a box. Nothing is attributed to anybody; but
+//!   over) less the same of the same round without a box. It needs no attribution; but
 //!   where a box lets requests come in bunches the hosts wake up less often, which it is credited.
 //! - *own*: the box's process without reception, and reception in the names of the hosts,
 //!   by samples of the core's stack. It is what a box of its own would use, its kernel included. Of
-//!   the kernel's routing, which is in nobody's name, it is told as what reception is more than
-//!   without a box.
+//!   the kernel's routing, which belongs to no process, it is reported as the additional reception
+//!   over the run without a box.
 
 use std::path::{Path, PathBuf};
 
@@ -27,13 +27,13 @@ pub struct Cost {
     pub rate: f64,
     /// The box's process.
     pub process: f64,
-    /// Everyone together.
+    /// All processes together.
     pub total: f64,
     /// Reception, if there are samples.
     pub reception: Option<Reception>,
 }
 
-/// Time of reception, in whose name, microseconds per request.
+/// Time of reception by the process charged for it, microseconds per request.
 #[derive(Debug, Clone, Copy)]
 pub struct Reception {
     hosts: f64,

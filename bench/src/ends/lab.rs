@@ -6,8 +6,8 @@
 //!                          .1            .1
 //! ```
 //!
-//! Every box has cables of its own, so that all of them are there at once and none has to learn
-//! anew who its neighbours are when its turn comes.
+//! Every box has cables of its own, so that all of them exist at once and none has to learn
+//! its neighbours again when its turn comes.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ use crate::namespace::Namespace;
 
 /// What the bench's namespaces are called.
 const PREFIX: &str = "thruway-bench";
-/// Addresses of the server on each cable: as many servers for those who balance.
+/// Addresses of the server on each cable: each is a server for the balancers.
 pub const SERVERS: [u8; 3] = [2, 3, 4];
 
 /// See the module. The fields are in the order of going.

@@ -1,9 +1,9 @@
 //! `thruway-bench ends`: Thruway as a TCP load balancer against haproxy and nginx, with the
 //! kernel's stack, wrk and a web server at both ends.
 //!
-//! Everything runs on one core, turn by turn: who costs less leaves more of it to the hosts. So
-//! requests per second are those of a core that does the hosts' work, too, and what a box costs is
-//! asked of the processor time: see [`account`].
+//! Everything runs on one core, turn by turn: a cheaper box leaves more of it to the hosts. So
+//! requests per second are those of a core that also does the hosts' work, and the cost of a box is
+//! its processor time: see [`account`].
 
 mod account;
 mod lab;
@@ -29,7 +29,7 @@ use systems::{Kind, STREAM_MODULE, System};
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Needs root, haproxy, nginx with its stream module, wrk and curl; perf, if it \
-                        is there, shows whose time reception is."
+                        is there, attributes the time of reception."
 )]
 pub struct Options {
     /// Turns of everyone; a row is the median
@@ -130,9 +130,9 @@ fn tools() -> anyhow::Result<()> {
 
 /// Whether nginx was built with streams in it.
 fn nginx_has_stream() -> bool {
-    let told = std::process::Command::new("nginx").arg("-V").output();
-    told.is_ok_and(|told| {
-        let text = String::from_utf8_lossy(&told.stderr).into_owned();
+    let output = std::process::Command::new("nginx").arg("-V").output();
+    output.is_ok_and(|output| {
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
         text.split(' ').any(|word| word.trim() == "--with-stream")
     })
 }

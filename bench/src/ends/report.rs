@@ -80,8 +80,8 @@ impl Row {
     /// added time.
     pub fn reaches_goal(&self) -> Option<bool> {
         let goal = self.goal?;
-        let told = self.own.as_ref().unwrap_or(&self.added);
-        Some(told.ratios.iter().all(|ratio| *ratio >= goal))
+        let cost = self.own.as_ref().unwrap_or(&self.added);
+        Some(cost.ratios.iter().all(|ratio| *ratio >= goal))
     }
 }
 
@@ -124,7 +124,7 @@ pub fn table(rows: &[Row], goals: bool) -> String {
 }
 
 fn line(row: &Row, goals: bool) -> String {
-    let told = |told: Option<&Comparison>| match told {
+    let cells = |cost: Option<&Comparison>| match cost {
         None => ["-".to_owned(), "-".to_owned(), "-".to_owned()],
         Some(Comparison { spread: [middle, least, most], ratios: [haproxy, nginx] }) => {
             let ratios = match row.kind {
@@ -139,8 +139,8 @@ fn line(row: &Row, goals: bool) -> String {
         (true, Some(goal), _) => format!("  {goal} missed"),
         _ => String::new(),
     };
-    let [added, added_range, added_ratios] = told(Some(&row.added));
-    let [own, own_range, own_ratios] = told(row.own.as_ref());
+    let [added, added_range, added_ratios] = cells(Some(&row.added));
+    let [own, own_range, own_ratios] = cells(row.own.as_ref());
     let (load, name) = (row.load, row.kind.name());
     format!(
         "{load:9} {name:13} {:>9.0} {:>8.1} {:>8.1} {added:>8} {added_range:>16} {own:>8} \
@@ -167,8 +167,8 @@ pub fn json(machine: &Machine, rows: &[Row]) -> String {
         machine.kernel,
         machine.load
     );
-    let told = |told: Option<&Comparison>, pick: fn(&Comparison) -> &[f64]| match told {
-        Some(told) => list(pick(told)),
+    let numbers = |cost: Option<&Comparison>, pick: fn(&Comparison) -> &[f64]| match cost {
+        Some(cost) => list(pick(cost)),
         None => "null".to_owned(),
     };
     for (at, row) in rows.iter().enumerate() {
@@ -184,10 +184,10 @@ pub fn json(machine: &Machine, rows: &[Row]) -> String {
             number(row.rate),
             number(row.process),
             number(row.total),
-            told(Some(&row.added), |told| &told.spread),
-            told(row.own.as_ref(), |told| &told.spread),
-            told(Some(&row.added), |told| &told.ratios),
-            told(row.own.as_ref(), |told| &told.ratios)
+            numbers(Some(&row.added), |cost| &cost.spread),
+            numbers(row.own.as_ref(), |cost| &cost.spread),
+            numbers(Some(&row.added), |cost| &cost.ratios),
+            numbers(row.own.as_ref(), |cost| &cost.ratios)
         );
     }
     text + "  ]\n}\n"

@@ -1,5 +1,5 @@
-//! Who did what on the core, by samples of its stack: on a virtual link, receiving is done by
-//! whoever sent, at the end of his system call, and counted as his time.
+//! Attribution of a core's time, by samples of its stack: on a virtual link, the sender executes
+//! reception at the end of its system call, and the kernel counts it as the sender's time.
 //!
 //! What the kernel does for the network in a process's name, after its own work, is mostly
 //! reception at the other end of the cable: in the box's name, that of the hosts, and in a host's

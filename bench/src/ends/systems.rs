@@ -1,4 +1,4 @@
-//! Who stands between client and server.
+//! The systems between client and server.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ pub enum Kind {
     Thruway,
     /// The same by AF_XDP.
     ThruwayXdp,
-    /// As [`Kind::Thruway`], and ten words are looked for and masked, both ways.
+    /// As [`Kind::Thruway`], and masks ten words in both directions.
     ThruwayWords,
 }
 
@@ -97,13 +97,13 @@ impl System {
         let host = if kind == Kind::Kernel { server } else { site.outside() };
         let mut system = System { kind, process, host, _site: Some(site) };
         let reached = lab.reach(&system.host, dir);
-        // What it said before it ended tells more.
+        // Its last output is more informative.
         system.process.as_mut().map_or(Ok(()), Running::check)?;
         reached.map(|()| system)
     }
 }
 
-/// The ways through the balancer, as the example has them.
+/// The paths through the balancer, as in the example.
 const PATHS: &str = "wan -> from_wan -> balancer;\nbalancer[0, 1] -> routes;";
 /// The same with TCP's context between it and the clients.
 const PATHS_WITH_WORDS: &str = "

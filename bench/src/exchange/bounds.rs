@@ -93,7 +93,7 @@ impl Shared {
 /// Runs `far` on the second core while `near` runs on the first; gives the seconds of `near`.
 fn both(ends: [Option<usize>; 2], near: impl FnOnce(), far: impl FnOnce() + Send) -> f64 {
     let bind = |core: Option<usize>| core.is_some_and(machine::bind);
-    // A new thread begins on the core of its maker: who spins there would keep it from leaving.
+    // A new thread starts on its creator's core: if the creator spins there, it cannot leave.
     let start = &Barrier::new(2);
     std::thread::scope(|scope| {
         let far = scope.spawn(move || {

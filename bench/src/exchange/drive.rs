@@ -83,12 +83,12 @@ impl Outcome {
 struct Chain {
     sent: u64,
     done: u64,
-    /// Where in the source the bursts begin that are on their way (with [`Shape::Ring`]).
+    /// Positions in the source of the bursts in flight (with [`Shape::Ring`]).
     bursts: VecDeque<(u32, u32)>,
     /// The number that comes out next, and how many after it are of the same burst.
     expected: u32,
     left: u32,
-    /// Sampled packets on their way: which, and when they were made.
+    /// Sampled packets in flight: their numbers, and when they were made.
     samples: VecDeque<(u64, u64)>,
 }
 

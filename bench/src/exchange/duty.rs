@@ -1,4 +1,4 @@
-//! What a Worker is told when it starts, as arguments of a hidden command.
+//! The settings of a Worker, passed as arguments of a hidden command.
 
 use std::fmt;
 use std::os::fd::OwnedFd;
@@ -10,9 +10,9 @@ use clap::ValueEnum;
 pub enum Transport {
     /// The exchange: slots go to the Worker and back in place
     Exchange,
-    /// Baseline: a ring of frames each way, and a copy in the Worker
+    /// Baseline: a ring of frames in each direction, and a copy in the Worker
     Pair,
-    /// Baseline: a ring of frame numbers each way, frames in memory that all share
+    /// Baseline: a ring of frame numbers in each direction, frames in memory that all share
     Pointers,
 }
 
@@ -38,7 +38,7 @@ pub enum Work {
     Automaton,
 }
 
-/// What a Worker is told.
+/// The settings of a Worker.
 #[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
 pub struct Duty {
     #[arg(long)]
@@ -114,7 +114,7 @@ impl<T: ValueEnum> fmt::Display for Shown<T> {
 pub struct WorkerArgs {
     #[command(flatten)]
     pub duty: Duty,
-    /// Control region, then the regions of the way, each as a path
+    /// Control region, then the regions of the transport, each as a path
     #[arg(long, value_delimiter = ',')]
     pub regions: Vec<String>,
 }

@@ -97,8 +97,8 @@ pub fn run(options: &Options, cores: &Cores, bounds: &Bounds) -> anyhow::Result<
     let wanted =
         |goal: &Goal| options.workers.is_empty() || options.workers.contains(&goal.own.workers);
     for mut goal in goals(options).into_iter().filter(wanted) {
-        // Who has a core alone may look again for a while; who shares one would keep it from the
-        // others, and sleeps.
+        // A Worker with a core of its own may poll for a while; on a shared core it would take the
+        // processor from the others, and sleeps.
         if options.choices.wait.is_none() && goal.own.workers < cores.count() {
             goal.be_hybrid();
         }

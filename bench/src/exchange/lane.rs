@@ -1,11 +1,11 @@
-//! A Worker as its Master sees it, whatever the way.
+//! A Worker as its Master sees it, over any transport.
 
 use thruway_bench_baseline::{PairMaster, PairToken, PointerMaster};
 use thruway_exchange::{Doorbell, GroupRegion, Master, SlotTag, Storage, Token};
 
 use super::source::Source;
 
-/// A way to a Worker and back.
+/// A transport to a Worker and back.
 pub trait Lane {
     /// A packet that came back.
     type Token<'a>;
@@ -90,7 +90,7 @@ impl<S: Storage + 'static> Lane for Exchange<S> {
     }
 }
 
-/// A ring of frames each way.
+/// A ring of frames in each direction.
 pub struct Pair {
     master: PairMaster,
     bell: Doorbell,
@@ -142,7 +142,8 @@ impl Lane for Pair {
     }
 }
 
-/// A ring of frame numbers each way. The frames are the source's packets: a port wrote them there.
+/// A ring of frame numbers in each direction. The frames are the source's packets, as if written by
+/// a port.
 pub struct Pointers {
     master: PointerMaster,
     bell: Doorbell,

@@ -2,9 +2,10 @@
 //! 2018, section 6), redone: every figure, both baselines, and every choice of section 5 as a
 //! switch.
 //!
-//! The Master is a plain loop ([`drive`]) over lanes ([`lane`]), one per Worker and way; Workers
-//! are processes or threads ([`workers`]). Every measurement also checks that no packet was lost or
-//! came out of order, and that the Workers computed what the packets' bytes give ([`cell`]).
+//! The Master is a plain loop ([`drive`]) over lanes ([`lane`]), one per Worker and transport;
+//! Workers are processes or threads ([`workers`]). Every measurement also checks that no packet was
+//! lost or came out of order, and that the Workers computed what the packets' bytes give
+//! ([`cell`]).
 
 mod bounds;
 mod cell;

@@ -10,7 +10,7 @@ const SEED: u64 = 1;
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
-/// Packets ahead whose lines are asked for, as `ReplayUnqueue` does.
+/// Prefetch distance in packets, as in `ReplayUnqueue`.
 const AHEAD: u32 = 24;
 
 /// Packets in memory, kept from point to point.

@@ -1,4 +1,4 @@
-//! The Worker's side: its loop over any of the three ways.
+//! The Worker's side: its loop over any of the three transports.
 
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,7 @@ pub const COUNTERS: [&str; 2] = ["packets", "result"];
 /// Looks at the ring between two looks at the clock, while spinning.
 const LOOKS: u32 = 64;
 
-/// A Worker's end, whatever the way.
+/// A Worker's end of any transport.
 pub trait End {
     /// Packets to work on; reads the shared index when it knows of none.
     fn waiting(&mut self) -> u32;

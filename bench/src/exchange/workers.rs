@@ -24,7 +24,7 @@ pub fn pool_shape(packet_len: u32) -> LinkShape {
 /// How long a Worker may take to start, or to go home.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The descriptors of a Worker's regions: the control region's, then those of its way.
+/// The descriptors of a Worker's regions: the control region's, then those of its transport.
 type Fds = Vec<OwnedFd>;
 
 /// Works until it is sent home.

@@ -42,7 +42,7 @@ impl Function {
         Function::Count,
     ];
 
-    /// An element named `name`, and what has to be connected beside the way of the packets.
+    /// An element named `name`, and further connections beside the packets' path.
     fn element(self, name: &str, sessions: u32) -> (String, String) {
         let none = String::new();
         match self {

@@ -61,7 +61,7 @@ fn line(name: &str, times: &Latencies, switches: u64) -> String {
     )
 }
 
-/// Grows and tells; `is_quick` to a million only.
+/// Grows the table and reports; `is_quick` stops at a million.
 pub fn report(_: &Workspace, is_quick: bool) -> anyhow::Result<String> {
     grow(if is_quick { 1_000_000 } else { 10_000_000 })
 }

@@ -16,7 +16,7 @@ pub struct Setting {
     pub beside: String,
     /// How many sessions.
     pub sessions: u32,
-    /// Whether packets are under way in other processes when the source has sent all.
+    /// Whether packets are in flight in other processes when the source has sent all.
     pub is_isolated: bool,
 }
 

@@ -20,7 +20,7 @@ pub struct Capacity {
     pub is_routers: bool,
 }
 
-/// The first rate that is tried; who loses something of that has no capacity.
+/// The first rate; a router that loses packets at it has no capacity.
 const FIRST: f64 = 10_000.0;
 /// How near the rate that was lost is in the end, to the one that was held.
 const NEAR: f64 = 1.01;

@@ -16,19 +16,19 @@ use crate::machine;
 const LEN: usize = 64;
 /// Until the router's clock has settled.
 const STEADY_AFTER: Duration = Duration::from_millis(700);
-/// What is under way has arrived if nothing came for so long.
+/// Packets in flight have arrived if none came for this time.
 const QUIET: Duration = Duration::from_millis(50);
 /// How long a rate is tried for the capacity.
 const TRY: Duration = Duration::from_millis(400);
 /// A load lasts so long before it is measured, and at least so long after that.
 const MARGIN: Duration = Duration::from_millis(100);
-/// Who looks at counts in the middle of a load must not wait for it.
+/// Priority of the thread that reads counters under load, which must not wait for the load.
 const WATCH_PRIORITY: u32 = 30;
 /// A load that is less than this part of what it was to be was not offered. (On a machine that does
 /// something else, too, the kernel gives that 5 % of a core, whatever the priority.)
 const OFFERED: f64 = 0.9;
 
-/// Whose work is done on which core.
+/// The core of each task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CorePlan {
     /// The generator.
@@ -68,7 +68,7 @@ pub struct Load {
     pub made: u64,
     pub lost: u64,
     pub lost_before: u64,
-    /// How long packets were on their way.
+    /// Latencies of packets.
     pub latencies: Histogram,
 }
 
@@ -118,11 +118,11 @@ impl Lab {
         let mut lab = Lab { router, generator, count, sink, core_plan, _dir: dir, site };
         wait_for("the first packet through the router", || {
             lab.router.check()?;
-            // An interface that nobody receives by yet takes none.
+            // An interface without a receiver accepts no frame yet.
             let _ = lab.generator.send(1);
             Ok(lab.sink.counts()?.packets > 0)
         })?;
-        // Receivers are threads of their own, not work of whoever sends.
+        // Receivers are separate threads, not work of the sender.
         first(lab.site.pin_wan(lab.core_plan.receiver)?, APART_PRIORITY)?;
         lab.site.pin_far_at_once(lab.core_plan.receiver)?;
         first(lab.router.pid(), PROCESS_PRIORITY)?;
@@ -181,7 +181,7 @@ impl Lab {
         Ok(Load { offered, cpu, made, lost: made.saturating_sub(arrived), lost_before, latencies })
     }
 
-    /// Packets made, arrived, and lost on the way to the router, once nothing is under way.
+    /// Packets made, arrived, and lost before the router, once none is in flight.
     fn settled(&self) -> anyhow::Result<[u64; 3]> {
         let mut arrived = None;
         loop {

@@ -44,7 +44,7 @@ pub(super) struct Results {
 pub fn heading(machine: &Machine, core_plan: &CorePlan, options: &Options) -> String {
     format!(
         "bench idle: router on cores {:?}, load on core {}, reception on core {}, of {}, {}, Linux \
-         {}, load {}\n{} s each, 64-byte packets, {} numbers drawn for each; the way is from \
+         {}, load {}\n{} s each, 64-byte packets, {} numbers drawn for each; latency is from \
          generator to sink, waking what it is longer than poll's\n",
         core_plan.router,
         core_plan.load,
@@ -60,22 +60,22 @@ pub fn heading(machine: &Machine, core_plan: &CorePlan, options: &Options) -> St
 
 /// The line of the capacity, and the columns of the table.
 pub fn capacity(capacity: &Capacity) -> String {
-    let whose =
+    let note =
         if capacity.is_routers { "" } else { "; that is the load's limit, not the router's" };
     format!(
-        "capacity {:.0} packets/s{whose}\n\n{:>9} {:>6} {:>11} {:>7} {:>7} {:>24} {:>15}\n",
+        "capacity {:.0} packets/s{note}\n\n{:>9} {:>6} {:>11} {:>7} {:>7} {:>24} {:>15}\n",
         capacity.pps,
         "idle",
         "load %",
         "offered/s",
         "CPU %",
         "lost",
-        "way us: p50, p99, max",
+        "latency us: p50 p99 max",
         "waking p50, p99"
     )
 }
 
-/// Median, 99th percentile and longest way, microseconds.
+/// Median, 99th percentile and maximum latency, microseconds.
 fn latencies(row: &Row) -> [f64; 3] {
     let ns = [
         row.latencies.percentile_ns(50.0),
@@ -85,9 +85,9 @@ fn latencies(row: &Row) -> [f64; 3] {
     ns.map(|ns| ns as f64 / 1e3)
 }
 
-/// How long a packet takes to wake a thread, median and 99th percentile, microseconds: what it is
-/// longer on its way than the median is where threads poll. `None` under load, where others may
-/// have woken it, or of who polls.
+/// The time in which a packet wakes a thread, median and 99th percentile, microseconds: its latency
+/// beyond the median latency of polling threads. `None` under load, where other packets may
+/// have woken it, and for polling threads.
 fn waking(row: &Row, rows: &[Row]) -> Option<[f64; 2]> {
     let poll = rows.iter().find(|other| other.idle == "poll" && other.load == 0)?;
     if row.load != 0 || row.idle == "poll" {

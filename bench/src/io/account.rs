@@ -42,7 +42,7 @@ impl Account {
         }
         lost.extend(system.drops()?);
         if kind.is_testpmd() {
-            // It does not tell what became of a packet, nor whether there was room for it.
+            // It reports neither the fate of a packet nor a full queue.
             let known = arrived + lost.iter().map(|(_, count)| count).sum::<u64>();
             lost.push(("testpmd, or in front of it".to_owned(), made.saturating_sub(known)));
         }
@@ -50,7 +50,7 @@ impl Account {
         Ok(Account { made, arrived, disordered, lost })
     }
 
-    /// Packets that nobody counted; below 0, that somebody counted twice.
+    /// Uncounted packets; below 0, packets counted twice.
     pub fn unexplained(&self) -> i64 {
         let lost: u64 = self.lost.iter().map(|(_, count)| count).sum();
         self.made.cast_signed() - self.arrived.cast_signed() - lost.cast_signed()

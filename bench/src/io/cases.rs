@@ -54,7 +54,7 @@ pub struct Case {
     pub reception: Reception,
     /// All packets are of one flow.
     pub one_flow: bool,
-    /// The row whose rate it is compared with.
+    /// The row that it is compared with.
     pub baseline: Option<&'static str>,
     /// Wanted: millions of packets a second of the core that forwards.
     pub goal_mpps: Option<f64>,
@@ -75,7 +75,7 @@ const fn case(name: &'static str, kind: Kind, work: Work) -> Case {
     }
 }
 
-/// A case whose reception is done elsewhere.
+/// A case with reception on another core.
 const fn apart(name: &'static str, kind: Kind, work: Work) -> Case {
     Case { reception: Reception::Load, ..case(name, kind, work) }
 }
@@ -89,7 +89,7 @@ const PACKET_APART: &str = "apart/packet-forward";
 const ROUTING_APART: &str = "apart/kernel-route";
 const MASQUERADE_APART: &str = "apart/kernel-nat";
 
-/// Every row; baselines come before those who are compared with them.
+/// Every row; baselines precede rows that are compared with them.
 pub const CASES: [Case; 19] = [
     case(ROUTING, Kind::Kernel, Work::Route),
     Case {

@@ -1,4 +1,4 @@
-//! A thread beside what is measured, bound to a core, until it is told that all is over.
+//! A thread beside the measurement, bound to a core, until it is stopped.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -49,7 +49,7 @@ impl Companion {
 
 impl Drop for Companion {
     fn drop(&mut self) {
-        // Something else went wrong before, or is told by what was measured.
+        // An earlier error is reported, or the measurement shows it.
         let _ = self.finish();
     }
 }

@@ -1,11 +1,11 @@
-//! How long the kernel forwards where it does so in nobody's name.
+//! The kernel's forwarding time that belongs to no process.
 //!
-//! What a core received is handed to the core that forwards by an interrupt, and forwarded there by
-//! soft interrupts: on top of whatever runs, whose time it seems to be. Here a thread that has the
-//! core to itself runs: it does the same small thing over and over, whose cost is measured without
-//! load. What it takes more, by the kernel's account of it, is the soft interrupts' time. The small
-//! thing is a system call that ends with a look for soft interrupts, so they have the thread's
-//! priority, too, where the kernel's own thread for them would wait for other programs. The core
+//! An interrupt hands received packets to the forwarding core, and soft interrupts forward them
+//! there: the kernel charges their time to the running thread. Here that is a thread with the
+//! core to itself. It repeats a small operation, and its cost is measured without
+//! load. Its additional time under load, by the kernel's account, is the soft interrupts' time. The
+//! operation is a system call that ends with a check for soft interrupts, so they have the thread's
+//! priority, too; the kernel's own thread for them would wait for other programs. The core
 //! never sleeps meanwhile, so forwarding is not charged with waking it.
 
 use std::os::fd::OwnedFd;
@@ -33,8 +33,8 @@ pub struct Guard {
     busy_before: f64,
 }
 
-/// What the thread tells. All relaxed: what is read is a turn old at most, which is a millionth of
-/// what is measured.
+/// Counters of the thread. All relaxed: values are a turn old at most, which is a millionth of
+/// the measurement.
 #[derive(Default)]
 struct Measured {
     turns: AtomicU64,
@@ -46,7 +46,7 @@ impl Guard {
     /// Takes a core, which has no load, and measures itself.
     pub fn begin(core: usize) -> anyhow::Result<Guard> {
         let measured = Arc::new(Measured::default());
-        let tells = Arc::clone(&measured);
+        let counters = Arc::clone(&measured);
         let socket = socket(AddressFamily::INET, SocketType::DGRAM, None)?;
         let (mut turns, mut begin) = (0, None);
         let thread = Companion::begin((core, PROCESS_PRIORITY), move || {
@@ -54,8 +54,8 @@ impl Guard {
             let begin = *begin.get_or_insert_with(used_ns);
             turn(&socket)?;
             turns += 1;
-            tells.turns.store(turns, Ordering::Relaxed);
-            tells.ns.store(used_ns() - begin, Ordering::Relaxed);
+            counters.turns.store(turns, Ordering::Relaxed);
+            counters.ns.store(used_ns() - begin, Ordering::Relaxed);
             Ok(())
         });
         let mut guard = Guard { measured, thread, turn_ns: 0.0, busy_before: 0.0 };
@@ -96,7 +96,7 @@ impl Guard {
     }
 }
 
-/// Whoever unlocks a socket looks for soft interrupts that wait.
+/// Unlocking a socket runs pending soft interrupts.
 fn turn(socket: &OwnedFd) -> anyhow::Result<()> {
     Ok(sockopt::set_socket_keepalive(socket, false)?)
 }

@@ -1,4 +1,4 @@
-//! How long frames are on their way through a contestant, at parts of what it took: from when the
+//! Latency of frames through a contestant, at parts of its rate: from when the
 //! generator made one until the sink saw it. The far end's timer is part of it, as an interrupt
 //! that a card moderates would be.
 

@@ -1,11 +1,11 @@
 //! `thruway-bench io`: how many packets a second one core forwards, between two interfaces, by
 //! Thruway and by the kernel.
 //!
-//! A generator in the kernel makes more packets than anybody takes, on a core of its own; what
-//! arrives at the other end is counted there, in the kernel, too. All contestants stand ready at
-//! once, each between cables of its own ([`site`]), and have their turns in every round, so what
-//! the machine does meanwhile falls on all of them. A rate is reported in two ways: per second, and
-//! per second of processor time of who forwards: its process, and the thread that receives for it.
+//! A generator in the kernel makes more packets than any contestant forwards, on a core of its own;
+//! arriving packets are counted in the kernel, too. All contestants are ready at
+//! once, each between cables of its own ([`site`]), and have their turns in every round, so other
+//! load of the machine affects all of them. A rate is reported per second, and
+//! per second of processor time of the forwarder: its process, and the thread that receives for it.
 //! On a quiet machine they are the same.
 
 mod account;
@@ -37,7 +37,7 @@ use site::Cores;
 use system::System;
 use turn::{Load, Rates};
 
-/// A case, and who does it.
+/// A case, and its contestant.
 struct Entrant {
     case: &'static Case,
     load: Load,
@@ -95,9 +95,9 @@ fn measure_latencies(all: &mut [Entrant], time: Duration, cores: Cores) -> anyho
         for entrant in &mut *all {
             err!("\r{:20} latency at {percent} %    ", entrant.case.name);
             let rate = median(entrant.rates.iter().map(|rates| rates.arrived));
-            let who = (&mut entrant.load, &entrant.system);
-            who.1.work(true)?;
-            let latency = Latency::measure(percent, rate, who, time, cores);
+            let pair = (&mut entrant.load, &entrant.system);
+            pair.1.work(true)?;
+            let latency = Latency::measure(percent, rate, pair, time, cores);
             entrant.system.work(false)?;
             entrant.latencies.push(latency.with_context(|| entrant.case.name)?);
         }

@@ -1,4 +1,4 @@
-//! Somebody who takes the core that forwards for most of the time.
+//! A process that takes most of the forwarding core's time.
 //!
 //! Where the core of the load receives for the middle as well, it offers less than a forwarder can
 //! take, which then looks in vain, sleeps and wakes for a few packets each: that is not what a

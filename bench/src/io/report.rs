@@ -79,8 +79,8 @@ impl Row {
 /// The lines above the table.
 pub fn heading(machine: &Machine, cores: Cores, options: &Options) -> String {
     format!(
-        "bench io: load on core {}, who forwards on core {}, of {}, {}, Linux {}, load {}; frames of \
-         {} bytes, {} flows\nMpps: per second of processor time of who forwards; per second; offered. \
+        "bench io: load on core {}, forwarder on core {}, of {}, {}, Linux {}, load {}; frames of \
+         {} bytes, {} flows\nMpps: per second of processor time of the forwarder; per second; offered. \
          Ratios are of the first, turn by turn\n",
         cores.load,
         cores.forwarding,
@@ -141,7 +141,7 @@ fn losses(row: &Row) -> String {
     )
 }
 
-/// How long packets were on their way.
+/// Latencies of packets.
 pub fn latency_table(rows: &[Row]) -> String {
     latency::table(rows.iter().map(|row| (row.case.name, &row.latencies[..])))
 }

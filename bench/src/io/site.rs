@@ -1,15 +1,15 @@
-//! Where a contestant stands: between a sender and a receiver, on two cables.
+//! The place of a contestant: between a sender and a receiver, on two cables.
 //!
 //! ```text
 //! sender  out -- wan  [middle]  lan -- far  receiver
 //!      10.9.0.2    .1  10.9.0/10.8.0  .1    10.8.0.10 to .13
 //! ```
 //!
-//! On a virtual link, reception at the far end is work of whoever sent, unless the end's NAPI has a
-//! thread of its own. Both receiving ends have one here, each on the core whose work it is: that of
-//! `wan` on the core that forwards, that of `far` on the core of the load. The far end looks for
-//! frames by a timer, as a network card with moderated interrupts does, so that who forwards wakes
-//! nobody. All that is measured has real-time priority: what else the machine does takes no turns.
+//! On a virtual link, the sender executes reception at the far end, unless the end's NAPI has a
+//! thread of its own. Both receiving ends have one here, each on the core of its task: that of
+//! `wan` on the forwarding core, that of `far` on the core of the load. The far end polls for
+//! frames by a timer, as a network card with moderated interrupts does, so that the forwarder wakes
+//! no thread. All measured threads have real-time priority, so other load takes no turns.
 
 use anyhow::{Context as _, bail};
 use rustix::process::Pid;
@@ -28,7 +28,7 @@ pub const HOPS: [&str; 4] = ["10.8.0.10", "10.8.0.11", "10.8.0.12", "10.8.0.13"]
 const LOOK_NS: u32 = 12_500;
 /// And falls asleep when it found none so many times.
 const LOOKS: u32 = 4_000;
-/// Priority of who looks at counts and clock.
+/// Priority of the measuring thread.
 pub const MEASURER_PRIORITY: u32 = 30;
 /// Priorities on the core of the load: the receiver's NAPI above the generator.
 pub const RECEIVER_PRIORITY: u32 = 20;
@@ -36,12 +36,12 @@ pub const GENERATOR_PRIORITY: u32 = 10;
 /// And between them reception for the middle, where that is not the forwarder's work.
 pub const APART_PRIORITY: u32 = 15;
 /// Priorities on the core that forwards: reception works when the process has nothing to do, so
-/// that it does not receive what nobody has time for.
+/// that it does not receive packets that cannot be processed.
 pub const PEER_PRIORITY: u32 = 7;
 pub const PROCESS_PRIORITY: u32 = 5;
 pub const RECEPTION_PRIORITY: u32 = 1;
 
-/// Whose work is done on which core.
+/// The core of each task.
 #[derive(Debug, Clone, Copy)]
 pub struct Cores {
     /// The generator.
@@ -59,7 +59,7 @@ impl Cores {
         match *allowed {
             [load, .., receiver, forwarding] => Ok(Cores { load, receiver, forwarding }),
             [load, forwarding] => Ok(Cores { load, receiver: load, forwarding }),
-            _ => bail!("it needs two cores, one for the load and one for who forwards"),
+            _ => bail!("it needs two cores, one for the load and one for the forwarder"),
         }
     }
 }

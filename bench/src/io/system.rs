@@ -1,4 +1,4 @@
-//! Who forwards.
+//! The contestants.
 
 use std::path::Path;
 

@@ -20,7 +20,7 @@ const RATE: f64 = 5e6;
 const MARGIN: f64 = 1.5;
 /// How often a turn that was too short is tried again.
 const TRIES: u32 = 4;
-/// How long frames that are under way may take.
+/// The longest time of frames in flight.
 const QUIET: Duration = Duration::from_millis(30);
 
 /// What loads a contestant.
@@ -36,8 +36,8 @@ pub struct Load {
 pub struct Rates {
     /// Arrived.
     pub arrived: f64,
-    /// Arrived, per second of processor time of who forwards; of time in which it had something to
-    /// do, where that is one thread of one process.
+    /// Arrived, per second of processor time of the forwarder; of busy time, if it is one thread of
+    /// one process.
     pub per_core: f64,
     /// Made by the generator.
     pub made: f64,
@@ -76,7 +76,7 @@ impl Load {
 
     /// Frames made, arrived, and out of order among these, since the beginning.
     pub fn totals(&self) -> anyhow::Result<[u64; 3]> {
-        // What is under way is on its way for microseconds.
+        // Frames in flight arrive within microseconds.
         std::thread::sleep(QUIET);
         let counts = self.sink.counts()?;
         Ok([self.generator.made()?, counts.packets, counts.disordered])
@@ -93,7 +93,7 @@ impl Load {
             system.work(true)?;
             let (load, one) = (&mut *self, &*system);
             let done = std::thread::scope(|scope| {
-                // Those who are measured may take both cores, and whoever measures must be on time.
+                // The contestants may take both cores, and the measuring thread must be on time.
                 // The threads and programs that it starts have its priority, until they change it.
                 let trial = scope.spawn(move || {
                     first_thread(MEASURER_PRIORITY)?;

@@ -70,7 +70,7 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// One whose functions wait as they do by default.
+    /// A chain with functions that wait by the default mode.
     pub const fn sleeping(mode: Mode, count: usize, len: usize, placement: Where) -> Chain {
         Chain { mode, count, len, placement, wait: Wait::Sleeping }
     }

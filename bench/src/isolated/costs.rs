@@ -1,4 +1,4 @@
-//! Who spends the time of an isolated chain: the host's thread or the functions, and how often they
+//! The time of an isolated chain by thread: the host's or the functions', and how often they
 //! sleep and are woken.
 
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! How long packets are under way through an isolated chain that carries a part of what it can.
+//! Latency of packets through an isolated chain at a part of its rate.
 
 use std::fmt::Write as _;
 
@@ -15,7 +15,7 @@ use crate::row::median;
 const LOADS: [f64; 2] = [0.1, 0.5];
 /// Packets of a run that finds out how much that is, with time and without.
 const PACKETS: [u64; 2] = [1_000_000, 200_000];
-/// Packets whose times are noted, and runs.
+/// Timed packets, and runs.
 const NOTED: [(u64, usize); 2] = [(200_000, 5), (20_000, 1)];
 
 /// The part of a second whose packets come at once at first, or less.
@@ -86,8 +86,8 @@ fn carries(chain: Chain, cores: &[usize], packets: u64) -> anyhow::Result<f64> {
 }
 
 /// Times of packets that come at a rate, in packets a second. The first of them come all at once
-/// when the functions have started, and some of them find the ring full: they are left out. What is
-/// under way when the source ends has a moment to arrive.
+/// when the functions have started, and some of them find the ring full: they are left out. Packets
+/// in flight when the source ends have a moment to arrive.
 fn times(chain: Chain, cores: &[usize], rate: f64, noted: u64) -> anyhow::Result<Times> {
     let first = (rate / FIRST_PARTS) as u64;
     let all = noted + first;

@@ -3,9 +3,9 @@
 //!
 //! The real engine, the real elements as users write them, real processes in their sandboxes. The
 //! function is a `Counter`, or a program of the function library that counts alike, so that what is
-//! measured is the way there and back. Rows are processor time of **all** processes; the step of a
-//! row is what one more function costs by being apart from its host. The report `costs` says who
-//! spends it, and how often somebody sleeps; `latency`, how long packets are under way.
+//! measured is the path there and back. Rows are processor time of **all** processes; the step of a
+//! row is the isolation cost of one more function. The report `costs` attributes it to threads,
+//! and counts sleeps; `latency` has the latency of packets.
 
 mod chain;
 mod costs;

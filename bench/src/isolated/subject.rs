@@ -8,7 +8,7 @@ use crate::machine;
 use crate::measure::Meter;
 use crate::registry;
 
-/// Fewest packets of a run: it begins and ends with sleeps, which are not the way's.
+/// Fewest packets of a run: it begins and ends with sleeps, which do not belong to the path.
 const LEAST: u64 = 100_000;
 
 /// What functions took and did since they were started.

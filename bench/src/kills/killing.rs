@@ -1,4 +1,4 @@
-//! The configuration, and who kills.
+//! The configuration, and the thread that kills.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ use crate::disturbed::{at_rest, router, run_beside, soon};
 
 /// What does not come within this time does not come.
 const SOON: Duration = Duration::from_secs(20);
-/// What is under way has come back if nothing came for so long.
+/// Packets in flight have returned if none came for this time.
 const QUIET: Duration = Duration::from_millis(100);
 
 /// Kills as often as the options say.

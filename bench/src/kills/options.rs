@@ -6,7 +6,7 @@ use super::elements::SESSIONS_MAX;
 
 /// Arguments of `thruway-bench kills`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "As root, or as a user who may make namespaces.")]
+#[command(after_help = "As root, or as a user that may create namespaces.")]
 pub struct Options {
     /// How often the function is killed
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=100_000))]

@@ -1,7 +1,7 @@
-//! `thruway-bench model`: estimates beside the truth, over many configurations.
+//! `thruway-bench model`: estimates compared with measurements, over many configurations.
 //!
-//! Each is run from memory, estimated from the description of this host, and measured; what is told
-//! is how far the estimate was off, and how such errors are distributed.
+//! Each is run from memory, estimated from the description of this host, and measured; the report
+//! has the error of each estimate, and the distribution of errors.
 
 mod cases;
 mod switches;
@@ -92,8 +92,8 @@ pub fn run(options: &Options) -> anyhow::Result<bool> {
 
 /// Estimates and measures one.
 fn row(model: Model, hardware: &Hardware, is_quick: bool) -> anyhow::Result<Row> {
-    let told = |failure: load::Failure| anyhow::anyhow!("{}", failure.pretty.render(false));
-    let (graph, _) = load::graph(model.text, &Variables::new(), &NoLibraries).map_err(told)?;
+    let error = |failure: load::Failure| anyhow::anyhow!("{}", failure.pretty.render(false));
+    let (graph, _) = load::graph(model.text, &Variables::new(), &NoLibraries).map_err(error)?;
     let options = EngineOptions { burst: 64, ..EngineOptions::default() };
     let mut rehearsal = Rehearsal::new(graph, &CATALOG, &Captures::default(), &options)?;
     let counts = rehearsal.watch();

@@ -34,7 +34,7 @@ pub struct Ledger {
     pub made: Counter,
     /// Packets that came.
     pub back: Counter,
-    /// Packets whose count was not more than that of their session's last.
+    /// Packets with a count that does not exceed that of their session's previous packet.
     pub backwards: Counter,
     /// The longest time from source to sink since it was taken, nanoseconds.
     age_max: AtomicU64,
@@ -164,7 +164,7 @@ impl Element for Sink {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
         let now = cx.now();
         let oldest = batch.iter().map(|packet| self.look(packet.data(), now)).max();
-        // Relaxed: whoever takes it wants no more than the number.
+        // Relaxed: readers use only the number.
         self.ledger.age_max.fetch_max(oldest.unwrap_or(0), Ordering::Relaxed);
         self.ledger.back.add(batch.len() as u64);
         batch.clear();

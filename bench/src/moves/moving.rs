@@ -1,4 +1,4 @@
-//! The configuration, and who has sessions move.
+//! The configuration, and the thread that moves sessions.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use crate::disturbed::{at_rest, router, run_beside, soon};
 
 /// What does not come within this time does not come.
 const SOON: Duration = Duration::from_secs(120);
-/// What is under way has come back if nothing came for so long.
+/// Packets in flight have returned if none came for this time.
 const QUIET: Duration = Duration::from_millis(200);
 
 /// Moves all sessions as often as the options say.

@@ -27,7 +27,7 @@ pub struct Results {
     /// Packets that the source made, and those that came.
     pub made: u64,
     pub back: u64,
-    /// Packets whose session had lost its scratch, or that were overtaken.
+    /// Packets of sessions that lost their scratch, and overtaken packets.
     pub backwards: u64,
     /// Packets that elements dropped, by reason.
     pub drops: String,

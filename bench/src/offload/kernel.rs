@@ -1,6 +1,6 @@
 //! What an XDP program in front of a chain costs.
 //!
-//! - `decision/RULES`: the class of frames whose headers are read already, found by the host; one
+//! - `decision/RULES`: the class of frames with parsed headers, found by the host; one
 //!   class is dropped, of those that none of so many rules allows;
 //! - `xdp/RULES`: the XDP program of the same chain, run by the kernel on the same frames, one
 //!   after the other; `xdp-classes` is the one that also notes the class of what it passes;

@@ -236,7 +236,7 @@ static SESSION: Entry = Entry::new(
     Spec {
         name: "StreamSession",
         topic: Topic::Streams,
-        summary: "wants a session and does nothing with it, both ways",
+        summary: "wants a session and ignores it, in both directions",
         ports: "1-/=",
         flow: "#/#",
         wants: Wants::session::<u64>("connection"),

@@ -11,7 +11,7 @@ const CONNECTIONS: u32 = 1_000;
 
 /// A chain and what goes through it.
 pub struct Setting {
-    /// From the clients to the servers. The other way blocks come in the other order, and elements
+    /// From the clients to the servers. In reverse, blocks are in reverse order, and elements
     /// of a block, such as those of a context, in the same.
     pub blocks: Vec<Vec<String>>,
     /// Bytes in a segment.

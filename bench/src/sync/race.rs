@@ -24,7 +24,7 @@ const BATCH: [u64; 2] = [PACKETS, PACKETS * 64];
 const STRIDE: u32 = 32;
 const CLOCK_STRIDE: u32 = 1_024;
 
-/// Operations of a thread whose times are kept.
+/// Timed operations of a thread.
 const TIMES_MAX: usize = 200_000;
 
 /// What a thread does, again and again.

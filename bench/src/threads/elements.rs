@@ -108,8 +108,12 @@ static SOURCE: Entry = Entry::built::<Source>(
         processing: "/h",
         args: &[
             Arg::required("BURST", Ty::UInt, "packets at a time"),
-            Arg::required("WINDOW", Ty::UInt, "packets under way at most: the queue's length"),
-            Arg::required("LANE", Ty::Int, "thread whose sink sees its packets; -1 for any"),
+            Arg::required(
+                "WINDOW",
+                Ty::UInt,
+                "maximum number of packets in flight: the queue's length",
+            ),
+            Arg::required("LANE", Ty::Int, "thread of the sink of its packets; -1 for any"),
         ],
         threading: Threading::Task,
         ..Spec::DEFAULT
@@ -163,8 +167,8 @@ impl Source {
         })
     }
 
-    /// Packets that the window has room for. Who counts them is another thread, perhaps: it is
-    /// asked only when there is no room by what it said last.
+    /// Free packets of the window. Another thread may count them: its counter is read only when the
+    /// window is full by its last value.
     fn room(&mut self, wanted: usize) -> usize {
         let free = |source: &Source| source.window.saturating_sub(source.sent - source.returned);
         if free(self) < wanted as u64 {

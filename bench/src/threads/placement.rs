@@ -1,10 +1,10 @@
-//! Ways to place stages of processing on cores, as configurations.
+//! Placements of processing stages on cores, as configurations.
 
 use std::fmt::Write as _;
 
-/// Packets under way at most, for each source: as descriptors in an input queue.
+/// Maximum number of packets in flight, for each source: as descriptors in an input queue.
 const WINDOW: usize = 512;
-/// Packets of a Pipeliner's ring: what is under way always fits.
+/// Packets of a Pipeliner's ring: all packets in flight fit.
 const RING: usize = 1024;
 const _: () = assert!(RING >= WINDOW);
 /// Packets at a time, where they go in batches.

@@ -62,7 +62,7 @@ impl Running {
         let provided = Arc::clone(&ledger);
         let options = Options {
             threads: placement.cores,
-            // One thread has nothing under way between two rounds.
+            // One thread has no packet in flight between two rounds.
             drain: placement.cores > 1,
             provide: Some(Arc::new(move |shared| Arc::clone(&provided).provide(shared))),
             ..Options::default()

@@ -22,7 +22,7 @@ pub struct ApplyArgs {
     /// files, or `-`
     #[arg(value_name = "FILE|DIR")]
     path: PathBuf,
-    /// With --dry-run: estimate what packets of each chain would cost on the manager's host
+    /// With --dry-run: estimate the cost of each chain's packets on the manager's host
     #[arg(long, requires = "dry_run")]
     estimate: bool,
     #[command(flatten)]
@@ -42,16 +42,16 @@ pub async fn main(client: &Client, args: &ApplyArgs) -> anyhow::Result<ExitCode>
     Ok(ExitCode::SUCCESS)
 }
 
-/// What came of a trial without a refusal.
+/// The result of a dry run without a refusal.
 #[derive(Default)]
 struct Tried {
     done: Vec<Done>,
-    /// What names functions that are declared with it: the manager cannot check it before.
+    /// A resource that names functions declared with it: the manager cannot check it before them.
     waiting: Vec<Target>,
 }
 
 impl Tried {
-    /// What would be done; what cannot be told yet is said.
+    /// Prints the planned actions, and marks those that are unknown yet.
     fn results(self) -> Vec<Done> {
         for target in &self.waiting {
             errln!("{target}: not checked, as it names functions that are not declared yet");
@@ -60,7 +60,7 @@ impl Tried {
     }
 }
 
-/// What is to be declared, and where.
+/// The declarations, and the manager that receives them.
 struct Order<'a> {
     client: &'a Client,
     declared: &'a Declarations,
@@ -68,7 +68,7 @@ struct Order<'a> {
 }
 
 impl Order<'_> {
-    /// Declares all, or nothing that is refused, with what names it.
+    /// Declares all; a refused resource and those that name it are not declared.
     async fn declare(&self) -> anyhow::Result<Option<Vec<Done>>> {
         // First all are only tried: files with an error change nothing.
         let Some(Tried { waiting, .. }) = self.try_all().await? else { return Ok(None) };
@@ -87,7 +87,7 @@ impl Order<'_> {
         Ok(Some(done))
     }
 
-    /// Tries all; tells every refusal, and returns `None` if there was one.
+    /// Checks all by a dry run; reports every refusal, and returns `None` if there was one.
     async fn try_all(&self) -> anyhow::Result<Option<Tried>> {
         let (mut tried, mut refused) = (Tried::default(), false);
         for (target, declared) in self.declared {
@@ -108,7 +108,7 @@ impl Order<'_> {
         Ok((!refused).then_some(tried))
     }
 
-    /// Whether it was refused for want of a function that is declared with it.
+    /// Whether it was refused because it names a function that is declared with it.
     fn is_to_come(&self, declared: &Declared, problem: &Problem) -> bool {
         let references = declared.references().into_iter();
         let mut missing = references.filter(|one| Some(&one.field) == problem.field.as_ref());
@@ -118,7 +118,8 @@ impl Order<'_> {
         })
     }
 
-    /// Declares these, or tries to; tells every refusal, and returns `None` if there was one.
+    /// Declares these (or makes a dry run); reports every refusal, and returns `None` if there was
+    /// one.
     async fn put_all(
         &self,
         targets: &[&Target],
@@ -137,7 +138,7 @@ impl Order<'_> {
         Ok((!refused).then_some(all))
     }
 
-    /// Declares one, or tries to.
+    /// Declares one, or makes a dry run.
     async fn put(
         &self,
         target: &Target,
@@ -158,7 +159,7 @@ impl Order<'_> {
     }
 }
 
-/// Tells a refusal.
+/// Reports a refusal.
 fn report(target: &Target, problem: &Problem) {
     let field = problem.field.as_deref().map_or(String::new(), |at| format!(" ({at})"));
     errln!("{target}{field}: {}", shown(problem.detail.trim_end()));

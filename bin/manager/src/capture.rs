@@ -19,18 +19,18 @@ use crate::target::Target;
 pub struct CaptureArgs {
     /// Name of the chain
     chain: String,
-    /// Only packets like these, as FlowDispatcher takes it: 'tcp dst port 80' [default: all]
+    /// Filter, written as for FlowDispatcher: 'tcp dst port 80' [default: all packets]
     filter: Option<String>,
-    /// Packets as they come to this element [default: where they enter the chain]
+    /// Capture at the input of this element [default: at the input of the chain]
     #[arg(long, value_name = "NAME")]
     element: Option<String>,
-    /// How many packets, 1 to 100000 [default: 1000]
+    /// Number of packets, 1 to 100000 [default: 1000]
     #[arg(long, value_name = "N")]
     count: Option<u32>,
-    /// For how long at most, 1 to 600 [default: 60]
+    /// Time limit in seconds, 1 to 600 [default: 60]
     #[arg(long, value_name = "SECONDS")]
     seconds: Option<u32>,
-    /// File (pcapng); `-` is standard output
+    /// Output file (pcapng); `-` is standard output
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     write: PathBuf,
 }

@@ -10,7 +10,7 @@ use thruway_manager::reports::Forecast;
 use crate::output::{OutputArgs, one_line};
 use crate::target::Target;
 
-/// How a change is made.
+/// Options of a change.
 #[derive(Args)]
 pub struct ChangeArgs {
     /// Only check, and print what would change
@@ -20,13 +20,13 @@ pub struct ChangeArgs {
     pub output: OutputArgs,
 }
 
-/// A change that was made, or tried.
+/// A change that was made, or checked by a dry run.
 pub struct Done {
     /// The resource.
     pub target: Target,
-    /// What the manager says of it.
+    /// The manager's answer.
     pub view: ChangeView,
-    /// What it did, if it did something: `created`.
+    /// The action, if there was one: `created`.
     pub what: String,
 }
 
@@ -35,7 +35,7 @@ impl Done {
         if self.view.changed { &self.what } else { "unchanged" }
     }
 
-    /// Lines that the specification got and lost.
+    /// Lines added to and removed from the specification.
     fn lines(&self) -> (usize, usize) {
         // Before them come the names of the two.
         let lines = || self.view.diff.lines().skip(2);
@@ -62,7 +62,7 @@ impl Done {
     }
 }
 
-/// An estimate in a line.
+/// One line of text for an estimate.
 fn forecast_line(forecast: &Forecast) -> String {
     let Some(estimate) = &forecast.estimate else {
         return forecast.reason.clone().unwrap_or_else(|| "none".to_owned());
@@ -78,7 +78,7 @@ fn forecast_line(forecast: &Forecast) -> String {
     )
 }
 
-/// Prints what a change did.
+/// Prints the result of a change.
 pub fn print_change(done: &Done, args: &ChangeArgs) -> anyhow::Result<()> {
     match args.output.data() {
         Some(data) => data.print(&done.view),
@@ -86,7 +86,7 @@ pub fn print_change(done: &Done, args: &ChangeArgs) -> anyhow::Result<()> {
     }
 }
 
-/// Prints what changes did; as data they are a list, however many there are.
+/// Prints the results of changes; JSON and YAML output is always a list.
 pub fn print_changes(done: &[Done], args: &ChangeArgs) -> anyhow::Result<()> {
     if let Some(data) = args.output.data() {
         return data.print(&done.iter().map(|one| &one.view).collect::<Vec<_>>());

@@ -18,7 +18,7 @@ use crate::output::OutputArgs;
 use crate::target::{Target, select, target, targets};
 use crate::{apply, capture, daemon, description, follow, logs, replicas, show, token};
 
-/// Keeps the chains that this host is to run, and declares them
+/// Manages the declared chains of this host
 #[derive(Parser)]
 #[command(name = "thruway-manager", version, about)]
 struct Cli {
@@ -34,16 +34,16 @@ enum Command {
     Daemon(daemon::DaemonArgs),
     /// Declare the functions, groups and chains of a file, or of all files of a directory
     Apply(apply::ApplyArgs),
-    /// List chains, functions, groups or hosts, or show those that are named
+    /// List chains, functions, groups or hosts, or show named ones
     Get {
-        /// Kind (chains, functions, groups, hosts), names of that kind, or KIND/NAME; a name alone
-        /// is a chain's
+        /// Kind (chains, functions, groups, hosts), names of that kind, or KIND/NAME; a name
+        /// without a kind is a chain
         #[arg(value_name = "KIND|NAME")]
         words: Vec<String>,
         #[command(flatten)]
         output: OutputArgs,
     },
-    /// Show a resource: what is asked for, what is observed, and its history
+    /// Show a resource: its specification, observed state and history
     Describe {
         /// Name of a chain, KIND/NAME, or a kind and a name: function words@1.0
         #[arg(value_name = "KIND|NAME", required = true, num_args = 1..=2)]
@@ -65,7 +65,7 @@ enum Command {
         #[command(flatten)]
         output: OutputArgs,
     },
-    /// Take chains, groups and functions back; their history stays
+    /// Delete chains, groups and functions; their history stays
     Delete {
         /// Names of chains, KIND/NAME, or a kind and names of that kind
         #[arg(value_name = "KIND|NAME", required = true)]
@@ -84,18 +84,18 @@ enum Command {
         #[command(flatten)]
         change: ChangeArgs,
     },
-    /// Print what happened, and with --follow what happens
+    /// Print past events; with --follow also future ones
     Events(follow::EventsArgs),
-    /// Print the last lines that a chain's data plane wrote, and with --follow what it writes
+    /// Print the last output lines of a chain's data plane; with --follow also future ones
     Logs(logs::LogsArgs),
-    /// Capture packets of a chain that runs, as pcapng
+    /// Capture packets of a running chain, as pcapng
     Capture(capture::CaptureArgs),
-    /// Have another number of replicas of a chain's functions, or bounds for it
+    /// Set the number of replicas of a chain's functions, or its bounds
     Scale(replicas::ScaleArgs),
-    /// Replace versions of a chain's functions, and show how far that is
+    /// Replace versions of a chain's functions, and show the progress
     #[command(subcommand)]
     Rollout(replicas::Rollout),
-    /// Give and revoke access to the API over the network
+    /// Grant and revoke access to the API over the network
     Token(token::TokenArgs),
     /// Print the description of the API (OpenAPI 3.1)
     #[command(name = "openapi")]
@@ -112,7 +112,7 @@ pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            // A reader that is gone ends it quietly, as everywhere.
+            // A closed output ends the program quietly, as in all commands.
             match error.use_stderr() {
                 true => thruway::err!("{}", error.render()),
                 false => out!("{}", error.render()),
@@ -140,7 +140,7 @@ fn run_remote(server: &ServerArgs, command: Command) -> anyhow::Result<ExitCode>
     daemon::runtime()?.block_on(remote(&client, command))
 }
 
-/// A command that the manager carries out.
+/// Runs a command through the manager's API.
 async fn remote(client: &Client, command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Daemon(_) | Command::OpenApi { .. } | Command::Shell(_) => {

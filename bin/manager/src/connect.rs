@@ -14,7 +14,7 @@ use thruway_port::run_directory;
 /// Longest file of a token, in bytes.
 const TOKEN_LEN_MAX: u64 = 4096;
 
-/// Where the manager is.
+/// Options that locate the manager.
 #[derive(Args)]
 pub struct ServerArgs {
     /// Unix socket of the manager [default: manager/api.sock in the run directory]
@@ -26,13 +26,13 @@ pub struct ServerArgs {
     /// Authority of the manager's certificate, or that certificate itself (PEM)
     #[arg(long, value_name = "FILE", global = true, requires = "server")]
     ca: Option<PathBuf>,
-    /// File with the token for the manager on the network, this user's alone (mode 0600)
+    /// File with the token for the manager on the network, private to this user (mode 0600)
     #[arg(long, value_name = "FILE", global = true, requires = "server")]
     token_file: Option<PathBuf>,
     /// Client certificate (PEM), instead of a token
     #[arg(long, value_name = "FILE", global = true, requires = "client_key")]
     client_certificate: Option<PathBuf>,
-    /// Key of the client certificate (PEM), this user's alone (mode 0600)
+    /// Key of the client certificate (PEM), private to this user (mode 0600)
     #[arg(long, value_name = "FILE", global = true, requires = "client_certificate")]
     client_key: Option<PathBuf>,
 }
@@ -44,7 +44,7 @@ impl ServerArgs {
         socket.unwrap_or_else(|| default_path(&run_directory::path()))
     }
 
-    /// Whether a manager on the network is meant.
+    /// Whether the options select a manager on the network.
     pub fn is_remote(&self) -> bool {
         self.server.is_some()
     }
@@ -70,7 +70,7 @@ impl ServerArgs {
     }
 }
 
-/// The token of a file that only this user can read.
+/// Reads a token from a file that only this user can read.
 fn read_token(path: &Path) -> anyhow::Result<String> {
     let name = || path.display().to_string();
     let found = fs::metadata(path).with_context(name)?;

@@ -27,29 +27,29 @@ use tokio::task::JoinSet;
 
 use crate::check::Build;
 
-/// Threads for calls that wait: for the disk, a check or a data plane.
+/// Threads for blocking calls: disk, checks and data planes.
 const CALL_THREADS_MAX: usize = 8;
 
-/// How long such calls may go on at the end.
+/// Time limit of such calls at shutdown.
 const GRACE: Duration = Duration::from_secs(3);
 
 /// Arguments of `daemon`.
 #[derive(Args)]
 pub struct DaemonArgs {
-    /// Directory of what is kept [default: $THRUWAY_STATE_DIR, else /var/lib/thruway for root,
+    /// State directory [default: $THRUWAY_STATE_DIR, else /var/lib/thruway for root,
     /// $XDG_STATE_HOME/thruway or ~/.local/state/thruway for others]
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
-    /// The program that runs a chain [default: thruway, beside this program]
+    /// Program that runs a chain [default: thruway, beside this program]
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
-    /// Serve the API at this address too, over TLS: 192.0.2.1:8443
+    /// Also serve the API at this address over TLS: 192.0.2.1:8443
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
-    /// Certificate of this server, with those that lead to its authority (PEM), for --listen
+    /// Certificate chain of this server (PEM), for --listen
     #[arg(long, value_name = "FILE", requires = "listen")]
     certificate: Option<PathBuf>,
-    /// Key of the certificate (PEM), this user's alone (mode 0600), for --listen
+    /// Key of the certificate (PEM), private to this user (mode 0600), for --listen
     #[arg(long, value_name = "FILE", requires = "listen")]
     key: Option<PathBuf>,
     /// Push metrics and events to a collector (OTLP over HTTP): http://127.0.0.1:4318
@@ -63,7 +63,7 @@ struct Sides {
     collector: Option<Collector>,
 }
 
-/// The side of the manager that the network sees.
+/// The manager's network listener.
 struct Network {
     address: SocketAddr,
     config: Arc<ServerConfig>,
@@ -153,8 +153,8 @@ async fn run((state, program): (&Path, &Path), socket: &Path, sides: Sides) -> a
     Ok(())
 }
 
-/// Has the manager take what is observed of chains. The thread ends with the manager, which it does
-/// not keep alive.
+/// Passes observations of chains to the manager. The thread ends with the manager and does
+/// not keep it alive.
 fn follow(manager: &Arc<Manager>, observed: mpsc::Receiver<Event>) -> anyhow::Result<()> {
     let manager = Arc::downgrade(manager);
     let take = move || {
@@ -169,8 +169,8 @@ fn follow(manager: &Arc<Manager>, observed: mpsc::Receiver<Event>) -> anyhow::Re
     Ok(())
 }
 
-/// Who runs the chains, and what is observed of them: processes of `program`; nobody, visibly,
-/// where that is not there.
+/// The runner of chains and its observations: processes of `program`. Without the program no chain
+/// runs, and the status of each reports it.
 fn planes(
     (state, program): (&Path, &Path),
     store: &Store,
@@ -197,14 +197,14 @@ fn beside() -> anyhow::Result<PathBuf> {
     Ok(std::env::current_exe().context("this program")?.with_file_name("thruway"))
 }
 
-/// Tells a service manager, if one asked for it (NOTIFY_SOCKET).
+/// Notifies the service manager, if it set NOTIFY_SOCKET.
 fn notify(state: NotifyState<'_>) {
     if let Err(error) = sd_notify::notify(&[state]) {
         errln!("warning: NOTIFY_SOCKET: {error}");
     }
 }
 
-/// Where what is kept is if nobody says otherwise.
+/// The default state directory.
 fn default_state() -> anyhow::Result<PathBuf> {
     let named = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     if let Some(state) = named("THRUWAY_STATE_DIR") {

@@ -11,7 +11,7 @@ use thruway_manager::{FunctionSpec, GroupSpec};
 
 use crate::target::{Kind, Target};
 
-/// How often a resource is asked for where calls are too many: each waits a second.
+/// Attempts per resource when the manager limits calls: each waits a second.
 const TRIES_MAX: u32 = 60;
 
 /// A resource of any kind.
@@ -35,8 +35,7 @@ impl Resource {
     }
 }
 
-/// A resource with its specification; waits where the manager says that this address calls too
-/// often.
+/// Fetches a resource with its specification; waits if the manager limits calls of this address.
 pub async fn one(client: &Client, target: &Target) -> Result<Resource, ClientError> {
     let path = target.path();
     Ok(match target.kind {
@@ -60,7 +59,7 @@ async fn patient<V: DeserializeOwned>(client: &Client, path: &str) -> Result<V, 
     }
 }
 
-/// Resources that are named.
+/// Fetches named resources.
 pub async fn named(client: &Client, targets: &[Target]) -> Result<Vec<Resource>, ClientError> {
     let mut found = Vec::new();
     for target in targets {

@@ -16,10 +16,10 @@ use thruway_manager::{
 
 use crate::target::{Kind, Target};
 
-/// Suffixes of files that `apply DIR` takes.
+/// Suffixes of files that `apply DIR` reads.
 const SUFFIXES: &[&str] = &["json", "toml", "yaml", "yml"];
 
-/// What a resource is declared by.
+/// The specification of a resource.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Declared {
@@ -29,7 +29,7 @@ pub enum Declared {
 }
 
 impl Declared {
-    /// What it names.
+    /// The resources that it names.
     pub fn references(&self) -> Vec<Reference> {
         match self {
             Declared::Function(spec) => spec.references(),
@@ -39,7 +39,7 @@ impl Declared {
     }
 }
 
-/// What files declare. Each names only what stands before it.
+/// Declarations of files. Each names only earlier ones.
 pub type Declarations = BTreeMap<Target, Declared>;
 
 /// A file.
@@ -54,14 +54,14 @@ struct DeclarationsFile {
     chains: BTreeMap<String, Entry>,
 }
 
-/// A chain of a file: a specification, or one whose text is in another file.
+/// A chain of a file: a specification, or one with its text in another file.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct Entry {
     /// Text in the Click language.
     #[serde(default)]
     configuration: Option<String>,
-    /// File of that text, from the directory of this one.
+    /// File of that text, relative to this file.
     #[serde(default)]
     file: Option<PathBuf>,
     #[serde(default)]
@@ -80,7 +80,7 @@ struct Entry {
     stopped: bool,
 }
 
-/// A resource as `get` prints it; what the manager says of it is not read.
+/// A resource as `get` prints it; the observed state is ignored.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Printed<S> {
@@ -99,19 +99,19 @@ struct Printed<S> {
     _status: IgnoredAny,
 }
 
-/// A specification that is not there.
+/// A missing specification.
 fn none<S>() -> Option<S> {
     None
 }
 
-/// What tells that a file has one resource as `get` prints it.
+/// Keys by which a file is recognized as one resource printed by `get`.
 #[derive(Deserialize)]
 struct Named {
     #[serde(rename = "name")]
     _name: IgnoredAny,
 }
 
-/// What shows the kind of a resource that `get` printed.
+/// Keys that identify the kind of a resource printed by `get`.
 #[derive(Deserialize)]
 struct Shape {
     name: String,
@@ -138,7 +138,7 @@ impl Shape {
     }
 }
 
-/// What a file, all files of a directory, or standard input (`-`) declare.
+/// Reads the declarations of a file, all files of a directory, or standard input (`-`).
 pub fn read(path: &Path) -> anyhow::Result<Declarations> {
     if path == Path::new("-") {
         let text = std::io::read_to_string(std::io::stdin()).context("standard input")?;
@@ -263,7 +263,7 @@ fn deserialize<T: DeserializeOwned>(text: &str, suffix: &str) -> anyhow::Result<
     }
 }
 
-/// What `get` or `describe` printed: one resource, or a list of one kind.
+/// Parses output of `get` or `describe`: one resource, or a list of one kind.
 fn printed(text: &str, suffix: &str, is_one: bool) -> anyhow::Result<Declarations> {
     let shapes: Vec<Shape> = several(text, suffix, is_one).unwrap_or_default();
     let kind = shapes.first().map_or(Kind::Chain, Shape::kind);
@@ -391,7 +391,7 @@ mod tests {
         }
     }
 
-    /// Texts as configurations have them, and as nobody writes them.
+    /// Strings as in configurations, and unusual ones.
     fn text() -> impl Strategy<Value = String> {
         prop_oneof!["[ a-z:#'\"\\\\|>&*!%@`{}\\[\\],?~.\n\t-]{0,40}", any::<String>()]
     }
@@ -403,7 +403,7 @@ mod tests {
     }
 
     proptest! {
-        /// What `get` prints as YAML or JSON, one chain or a list, `apply` reads.
+        /// `apply` reads the YAML or JSON output of `get`, one chain or a list.
         #[test]
         fn what_is_printed_is_read(
             configuration in text(),

@@ -15,13 +15,13 @@ use crate::sse;
 /// Arguments of `events`.
 #[derive(Args)]
 pub struct EventsArgs {
-    /// Events of this chain alone
+    /// Only events of this chain
     #[arg(long, value_name = "NAME")]
     chain: Option<String>,
-    /// Go on with what happens, until Ctrl-C
+    /// Continue with new events until Ctrl-C
     #[arg(short, long)]
     follow: bool,
-    /// Only what came after this event (its id is in the JSON)
+    /// Only events after this one (the JSON has its id)
     #[arg(long, value_name = "ID")]
     after: Option<String>,
     #[command(flatten)]

@@ -19,10 +19,10 @@ use crate::target::Target;
 pub struct LogsArgs {
     /// Name of the chain
     name: String,
-    /// Go on with what is written, until Ctrl-C or until the chain is deleted
+    /// Continue with new lines, until Ctrl-C or until the chain is deleted
     #[arg(short, long)]
     follow: bool,
-    /// Last lines at most, 0 to 10000
+    /// Maximum number of last lines, 0 to 10000
     #[arg(short = 'n', long, value_name = "N", default_value_t = 100, value_parser = lines)]
     lines: usize,
     #[command(flatten)]
@@ -53,7 +53,7 @@ pub async fn main(client: &Client, args: &LogsArgs) -> anyhow::Result<ExitCode> 
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints one of the lines that follow.
+/// Prints a new line of `--follow`.
 fn print_next(view: &LogLine, args: &LogsArgs) -> anyhow::Result<()> {
     match args.output.data() {
         Some(data) => data.print_next(view)?,
@@ -62,7 +62,7 @@ fn print_next(view: &LogLine, args: &LogsArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A line as it is printed, with the name of its chain if more is asked for.
+/// A printed line, with the name of its chain in wide output.
 fn text(line: &str, args: &LogsArgs) -> String {
     let name = if args.output.is_wide() { format!("{}  ", args.name) } else { String::new() };
     name + &shown(line)

@@ -5,10 +5,10 @@ use serde::Serialize;
 use thruway::outln;
 use thruway_client::shown_json;
 
-/// What is printed.
+/// Output formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
-    /// JSON, as the API gives it
+    /// JSON, as the API returns it
     Json,
     /// The same as YAML
     Yaml,
@@ -19,13 +19,13 @@ pub enum Format {
 /// The format of an output.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct OutputArgs {
-    /// What is printed [default: text]
+    /// Output format [default: text]
     #[arg(short, long, value_enum)]
     output: Option<Format>,
 }
 
 impl OutputArgs {
-    /// The format for programs, if one is asked for.
+    /// The format for programs, if one is selected.
     pub fn data(&self) -> Option<Data> {
         match self.output {
             Some(Format::Json) => Some(Data::Json),
@@ -34,7 +34,7 @@ impl OutputArgs {
         }
     }
 
-    /// Whether more columns are asked for.
+    /// Whether wide output is selected.
     pub fn is_wide(&self) -> bool {
         self.output == Some(Format::Wide)
     }

@@ -1,4 +1,4 @@
-//! The page of a resource: what is asked for, what is observed, and its history.
+//! The page of a resource: its specification, observed state and history.
 
 use std::time::SystemTime;
 
@@ -46,7 +46,7 @@ fn asked_for<S: Spec>(spec: Option<&S>) -> String {
     spec.map_or(String::new(), |spec| format!("\n{}", render(spec)))
 }
 
-/// What is observed of a chain.
+/// The observed state of a chain.
 fn of_chain(status: &ChainStatus) -> String {
     let pid = status.pid.map_or("none".to_owned(), |pid| pid.to_string());
     let text = format!(

@@ -24,36 +24,36 @@ use crate::target::Target;
 pub struct ScaleArgs {
     /// Name of the chain
     chain: String,
-    /// Function, by its variable in `functions`, and how many replicas: `words=3`; or bounds
-    /// between which their number follows the load: `words=1..4`
+    /// Function, by its variable in `functions`, and its number of replicas: `words=3`; or bounds
+    /// for scaling by load: `words=1..4`
     #[arg(value_name = "FUNCTION=COUNT|MIN..MAX", required = true)]
     counts: Vec<String>,
     #[command(flatten)]
     change: ChangeArgs,
 }
 
-/// What to do with versions.
+/// Commands for versions.
 #[derive(Subcommand)]
 pub enum Rollout {
-    /// Ask for other versions: with a canary they begin with a share of the new sessions
+    /// Declare other versions: with a canary they begin with a share of the new sessions
     Start {
         /// Name of the chain
         chain: String,
-        /// Function, by its variable in `functions`, and its version: `words=words@1.1`; it keeps
-        /// its arguments if none are given
+        /// Function, by its variable in `functions`, and its version: `words=words@1.1`; without
+        /// arguments it keeps the old ones
         #[arg(value_name = "FUNCTION=VERSION", required = true)]
         versions: Vec<String>,
         #[command(flatten)]
         change: ChangeArgs,
     },
-    /// Show replicas, their versions, and how far a new version is
+    /// Show replicas, their versions, and the progress of a new version
     Status {
         /// Name of the chain
         chain: String,
         #[command(flatten)]
         output: OutputArgs,
     },
-    /// Ask for the versions before again: those on their way go back at once
+    /// Declare the previous versions again: unfinished rollouts are reverted at once
     Abort {
         /// Name of the chain
         chain: String,
@@ -95,7 +95,7 @@ pub async fn roll_out(client: &Client, command: &Rollout) -> anyhow::Result<()> 
     }
 }
 
-/// A chain as the manager shows it.
+/// A chain as returned by the manager.
 struct Chain {
     target: Target,
     generation: u64,
@@ -197,7 +197,7 @@ fn set_version(spec: &mut ChainSpec, text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The specification with the versions that run besides those that are on their way, or went back.
+/// The specification with the running versions instead of those being rolled out or reverted.
 fn before(mut spec: ChainSpec, all: &[ReplicasStatus]) -> anyhow::Result<ChainSpec> {
     let asked = spec.functions.clone();
     for of in all {
@@ -207,7 +207,7 @@ fn before(mut spec: ChainSpec, all: &[ReplicasStatus]) -> anyhow::Result<ChainSp
         spec.functions.insert(of.function.clone(), FunctionUse::parse(&version)?);
     }
     if spec.functions == asked {
-        bail!("no version is on its way, and none went back: there is nothing to abort");
+        bail!("no rollout is in progress or reverted: there is nothing to abort");
     }
     Ok(spec)
 }

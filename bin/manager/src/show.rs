@@ -15,10 +15,10 @@ use crate::target::{Kind, Selection, Target};
 /// Generations that `describe` shows.
 const HISTORY_LEN: usize = 5;
 
-/// Generations that it shows where more is asked for: a page.
+/// Generations in wide output: a page.
 const HISTORY_LEN_WIDE: usize = 500;
 
-/// Lists resources. As data they have their specifications: `apply` takes what this prints.
+/// Lists resources. JSON and YAML output has their specifications: `apply` reads it.
 pub async fn get(client: &Client, selection: Selection, output: OutputArgs) -> anyhow::Result<()> {
     if let Some(data) = output.data() {
         return match selection {

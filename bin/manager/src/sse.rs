@@ -5,10 +5,10 @@ use hyper::Method;
 use thruway::errln;
 use thruway_manager::client::{Answer, Client, ClientError, Content};
 
-/// Longest event that is read, in bytes.
+/// Maximum length of an event, in bytes.
 const EVENT_LEN_MAX: usize = 1 << 20;
 
-/// Reads a stream to its end: gives the data of each event to `each`, and reports gaps.
+/// Reads a stream to its end: passes the data of each event to `each`, and reports gaps.
 pub async fn read(
     client: &Client,
     target: &str,
@@ -41,16 +41,16 @@ pub async fn read(
     Ok(())
 }
 
-/// What an event says.
+/// The content of an event.
 #[derive(Debug, PartialEq, Eq)]
 enum Message {
-    /// Some before the next one are not kept any more.
+    /// Some events before the next one were lost.
     Gap,
     /// Its data.
     Data(String),
 }
 
-/// Takes the events that are whole.
+/// Removes the complete events from the buffer.
 fn take(bytes: &mut Vec<u8>) -> Vec<Message> {
     let mut messages = Vec::new();
     // An event ends with an empty line.
@@ -61,7 +61,7 @@ fn take(bytes: &mut Vec<u8>) -> Vec<Message> {
     messages
 }
 
-/// What one event says; one without data is a comment that keeps the connection.
+/// Parses one event; an event without data is a comment that keeps the connection open.
 fn message(text: &str) -> Option<Message> {
     let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
     match field("event:") {

@@ -76,7 +76,7 @@ fn of_chains(chains: &[&ChainView], wide: bool) -> Table {
     table
 }
 
-/// A column for each kind of condition, and why the first one that does not hold does not.
+/// A column for each kind of condition, and the reason of the first false one.
 fn of_resources<S>(
     title: &str,
     kinds: &[ConditionKind],

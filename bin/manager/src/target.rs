@@ -94,14 +94,14 @@ fn kinds() -> String {
     format!("the kinds are: {}", Kind::ALL.map(Kind::name).join(", "))
 }
 
-/// Resources that words name, or all of a kind.
+/// Named resources, or all of a kind.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Selection {
     All(Kind),
     Named(Vec<Target>),
 }
 
-/// What words select: nothing is all chains, a kind alone all of it.
+/// Parses a selection: no words select all chains, a kind alone selects all of that kind.
 ///
 /// # Errors
 /// A word names no resource.
@@ -115,7 +115,7 @@ pub fn select(words: &[String]) -> anyhow::Result<Selection> {
     }
 }
 
-/// The resources that words name, at least one.
+/// Parses at least one named resource.
 ///
 /// # Errors
 /// A word names none.
@@ -138,7 +138,7 @@ pub fn targets(words: &[String]) -> anyhow::Result<Vec<Target>> {
     names.iter().map(target).collect()
 }
 
-/// The one resource that words name.
+/// Parses exactly one named resource.
 ///
 /// # Errors
 /// They name none, or several.

@@ -1,4 +1,4 @@
-//! `token`: who may use the API over the network.
+//! `token`: access to the API over the network.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -27,17 +27,17 @@ pub struct TokenArgs {
 
 #[derive(Subcommand)]
 enum TokenCommand {
-    /// Make a token and print it, this once; or let the owner of a certificate in
+    /// Create a token and print it once; or grant access to a client certificate
     Create {
         /// Name: a DNS label
         name: String,
-        /// What its owner may do: view, operate or administer
+        /// Role: view, operate or administer
         #[arg(long)]
         role: Role,
-        /// When it is refused, from now: 12h, 30d [default: never]
+        /// Time until it expires: 12h, 30d [default: never]
         #[arg(long, value_name = "TIME", value_parser = time)]
         expires: Option<Duration>,
-        /// Let the owner of this client certificate (PEM) in, and make no token
+        /// Grant access to this client certificate (PEM) instead of creating a token
         #[arg(long, value_name = "FILE")]
         certificate: Option<PathBuf>,
         #[command(flatten)]
@@ -48,7 +48,7 @@ enum TokenCommand {
         #[command(flatten)]
         output: OutputArgs,
     },
-    /// Refuse tokens and client certificates from now on, and end their event streams
+    /// Revoke tokens and client certificates, and end their event streams
     Revoke {
         /// Names
         #[arg(value_name = "NAME", required = true)]
@@ -127,7 +127,7 @@ fn table(tokens: Vec<TokenView>, wide: bool) -> Table {
     table
 }
 
-/// A credential that is refused from now on, for programs.
+/// A revoked credential, for programs.
 #[derive(Serialize)]
 struct Revoked<'a> {
     name: &'a str,

@@ -80,7 +80,7 @@ pub fn main(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Why these words are no bench of this program, if they are none.
+/// The error for words that are no bench of this program.
 fn refused(words: &[String]) -> Option<String> {
     match words {
         [] => None,

@@ -56,8 +56,8 @@ pub fn main(args: &CalibrateArgs) -> anyhow::Result<ExitCode> {
         out!("{}", report(&first));
     }
     if let Some(second) = &second {
-        let told = repeated(&first.hardware, &second.hardware);
-        if is_text { err!("{told}") } else { out!("{told}") }
+        let report = repeated(&first.hardware, &second.hardware);
+        if is_text { err!("{report}") } else { out!("{report}") }
     }
     if !is_text {
         outln!("\nwritten: {}", place.display());
@@ -116,7 +116,7 @@ fn log_step(what: &str) {
     errln!("measuring {what}");
 }
 
-/// A number with as many digits as it deserves.
+/// A number rounded to significant digits.
 fn digits(value: f64) -> String {
     match value {
         value if value >= 100.0 => format!("{value:.0}"),
@@ -150,7 +150,7 @@ fn report(made: &Calibration) -> String {
         let mut table = Table::new(&["what", "cycles", "ns"]);
         for (what, constant) in [
             ("a line from core to core", &between.line),
-            ("waking a thread, for who wakes", &between.wake),
+            ("waking a thread, at the waking thread", &between.wake),
             ("waking a thread, until it runs", &between.woken),
         ] {
             let ns = hardware.seconds(constant.value) * 1e9;
@@ -229,9 +229,9 @@ fn operations(hardware: &Hardware) -> String {
     table.render()
 }
 
-/// What two calibrations of a quiet machine should not differ by, as a share.
+/// Largest difference between two calibrations of a quiet machine, as a share.
 const REPEATABLE: f64 = 0.05;
-/// Cycles that are too few to be distinguished.
+/// Differences below this number of cycles are ignored.
 const NOTHING: f64 = 0.5;
 
 /// By how much two calibrations differ.
@@ -255,10 +255,10 @@ fn repeated(first: &Hardware, second: &Hardware) -> String {
     )
 }
 
-/// Packets of a batch, where nobody says.
+/// Default batch size, in packets.
 const DEFAULT_BATCH: f64 = 32.0;
 
-/// What is compared: the constants, but of operations what they come to in batches.
+/// The compared values: the constants, and the cost of operations in batches.
 fn compared(hardware: &Hardware) -> Vec<(String, f64)> {
     let constants = hardware.constants().into_iter();
     let others = constants.filter(|(name, _)| !name.starts_with("operations."));
@@ -302,13 +302,16 @@ mod tests {
             Hardware::parse("made", &text).unwrap()
         };
         // 10 + 32/32 and 8 + 96/32 cycles: the same, though both parts differ.
-        let told = repeated(&made(10.0, 32.0), &made(8.0, 96.0));
-        assert!(told.contains("0 of 4 are more than 5 %"), "{told}");
-        let told = repeated(&made(10.0, 32.0), &made(12.0, 32.0));
-        assert!(told.contains("1 of 4 are more than 5 %") && told.contains("16.7 %"), "{told}");
+        let report = repeated(&made(10.0, 32.0), &made(8.0, 96.0));
+        assert!(report.contains("0 of 4 are more than 5 %"), "{report}");
+        let report = repeated(&made(10.0, 32.0), &made(12.0, 32.0));
+        assert!(
+            report.contains("1 of 4 are more than 5 %") && report.contains("16.7 %"),
+            "{report}"
+        );
         // Half of nothing is nothing.
-        let told = repeated(&made(0.2, 0.0), &made(0.1, 0.0));
-        assert!(told.contains("0 of 4 are more"), "{told}");
+        let report = repeated(&made(0.2, 0.0), &made(0.1, 0.0));
+        assert!(report.contains("0 of 4 are more"), "{report}");
     }
 
     #[test]

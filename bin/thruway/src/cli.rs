@@ -48,7 +48,7 @@ enum Command {
     Ctl(ctl::CtlArgs),
     /// Reload the configuration of a running instance (as SIGHUP does), or replace it
     Reload(reload::ReloadArgs),
-    /// Have Open vSwitch classify for a running instance
+    /// Offload the classification of a running instance to Open vSwitch
     Offload(offload::OffloadArgs),
     /// Watch threads, ports, elements, drops, functions and sessions of a running instance
     Top(top::TopArgs),
@@ -70,25 +70,25 @@ enum Command {
     /// Run an isolated part of a configuration (started by Isolate only)
     #[command(hide = true)]
     Worker,
-    /// Run the manager, which keeps declared chains (these ten: `thruway-manager --help`)
+    /// Run the manager of declared chains (this and the next nine: `thruway-manager --help`)
     Daemon,
     /// Declare the chains of a file or a directory to the manager
     Apply,
     /// List the chains that the manager keeps
     Get,
-    /// Show a chain: what is asked for, what is observed, its history
+    /// Show a chain: its specification, observed state and history
     Describe,
     /// Compare two generations of a chain
     Diff,
-    /// Take a chain back
+    /// Delete a chain
     Delete,
     /// Declare an earlier generation of a chain again
     Rollback,
-    /// Print what happened to chains
+    /// Print events of chains
     Events,
-    /// Print what a chain's process wrote
+    /// Print the output of a chain's process
     Logs,
-    /// Give and revoke access to the manager over the network
+    /// Grant and revoke access to the manager over the network
     Token,
     #[command(flatten)]
     Shell(ShellCommand),
@@ -96,13 +96,13 @@ enum Command {
     Click,
     /// Print a configuration without compound elements, as click-flatten (`thruway flatten --help`)
     Flatten,
-    /// Tell by the exit status whether elements are there: NAME... (as `click-buildtool provides`)
+    /// Check by the exit status that elements exist: NAME... (as `click-buildtool provides`)
     Provides,
     /// Print a configuration without dead elements, as click-undead (`thruway undead --help`)
     Undead,
-    /// Join configurations where devices stand, as click-combine (`thruway combine --help`)
+    /// Join configurations at their devices, as click-combine (`thruway combine --help`)
     Combine,
-    /// Take out one of those that were joined, as click-uncombine (`thruway uncombine --help`)
+    /// Extract one of the joined configurations, as click-uncombine (`thruway uncombine --help`)
     Uncombine,
     /// Replace patterns of elements, as click-xform (`thruway xform --help`)
     Xform,
@@ -113,7 +113,7 @@ enum Command {
 struct GraphArgs {
     #[command(flatten)]
     config: ConfigArgs,
-    /// SVG instead of DOT
+    /// Draw SVG instead of DOT
     #[arg(long)]
     svg: bool,
 }
@@ -181,7 +181,7 @@ pub fn main(args: Vec<String>) -> ExitCode {
     })
 }
 
-/// The command line as it is described to others: without commands that nobody is to give.
+/// The command line for completions and manual pages: without hidden commands.
 fn described() -> clap::Command {
     let program = Cli::command();
     let shown = program.get_subcommands().filter(|one| !one.is_hide_set()).cloned();
@@ -190,7 +190,7 @@ fn described() -> clap::Command {
     clap::Command::new("thruway").version(version).about(about).subcommands(shown.map(referred))
 }
 
-/// A command that says where its arguments are listed, if that is elsewhere.
+/// A command, with a reference to its own help if another program parses its arguments.
 fn referred(command: clap::Command) -> clap::Command {
     let name = command.get_name();
     if name != "click" && !manager::is_command(name) && !tools::is_tool(name) {
@@ -201,9 +201,9 @@ fn referred(command: clap::Command) -> clap::Command {
     command.arg(arguments.allow_hyphen_values(true).trailing_var_arg(true))
 }
 
-/// Prints what is wrong with the command line, or the help that was asked for.
+/// Prints the error of the command line, or the requested help.
 fn refuse(mut error: clap::Error, args: &[String]) -> ExitCode {
-    // clap suggests what shares most letters, which is nothing for `rnu`.
+    // clap suggests the command that shares most letters, which is none for `rnu`.
     if error.kind() == ErrorKind::InvalidSubcommand
         && error.get(ContextKind::SuggestedSubcommand).is_none()
         && let Some(word) = args.get(1)

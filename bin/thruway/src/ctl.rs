@@ -1,4 +1,4 @@
-//! `thruway ctl`: asks and tells a running Thruway, through its ControlSocket.
+//! `thruway ctl`: reads and writes handlers of a running instance, through its ControlSocket.
 
 use std::process::ExitCode;
 use thruway_element::Entry;
@@ -38,7 +38,7 @@ enum Command {
     Write {
         /// The handler
         handler: String,
-        /// What to write
+        /// The value
         value: Vec<String>,
     },
     /// List sessions as conntrack -L does: protocol, state, seconds left, endpoints, translated

@@ -72,7 +72,7 @@ fn report(panic: &PanicHookInfo<'_>) {
     };
     let end = line.len.min(LINE - 1);
     line.bytes[end] = b'\n';
-    // There is nobody else to tell.
+    // There is no other output for an error.
     let _ = std::io::stderr().write_all(&line.bytes[..=end]);
     if lacks_memory {
         signal_hook::low_level::exit(1);

@@ -60,7 +60,7 @@ pub fn program() -> ExitCode {
     guarded(command)
 }
 
-/// Runs a program whose panics are one line, and which ends where its output cannot be written;
+/// Runs a program; prints panics as one line, and ends it if its output cannot be written;
 /// returns its exit code.
 pub fn guarded(program: impl FnOnce() -> ExitCode) -> ExitCode {
     distress::prepare();

@@ -43,8 +43,8 @@ impl Origin {
     }
 }
 
-/// What to do about a name that is not a file's: a file beside it whose name is nearly the same may
-/// be meant. Empty for a file that cannot be read for another reason.
+/// The remedy for a missing file: suggests a file beside it with a similar name.
+/// Empty for a file that cannot be read for another reason.
 fn remedy(path: &Path, error: &std::io::Error) -> String {
     if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::IsADirectory) {
         return String::new();
@@ -200,15 +200,15 @@ pub fn initialize(router: &mut Router) -> Result<(), Failure> {
 /// Puts the engine's errors at their places in the text.
 pub fn explain(graph: &Graph, errors: &[BuildError], warnings: Diagnostics) -> Failure {
     let (mut pretty, mut click) = (warnings.clone(), warnings);
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     // In Click's manner the errors of one element stand below one headline.
     let mut headlines: Vec<((Option<usize>, Stage), Diagnostic)> = Vec::new();
     for error in errors {
         // Every thread's replica finds the same.
-        if told.contains(&error) {
+        if reported.contains(&error) {
             continue;
         }
-        told.push(error);
+        reported.push(error);
         let Some(decl) = error.node.and_then(|node| graph.elements.get(node)) else {
             let global = Diagnostic::global(error.message.clone());
             pretty.push(global.clone());

@@ -81,7 +81,7 @@ impl LogArgs {
     }
 }
 
-/// Whether standard error is shown in colours: a terminal whose user did not refuse them.
+/// Whether standard error is coloured: it is a terminal, and the user did not disable colours.
 pub fn colour() -> bool {
     std::io::stderr().is_terminal() && !no_colour()
 }

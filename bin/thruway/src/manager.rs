@@ -12,7 +12,7 @@ use std::process::{Command, ExitCode};
 /// The program.
 const MANAGER: &str = "thruway-manager";
 
-/// The commands that are its.
+/// Its commands.
 const COMMANDS: &[&str] = &[
     "apply", "capture", "daemon", "delete", "describe", "diff", "events", "get", "logs",
     "rollback", "rollout", "scale", "token",
@@ -38,7 +38,7 @@ pub fn main(args: &[OsString]) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Why it could not be started, and what to do.
+/// The reason why it could not be started, and the remedy.
 fn explain(program: &Path, args: &[OsString], error: &std::io::Error) -> String {
     if error.kind() != ErrorKind::NotFound {
         return format!("{}: {error}", program.display());

@@ -29,7 +29,7 @@ pub struct New {
     #[arg(long, value_enum)]
     lang: Lang,
     /// Path of the Thruway checkout to build against [default: the one this program was built
-    /// from; where it is gone, as --own-library]
+    /// from; if it is gone, as --own-library]
     #[arg(long, value_name = "CHECKOUT")]
     sdk: Option<PathBuf>,
     /// Write the library's sources into the new folder, and build against those

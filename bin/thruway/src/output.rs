@@ -76,7 +76,7 @@ pub fn guarded(command: impl FnOnce() -> ExitCode) -> ExitCode {
     }
 }
 
-/// The exit code of a command whose output ended with this.
+/// The exit code of a command after this error of its output.
 fn ended(error: &std::io::Error) -> ExitCode {
     if error.kind() == ErrorKind::BrokenPipe {
         return ExitCode::SUCCESS;

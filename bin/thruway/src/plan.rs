@@ -62,7 +62,7 @@ pub fn main(args: &PlanArgs) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// What the functions of a configuration or model cost.
+/// The costs of the functions of a configuration or model.
 fn estimate(chain: &Chain, hardware: &Hardware) -> Result<Vec<FunctionLoad>, String> {
     if let Some(modelled) = chain.modelled(hardware) {
         return modelled;
@@ -78,7 +78,7 @@ fn estimate(chain: &Chain, hardware: &Hardware) -> Result<Vec<FunctionLoad>, Str
     Ok(estimate.lines.iter().map(load_of).collect())
 }
 
-/// What an element of an estimate asks of a host.
+/// The demand of an estimate's element on a host.
 fn load_of(line: &Line) -> FunctionLoad {
     let reaches = line.station.costs.iter().filter_map(|cost| Some((cost.count, cost.reach?)));
     let (mut working_set, mut lines) = (0.0, 0.0);

@@ -12,7 +12,7 @@ use thruway_port::run_directory::{self, Found};
 
 /// Longest wait for an answer: longer than a ControlSocket waits for a handler.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Longest time from a socket's file to somebody who listens at it.
+/// Longest time from the creation of a socket's file to its listener.
 const STARTING: Duration = Duration::from_millis(500);
 /// Names a file with the token of a TCP port that is not in the run directory.
 const TOKEN_FILE: &str = "THRUWAY_TOKEN_FILE";
@@ -186,7 +186,7 @@ mod tests {
                 std::thread::sleep(STARTING / 5);
                 listen(&own, 1).expect("it is bound");
             });
-            connect_file(&path).expect("somebody listens soon");
+            connect_file(&path).expect("a listener soon");
         });
         drop(own);
         let refused = connect_file(&path).expect_err("its process died");

@@ -81,7 +81,7 @@ pub fn main(args: &RunArgs) -> anyhow::Result<ExitCode> {
     watched.over.store(true, Ordering::Release);
     if let Some(watch) = watch {
         watch.thread().unpark();
-        // It ends by itself when all is over; its panic would be told by the system.
+        // The thread ends itself when the run is over; the runtime would report its panic.
         let _ = watch.join();
     }
     let outcome = outcome?;

@@ -107,7 +107,7 @@ pub struct RunArgs {
     /// Behaviour of idle threads
     #[arg(long, value_enum, default_value_t = IdleArg::Adaptive)]
     pub idle: IdleArg,
-    /// Stop after so many seconds
+    /// Stop after this many seconds
     #[arg(long, value_name = "SECONDS")]
     pub duration: Option<f64>,
     /// Allow the handler `hotconfig` to replace the configuration while packets flow (`thruway ctl

@@ -29,7 +29,7 @@ pub enum ShellCommand {
     },
     /// Write manual pages of this program and of each command
     Man {
-        /// Directory of the pages, which is made where it is missing: /usr/share/man/man1
+        /// Directory of the pages, created if missing: /usr/share/man/man1
         dir: PathBuf,
     },
 }

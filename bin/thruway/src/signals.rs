@@ -1,5 +1,5 @@
-//! Signals: Ctrl-C and `kill` stop cleanly, with everything written and told; what an element
-//! waits for is handed to it.
+//! Signals: Ctrl-C and `kill` stop cleanly, with all output and reports written; a signal that an
+//! element waits for is passed to it.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::Arc;
@@ -80,7 +80,8 @@ impl Receiver {
 
 /// Registers for signals while those that end a program wait. The caller's is the only thread.
 ///
-/// A signal that comes when its handler is there, and who is to be told is not noted yet, is lost:
+/// A signal that arrives when its handler is installed, but its receiver is not registered yet, is
+/// lost:
 /// `signal-hook-registry` 1.4 then does what was done before, of which the default action is no
 /// part.
 ///

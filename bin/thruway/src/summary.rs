@@ -157,7 +157,7 @@ impl Summary {
     }
 
     fn port_table(&self) -> Table {
-        let mut table = Table::new(&["port", "class", "way", "packets", "bytes"]);
+        let mut table = Table::new(&["port", "class", "dir", "packets", "bytes"]);
         let number = |count: Option<u64>| count.map_or("-".to_owned(), thousands);
         for port in &self.ports {
             table.row(vec![

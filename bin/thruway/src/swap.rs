@@ -65,15 +65,15 @@ impl Swap {
     }
 
     /// After a run of `router`: whether there is another one, by the configuration that waits or,
-    /// if that cannot be initialised, by the same. A stop is worth more than a swap: whoever asked
-    /// for it, and when, no other configuration begins.
+    /// if that cannot be initialised, by the same. A stop has priority over a swap: regardless
+    /// of its source and time, no other configuration begins.
     pub fn goes_on(&self, router: &mut Router, outcome: &Outcome) -> bool {
         let next = self.next.lock().take();
         let Some((number, next)) = next else { return false };
         if !outcome.paused || router.control().is_stopping() {
             errln!("hotconfig: not used: the router was stopped");
             self.counts.count_refused(number, "the router was stopped");
-            // What is under way still reaches its end.
+            // Packets in flight still reach their end.
             return outcome.paused;
         }
         self.replace(router, (number, next));
@@ -117,8 +117,8 @@ pub fn finish(router: &mut Router) -> bool {
 /// Reports what went wrong while it ran.
 pub fn report(router: &Router, errors: &[BuildError]) {
     let graph = &router.layout().graph;
-    let told = load::explain(graph, errors, Diagnostics::about(&graph.sources));
-    err!("{}", told.click.click());
+    let failure = load::explain(graph, errors, Diagnostics::about(&graph.sources));
+    err!("{}", failure.click.click());
 }
 
 /// Why a configuration does not run, in Click's words.

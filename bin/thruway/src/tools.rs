@@ -24,7 +24,7 @@ use config::{graph, write};
 use options::Print;
 use tool::{Tool, Work, fail, find};
 
-/// What Click's drivers provide besides elements, and what is so here too.
+/// Features of Click's drivers besides elements that Thruway provides, too.
 const FEATURES: &[&str] = &["ip6", "umultithread", "userlevel"];
 
 /// The tool that a program of this name is, and whether it is Click's `click-buildtool`.
@@ -77,7 +77,7 @@ fn ended(name: &str, result: Result<(), String>) -> ExitCode {
     }
 }
 
-/// Exit status 0 if all of them are elements or features that are there.
+/// Exit status 0 if all of them are existing elements or features.
 fn provides(args: &[String]) -> ExitCode {
     let verbose = args.iter().any(|arg| ["-V", "--verbose"].contains(&arg.as_str()));
     let mut missing = 0;
@@ -94,7 +94,7 @@ fn provides(args: &[String]) -> ExitCode {
     if missing == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Does what needs one configuration.
+/// Runs a tool on one configuration.
 fn configure(tool: &Tool, args: &[String]) -> ExitCode {
     let name = tool.name;
     let options = match options::parse(tool.work, args) {
@@ -122,7 +122,7 @@ fn configure(tool: &Tool, args: &[String]) -> ExitCode {
     ended(name, out.and_then(|text| write(options.output.as_deref(), &text)))
 }
 
-/// The configuration without what is dead in it; its ports must be right.
+/// The configuration without dead elements; its ports must be valid.
 fn undead_text(graph: &Graph, verbose: bool) -> Result<String, String> {
     let (_, found) = resolve(graph);
     if found.has_errors() {
@@ -137,7 +137,7 @@ fn undead_text(graph: &Graph, verbose: bool) -> Result<String, String> {
     Ok(unparse(&alive))
 }
 
-/// The text that is asked for; lists are sorted, a line for each.
+/// The requested text; lists are sorted, with a line for each item.
 fn listed(graph: &Graph, print: Print) -> String {
     let elements = graph.elements.iter();
     let lines: BTreeSet<String> = match print {

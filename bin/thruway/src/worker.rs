@@ -63,10 +63,10 @@ fn router(text: String, host: &Arc<Host>) -> Result<Router, String> {
         ..Options::default()
     };
     let source = Source::new("isolated part", text);
-    let told = |failure: load::Failure| failure.pretty.render(false);
+    let error = |failure: load::Failure| failure.pretty.render(false);
     let (mut router, _) =
-        load::build(source, &Variables::new(), &NoLibraries, &options).map_err(told)?;
-    load::initialize(&mut router).map_err(told)?;
+        load::build(source, &Variables::new(), &NoLibraries, &options).map_err(error)?;
+    load::initialize(&mut router).map_err(error)?;
     Ok(router)
 }
 

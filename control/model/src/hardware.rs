@@ -44,7 +44,7 @@ pub struct Hardware {
     /// Processors; each with its own last-level cache and memory.
     #[serde(default = "one")]
     pub sockets: u32,
-    /// The caches from the first level on, then memory (whose size is its `bytes`).
+    /// The caches from the first level on, then memory (with its size in `bytes`).
     pub levels: Vec<CacheLevel>,
     /// What moves from one core to another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -68,7 +68,7 @@ pub struct CacheLevel {
     pub name: String,
     /// Size; of a shared cache the share that a core can count on.
     pub bytes: f64,
-    /// Cycles until a line is there whose address comes from the line before it.
+    /// Cycles until a line arrives if its address comes from the previous line.
     pub dependent: Constant,
     /// Cycles per line, of lines anywhere that are asked for in advance.
     pub prefetched: Constant,
@@ -117,7 +117,7 @@ impl CacheLevel {
 pub struct BetweenCores {
     /// Cycles until a line that one core wrote is read by another.
     pub line: Constant,
-    /// Cycles that waking a sleeping thread takes of who wakes it.
+    /// Cycles that waking a sleeping thread costs the waking thread.
     pub wake: Constant,
     /// Cycles from waking until the woken thread runs.
     pub woken: Constant,

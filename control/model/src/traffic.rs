@@ -121,7 +121,7 @@ impl Description {
         self.flows.iter().map(|it| f64::from(it.sessions)).sum()
     }
 
-    /// Packets as lines that FromIPSummaryDump reads, the sorts mixed by their shares all the way.
+    /// Packets as lines that FromIPSummaryDump reads, the types mixed by their shares throughout.
     /// Where there are more sessions than packets these are some of them.
     ///
     /// # Panics
@@ -131,7 +131,7 @@ impl Description {
             "!data ip_src sport ip_dst dport ip_proto ip_ttl payload_len tcp_flags\n".to_owned();
         let sorts = self.sorts().unwrap_or_default();
         let mut given = vec![0; sorts.len()];
-        // Whose next packet is due first: the n-th of N at n/N of the way.
+        // The type with the earliest next packet: the n-th of N is due at n/N of the total.
         let due = |given: &[u32]| {
             let left = sorts.iter().zip(given).enumerate();
             let left = left.filter(|(_, (sort, given))| **given < sort.packets);

@@ -24,7 +24,7 @@ fn arena_len(scratch_len: u32, sessions: u32) -> u64 {
 }
 
 impl Arena {
-    /// Makes one of zeros: the host's way in.
+    /// Makes one of zeros, for the host.
     ///
     /// # Errors
     /// When there is no memory, or no bytes are asked for.
@@ -36,7 +36,7 @@ impl Arena {
         Arena::over(region.guarded(), scratch_len, sessions)
     }
 
-    /// Opens the one that the host handed over: the Worker's way in.
+    /// Opens the one that the host handed over, for the Worker.
     ///
     /// # Errors
     /// When it cannot be mapped or is too short.

@@ -57,7 +57,7 @@ pub enum AttachError {
     Link(#[from] LinkError),
 }
 
-/// A Worker's end of one link, and the way to wake the Master at the other.
+/// A Worker's end of one link, and the handle to wake the Master at the other.
 pub struct WorkerLink {
     /// The rings.
     pub worker: Worker<Mapped>,
@@ -152,7 +152,7 @@ pub fn attach(hello: &Hello) -> Result<Attached, AttachError> {
     let Ok(socket) = rustix::io::fcntl_dupfd_cloexec(given, SOCKET_FD + 1) else {
         return Err(AttachError::NotAFunction);
     };
-    // Relaxed: only who was first matters.
+    // Relaxed: only the first claim must succeed.
     if ATTACHED.swap(true, Ordering::Relaxed) {
         return Err(AttachError::Twice);
     }

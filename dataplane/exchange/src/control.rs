@@ -25,7 +25,7 @@ pub struct Control {
 }
 
 impl Control {
-    /// Makes one: the host's way in.
+    /// Makes one, for the host.
     ///
     /// # Errors
     /// When there is no memory.
@@ -37,7 +37,7 @@ impl Control {
         Ok(Control { region: Arc::new(region) })
     }
 
-    /// Opens the one that the host handed over: the Worker's way in.
+    /// Opens the one that the host handed over, for the Worker.
     ///
     /// # Errors
     /// When it cannot be mapped or is too short.
@@ -172,7 +172,7 @@ impl Control {
     }
 }
 
-/// A Master's way to wake a Worker.
+/// A Master's handle to wake a Worker.
 #[derive(Debug, Clone)]
 pub struct Doorbell {
     control: Control,
@@ -202,7 +202,7 @@ impl Bell for Doorbell {
     }
 }
 
-/// A Worker's way to sleep on its futex.
+/// A Worker's handle to sleep on its futex.
 #[derive(Debug, Clone)]
 pub struct FutexWaiter(pub Control);
 
@@ -237,7 +237,7 @@ impl SleepWord for FutexWaiter {
 
     fn sleep(&self, at_most: Option<Duration>) {
         let timeout = at_most.and_then(|t| t.try_into().ok());
-        // Interrupted, or no longer WAITING: the caller looks again either way.
+        // Interrupted, or no longer WAITING: the caller checks again in both cases.
         let slept = futex::wait(self.status(), futex::Flags::empty(), WAITING, timeout.as_ref());
         if slept == Err(Errno::FAULT) {
             self.nap(at_most);

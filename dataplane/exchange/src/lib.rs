@@ -8,11 +8,11 @@
 //! - **auxiliary**: packets that a Worker makes in consequence of a slot;
 //! - **injection**: packets that a Worker makes on its own (not in the paper).
 //!
-//! # Who owns a primary slot
+//! # Ownership of a primary slot
 //!
 //! Indices count up for ever (modulo 2^32); a slot is an index modulo the ring's length.
 //!
-//! | indices | owner | who ends it, how |
+//! | indices | owner | ended by |
 //! |---|---|---|
 //! | M.cons + slots > i >= M.prod | Master, empty | `Master::publish`: M.prod past it |
 //! | M.prod > i >= W.prod | Worker | `Worker::advance` or `flush`: W.prod past it |
@@ -35,7 +35,7 @@
 //! | open, faulty | reclaimed | `Master::reclaim`, once the Worker is gone | before: it could still write |
 //! | reclaimed | | the region is given up; a restarted Worker gets a new one | a second use of the region |
 //!
-//! *Absent here:* packets, elements, threads, clocks. Whoever drives a link says what time it is.
+//! *Absent here:* packets, elements, threads, clocks. The caller passes the time.
 //! `unsafe` code is in `mapped`, `model`, `worker`, `arena` and `attach` only.
 
 #[cfg(not(any(loom, miri)))]

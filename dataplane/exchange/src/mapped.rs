@@ -186,7 +186,7 @@ impl RingPlan {
 }
 
 impl Mapped {
-    /// Makes a link: the Master's way in.
+    /// Makes a link, for the Master.
     ///
     /// # Errors
     /// [`LinkError`].
@@ -225,7 +225,7 @@ impl Mapped {
         Mapped::over(region, layout, group)
     }
 
-    /// Opens a link that the host made: the Worker's way in.
+    /// Opens a link that the host made, for the Worker.
     ///
     /// # Errors
     /// [`LinkError`].
@@ -347,9 +347,9 @@ impl Worker<Mapped> {
         if !storage.claim() {
             return Err(LinkError::Taken);
         }
-        // JUSTIFICATION: the way to a Worker's end for those who may not write `unsafe`.
+        // JUSTIFICATION: gives a Worker's end to callers that may not write `unsafe`.
         // SAFETY: the mapping is this Worker's alone and never given out, and the region's word of
-        // claims was 0, so no other Worker came this way; that its Master keeps to the protocol is
+        // claims was 0, so no other Worker was created; that its Master keeps to the protocol is
         // what every Worker trusts its host for.
         Ok(unsafe { Worker::new(storage, threshold) })
     }
@@ -460,7 +460,7 @@ impl Storage for Mapped {
     #[inline]
     #[allow(clippy::mut_from_ref, reason = "exclusive by the caller's promise")]
     unsafe fn frame_mut(&self, location: Location) -> &mut [u8] {
-        // JUSTIFICATION: the Worker's way to its packets.
+        // JUSTIFICATION: the Worker's access to its packets.
         // SAFETY: the caller's promise is that of `as_mut_slice`.
         unsafe { self.frame(location).as_mut_slice() }
     }

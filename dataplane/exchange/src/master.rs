@@ -20,14 +20,14 @@ use crate::storage::{Location, Span, Storage};
 use crate::token::{LinkFigures, Origin, SlotTag, Token};
 use crate::tuning::Tuning;
 
-/// Slots ahead of the one being read whose lines are asked for: as many as a core can wait for at
+/// Prefetch distance in slots ahead of the one being read: as many as a core can wait for at
 /// once.
 ///
 /// PERF: a line that the Worker only read has gone to its core all the same. See
 /// bench/record/README.md, exchange.
 pub const PREFETCH: u32 = 24;
 
-/// Slots ahead of the one being filled whose lines are taken back from the Worker's core.
+/// Slots ahead of the one being filled for which lines are taken back from the Worker's core.
 pub const FILL_AHEAD: u32 = 32;
 
 /// The Master's end of one link.
@@ -148,7 +148,7 @@ impl<S: Storage> Master<S> {
         Ok(self.fill(slot, mark, Span { start, len: bytes.len() as u32 }, 0))
     }
 
-    /// The same of a packet whose bytes are in two places.
+    /// The same of a packet with bytes in two places.
     ///
     /// # Errors
     /// [`Refusal`]; nothing was put.

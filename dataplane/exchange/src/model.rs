@@ -68,7 +68,7 @@ struct Memory {
 pub struct Model(Arc<Memory>);
 
 // JUSTIFICATION: both ends are driven by threads of one process.
-// SAFETY: who accesses which slot when is what the protocol decides; loom and miri check that it
+// SAFETY: the protocol decides about accesses to each slot; loom and miri check that it
 // does. That is what this type is for.
 unsafe impl Send for Memory {}
 // SAFETY: as for Send.

@@ -9,7 +9,7 @@ use crate::storage::{Location, Span, Storage};
 pub struct SlotTag {
     /// Input of the element that it came in by.
     pub input: u8,
-    /// Which way of a connection.
+    /// The direction of a connection.
     pub direction: u8,
     /// Index of the session's scratch.
     pub fcb: u32,
@@ -32,8 +32,8 @@ impl SlotTag {
         SlotTag { flags: self.flags | flag::NEW, ..self }
     }
 
-    /// The same, of a packet whose bytes the Master has itself: the Worker is asked to say whether
-    /// it has changed them.
+    /// The same, of a packet whose bytes the Master has itself: the Worker is asked to report
+    /// whether it has changed them.
     #[inline]
     pub const fn keeping(self) -> SlotTag {
         SlotTag { flags: self.flags | flag::KEPT, ..self }
@@ -51,7 +51,7 @@ impl SlotTag {
 pub enum Origin {
     /// This primary slot: what the Master put there comes back.
     Slot(u32),
-    /// This primary slot, whose packet the Worker dropped: there are no bytes.
+    /// This primary slot; the Worker dropped its packet: there are no bytes.
     Dropped(u32),
     /// The auxiliary ring, in consequence of this primary slot.
     Aux(u32),

@@ -1,4 +1,4 @@
-//! Nothing on the way of a packet to a Worker and back allocates.
+//! Nothing on the path of a packet to a Worker and back allocates.
 #![cfg(not(any(loom, miri)))]
 
 use thruway_exchange::{

@@ -259,7 +259,7 @@ fn auxiliary_and_injected_packets_are_whole_when_they_are_seen() {
     });
 }
 
-/// A shape whose side rings have one slot each: the second packet waits for the first.
+/// A shape with one slot in each side ring: the second packet waits for the first.
 const SMALL: LinkShape = LinkShape { aux_slots: 1, injection_slots: 1, ..SHAPE };
 
 /// Retries until the Master has freed a slot of a side ring; loom runs the Master meanwhile.

@@ -401,7 +401,7 @@ fn a_sleeping_master_is_woken_and_does_not_sleep_over_work() {
     assert!(pair.master.rest());
     pair.worker.inject(Outgoing::default(), [&[1; 20], &[]]).expect("room");
     assert!(pair.worker.flush(), "the Master sleeps");
-    assert!(!pair.worker.flush(), "it is told once");
+    assert!(!pair.worker.flush(), "it is signalled once");
     assert!(!pair.master.rest(), "there is something");
     pair.master.poll_injected(8, |_| ()).expect("honest");
     assert!(pair.master.rest());

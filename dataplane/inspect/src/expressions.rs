@@ -210,7 +210,7 @@ mod tests {
         assert!(!first.feed(&mut progress, b"c"));
     }
 
-    /// Whether some expression ends within the last `new` bytes of `all`, in the plain way: each
+    /// Whether some expression ends within the last `new` bytes of `all`, naively: each
     /// part of `all` that ends there is compared.
     fn plainly(expressions: &[&str], all: &[u8], new: usize) -> bool {
         let whole = |text: &str| regex::bytes::Regex::new(&format!("(?s-u)^(?:{text})$")).unwrap();

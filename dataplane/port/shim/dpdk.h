@@ -86,7 +86,7 @@ int tw_thread_register(void);
 void tw_cache_flush(void *pool);
 void tw_thread_unregister(void);
 
-/* The pool whose objects are the frames' mbufs; NULL and a text. */
+/* The pool of the frames' mbufs; NULL and a text. */
 void *tw_frames_pool(const struct tw_memory *memory, struct tw_frames frames, struct tw_text text);
 
 /* Number of a port by device name; negative if there is none. */

@@ -28,7 +28,7 @@ const char *tw_version(void)
 	return rte_version();
 }
 
-/* The end of what was logged since somebody asked. */
+/* The end of the log since the last query. */
 static char log_text[8192];
 static size_t log_len;
 static int log_shown;

@@ -62,7 +62,7 @@ static unsigned int frames_count(const struct rte_mempool *pool)
 }
 
 /* Lays the objects side by side: that one of them crosses a page does not matter, since no device sees
- * them. They are not told as free, since the packet pool has the frames. */
+ * them. They are not reported as free, since the packet pool has the frames. */
 static int frames_populate(struct rte_mempool *pool, unsigned int max, void *at, rte_iova_t iova,
 			   size_t len, rte_mempool_populate_obj_cb_t *add, void *arg)
 {
@@ -138,7 +138,7 @@ static void mbuf_make(struct rte_mempool *pool, void *arg, void *object, unsigne
 	mbuf->shinfo = count;
 }
 
-/* Tells DPDK of the frames' memory; IOVAs are virtual addresses. */
+/* Registers the frames' memory with DPDK; IOVAs are virtual addresses. */
 static int memory_register(const struct tw_memory *memory)
 {
 	unsigned int pages = memory->region_len / memory->page_len;

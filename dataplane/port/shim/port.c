@@ -34,30 +34,30 @@ int tw_port_probe(const char *device)
 	return rte_dev_probe(device);
 }
 
-int tw_port_info(uint16_t port, struct tw_port_info *told)
+int tw_port_info(uint16_t port, struct tw_port_info *info_out)
 {
 	struct rte_eth_dev_info info;
-	memset(told, 0, sizeof(*told));
+	memset(info_out, 0, sizeof(*info_out));
 	int result = rte_eth_dev_info_get(port, &info);
 	if (result != 0)
 		return result;
 	char name[RTE_ETH_NAME_MAX_LEN];
 	if (rte_eth_dev_get_name_by_port(port, name) == 0)
-		snprintf(told->name, sizeof(told->name), "%s", name);
-	snprintf(told->driver, sizeof(told->driver), "%s", info.driver_name);
+		snprintf(info_out->name, sizeof(info_out->name), "%s", name);
+	snprintf(info_out->driver, sizeof(info_out->driver), "%s", info.driver_name);
 	struct rte_ether_addr mac;
 	if (rte_eth_macaddr_get(port, &mac) == 0)
-		memcpy(told->mac, mac.addr_bytes, sizeof(told->mac));
-	told->can_check = (info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_IPV4_CKSUM) != 0;
-	told->rx_queues_max = info.max_rx_queues;
-	told->tx_queues_max = info.max_tx_queues;
-	told->rx_queues = info.nb_rx_queues;
-	told->tx_queues = info.nb_tx_queues;
-	rte_eth_dev_get_mtu(port, &told->mtu);
-	told->mtu_max = info.max_mtu;
-	told->reta_size = info.reta_size;
-	told->hashes = (info.flow_type_rss_offloads & HASHED) != 0;
-	told->node = (int16_t)rte_eth_dev_socket_id(port);
+		memcpy(info_out->mac, mac.addr_bytes, sizeof(info_out->mac));
+	info_out->can_check = (info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_IPV4_CKSUM) != 0;
+	info_out->rx_queues_max = info.max_rx_queues;
+	info_out->tx_queues_max = info.max_tx_queues;
+	info_out->rx_queues = info.nb_rx_queues;
+	info_out->tx_queues = info.nb_tx_queues;
+	rte_eth_dev_get_mtu(port, &info_out->mtu);
+	info_out->mtu_max = info.max_mtu;
+	info_out->reta_size = info.reta_size;
+	info_out->hashes = (info.flow_type_rss_offloads & HASHED) != 0;
+	info_out->node = (int16_t)rte_eth_dev_socket_id(port);
 	return 0;
 }
 
@@ -192,35 +192,35 @@ void tw_port_close(uint16_t port, int remove)
 		rte_dev_remove(info.device);
 }
 
-void tw_port_link(uint16_t port, struct tw_link *told)
+void tw_port_link(uint16_t port, struct tw_link *info_out)
 {
 	struct rte_eth_link link;
-	memset(told, 0, sizeof(*told));
+	memset(info_out, 0, sizeof(*info_out));
 	memset(&link, 0, sizeof(link));
 	if (rte_eth_link_get_nowait(port, &link) != 0)
 		return;
-	told->mbps = link.link_speed == RTE_ETH_SPEED_NUM_UNKNOWN ? 0 : link.link_speed;
-	told->is_up = link.link_status == RTE_ETH_LINK_UP;
-	told->is_full_duplex = link.link_duplex == RTE_ETH_LINK_FULL_DUPLEX;
+	info_out->mbps = link.link_speed == RTE_ETH_SPEED_NUM_UNKNOWN ? 0 : link.link_speed;
+	info_out->is_up = link.link_status == RTE_ETH_LINK_UP;
+	info_out->is_full_duplex = link.link_duplex == RTE_ETH_LINK_FULL_DUPLEX;
 }
 
-void tw_port_counts(uint16_t port, struct tw_counts *told)
+void tw_port_counts(uint16_t port, struct tw_counts *info_out)
 {
 	struct rte_eth_stats stats;
-	memset(told, 0, sizeof(*told));
+	memset(info_out, 0, sizeof(*info_out));
 	if (rte_eth_stats_get(port, &stats) != 0)
 		return;
-	told->in = stats.ipackets;
-	told->out = stats.opackets;
-	told->in_bytes = stats.ibytes;
-	told->out_bytes = stats.obytes;
-	told->missed = stats.imissed;
-	told->in_errors = stats.ierrors;
-	told->out_errors = stats.oerrors;
-	told->no_mbuf = stats.rx_nombuf;
+	info_out->in = stats.ipackets;
+	info_out->out = stats.opackets;
+	info_out->in_bytes = stats.ibytes;
+	info_out->out_bytes = stats.obytes;
+	info_out->missed = stats.imissed;
+	info_out->in_errors = stats.ierrors;
+	info_out->out_errors = stats.oerrors;
+	info_out->no_mbuf = stats.rx_nombuf;
 }
 
-int tw_port_xstats(uint16_t port, struct tw_xstat *told, unsigned int max)
+int tw_port_xstats(uint16_t port, struct tw_xstat *info_out, unsigned int max)
 {
 	int count = rte_eth_xstats_get_names(port, NULL, 0);
 	if (count <= 0 || max == 0)
@@ -237,8 +237,8 @@ int tw_port_xstats(uint16_t port, struct tw_xstat *told, unsigned int max)
 			uint64_t id = values[at].id;
 			if (id >= (uint64_t)count)
 				continue;
-			snprintf(told[at].name, sizeof(told[at].name), "%s", names[id].name);
-			told[at].value = values[at].value;
+			snprintf(info_out[at].name, sizeof(info_out[at].name), "%s", names[id].name);
+			info_out[at].value = values[at].value;
 		}
 	}
 	free(names);

@@ -97,7 +97,7 @@ pub fn index(name: &str) -> Option<u32> {
 
 /// The NUMA node that the device behind `name` is at, if it is at one.
 pub fn node(name: &str) -> Option<usize> {
-    // The name is a path's component: it must not be another way.
+    // The name is a path's component: it must not contain another path.
     if name.contains('/') || name.starts_with('.') {
         return None;
     }
@@ -132,8 +132,8 @@ pub fn state(interface: &Interface) -> InterfaceState {
     };
     match flags() {
         Ok(flags) if flags & libc::IFF_UP as i16 != 0 => InterfaceState::Up,
-        // One that goes is down first. Only then is the kernel asked under its lock: who holds that
-        // would hold up packets.
+        // An interface is down before it disappears. Only then is the kernel asked under its lock,
+        // which holds up packets.
         Ok(_) if exists(name) && is_there() => InterfaceState::Down,
         Ok(_) | Err(_) => InterfaceState::Gone,
     }

@@ -47,7 +47,7 @@ pub fn is_tap(name: &str) -> bool {
     driver(name).is_some_and(|(driver, _)| driver == "tun")
 }
 
-/// Whether `name` is an interface without hardware (veth, TAP), whose frames may come straight
+/// Whether `name` is an interface without hardware (veth, TAP); its frames may come straight
 /// from a stack that left their checksums to hardware. Those that lack a driver to ask are.
 pub fn is_virtual(name: &str) -> bool {
     driver(name).is_none_or(|(driver, bus)| bus.is_empty() || driver == "tun")

@@ -2,7 +2,7 @@
 
 use crate::system::{self, IfRequest};
 
-/// Asks who drives an interface (`<linux/ethtool.h>`).
+/// Queries the driver of an interface (`<linux/ethtool.h>`).
 pub(crate) const ETHTOOL_GDRVINFO: u32 = 0x03;
 /// Words of the answer, `struct ethtool_drvinfo`.
 pub(crate) const DRVINFO_WORDS: usize = 49;

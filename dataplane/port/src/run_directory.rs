@@ -100,7 +100,7 @@ impl Drop for SecretFile {
 /// What stands behind a socket of an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Found {
-    /// Somebody listens there.
+    /// The socket has a listener.
     Live,
     /// Its process died.
     Stale,
@@ -120,7 +120,7 @@ pub fn instances() -> Vec<(u32, PathBuf, Found)> {
     found
 }
 
-/// Removes sockets whose processes died.
+/// Removes sockets of dead processes.
 pub fn sweep() {
     // A socket that is bound and does not listen yet looks like a dead one.
     let Some(_turn) = socket::turn(&file("any")) else { return };

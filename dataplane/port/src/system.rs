@@ -84,7 +84,7 @@ pub(crate) fn peer_groups(fd: &impl AsFd) -> io::Result<Vec<u32>> {
     }
 }
 
-/// A command of an ioctl whose argument is an `ifreq`.
+/// An ioctl command with an `ifreq` as argument.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct IfCommand(libc::Ioctl);
 
@@ -137,7 +137,7 @@ impl IfRequest {
         Ok(argument[1])
     }
 
-    /// An ethtool command whose structure, of 32-bit words, begins with the command's number. The
+    /// An ethtool command; its structure, of 32-bit words, begins with the command's number. The
     /// caller gives all words of that structure.
     pub(crate) fn ethtool_words(&mut self, fd: &impl AsFd, words: &mut [u32]) -> io::Result<()> {
         self.0.ifr_ifru.ifru_data = words.as_mut_ptr().cast();

@@ -1,4 +1,4 @@
-//! TAP and TUN devices: interfaces whose other end is this process.
+//! TAP and TUN devices: interfaces with this process at the other end.
 
 use crate::bpf;
 use crate::error::PortError;
@@ -147,7 +147,7 @@ impl Tap {
         match errno {
             // What the driver answers while the interface is down.
             Errno::IO => PortError::Down { name: self.name.clone() },
-            // What it answers when somebody deleted the interface.
+            // The error after the interface was deleted.
             Errno::BADFD => PortError::Gone { name: self.name.clone() },
             errno => PortError::admin(&self.name, step, io::Error::from(errno)),
         }
@@ -180,7 +180,7 @@ fn refusal(name: &str, error: io::Error) -> PortError {
     }
 }
 
-/// How to speak of a device whose name the kernel is to choose.
+/// The text for a device with a name chosen by the kernel.
 fn named(name: &str) -> &str {
     if name.is_empty() { "tap%d" } else { name }
 }

@@ -26,7 +26,7 @@ fn alone(test: impl FnOnce() + Send + 'static) {
     std::thread::spawn(test).join().expect("no panic");
 }
 
-/// A port with one queue each way.
+/// A port with one queue in each direction.
 fn open(name: &str) -> (Arc<Device>, Receiver, Sender) {
     start();
     let config = PortConfig { rx_queues: 1, tx_queues: 1, ..PortConfig::default() };

@@ -218,7 +218,7 @@ pub enum Request {
         /// Number of the next available chain.
         next: u32,
     },
-    /// Stop a ring and tell where it is.
+    /// Stop a ring and return its position.
     GetRingBase {
         /// The ring.
         ring: u32,

@@ -111,7 +111,7 @@ impl AsFd for Sender {
 }
 
 impl Receiver {
-    /// Takes up to `max` packets. If there are none, the guest is to wake whoever waits for this.
+    /// Takes up to `max` packets. If there are none, the guest is asked to wake the waiting thread.
     #[inline]
     pub fn receive(&mut self, max: usize, now: i64, batch: &mut Batch) -> Received {
         let mut received = Received::default();
@@ -132,7 +132,7 @@ impl Receiver {
 
 impl Sender {
     /// Gives packets from the front of the batch, as far as there is room. If packets are left, the
-    /// guest is to wake whoever waits for room.
+    /// guest is asked to wake the thread that waits for free buffers.
     #[inline]
     pub fn send(&mut self, batch: &mut Batch) -> Sent {
         let mut sent = Sent::default();

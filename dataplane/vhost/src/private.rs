@@ -1,4 +1,4 @@
-//! A socket that only who is handed it can connect to.
+//! A socket that only the receiver of its descriptor can connect to.
 
 use std::fs::{DirBuilder, Permissions};
 use std::io;
@@ -37,7 +37,7 @@ impl Directory {
     }
 }
 
-/// A listening socket without a name, and a descriptor of it. Whoever has that descriptor connects
+/// A listening socket without a name, and a descriptor of it. The owner of that descriptor connects
 /// to its name in `/proc/self/fd`: QEMU takes a socket that is connected already for one that
 /// passes no descriptors.
 ///
@@ -47,7 +47,7 @@ pub fn private_listener() -> io::Result<(UnixListener, OwnedFd)> {
     let directory = Directory::new()?;
     let path = directory.0.join("socket");
     let listener = UnixListener::bind(&path)?;
-    // Whoever gets to it may connect: nobody gets to it by name.
+    // Any process that reaches it may connect: none reaches it by name.
     std::fs::set_permissions(&path, Permissions::from_mode(0o666))?;
     let handle = open(&path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
     Ok((listener, handle))

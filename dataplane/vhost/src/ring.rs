@@ -14,7 +14,7 @@ use crate::memory::{GuestMemory, Outside, Spot};
 /// Longest ring, in descriptors: as long as QEMU's.
 pub const SIZE_MAX: u16 = 1024;
 
-/// Descriptors that one call looks at before it leaves the rest to the next: a guest whose chains
+/// Descriptors that one call reads before it leaves the rest to the next: a guest whose chains
 /// are long must not keep a thread.
 const LOOK_MAX: usize = 1024;
 
@@ -86,7 +86,7 @@ impl RingFault {
     }
 }
 
-/// Who writes the buffers of a chain.
+/// The writer of a chain's buffers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// The guest did; the device reads.

@@ -23,7 +23,7 @@ use crate::shared::{Address, End, OnEvent, PortEvent, PortRings, Shared};
 /// Time between two tries to connect.
 const CONNECT_EVERY: Duration = Duration::from_millis(500);
 
-/// Time from the end of a connection whose front-end broke the protocol to the next one.
+/// Time from the end of a connection after a protocol violation to the next one.
 const FAULT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Time in which further kicks are not looked at: a guest that kicks without end must not keep a

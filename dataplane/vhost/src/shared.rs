@@ -124,7 +124,8 @@ impl Shared {
         if end.is_wanted.load(Ordering::Relaxed) {
             return true;
         }
-        // Never waits: whoever else has it is the service thread, which wakes this one afterwards.
+        // Never waits: its only other holder is the service thread, which wakes this one
+        // afterwards.
         let Some(mut queue) = end.queue.try_lock() else { return true };
         let Some(used) = queue.as_mut() else { return false };
         match work(used) {

@@ -115,7 +115,7 @@ fn scrubber() {
     trial.finish().unwrap();
 }
 
-/// Two sessions, one of which begins again under its number; what a flowcount then tells.
+/// Two sessions, one of which begins again under its number, and the counters of flowcount.
 fn counts_of_sessions(mut trial: Trial) {
     let packet: &[u8] = &[7; 60];
     let mark = |direction, fcb| SlotTag::of(0, direction, fcb);
@@ -313,8 +313,8 @@ fn payload_counter() {
         let shown = trial.show(SlotTag::of(0, direction, session), pieces, false).unwrap();
         assert_eq!(shown.bytes, pieces.concat());
     }
-    let told = ["bytes-out", "bytes-back", "bytes-most"].map(|name| trial.counter(name));
-    assert_eq!(told, [Some(10), Some(5), Some(11)]);
+    let counters = ["bytes-out", "bytes-back", "bytes-most"].map(|name| trial.counter(name));
+    assert_eq!(counters, [Some(10), Some(5), Some(11)]);
     trial.finish().unwrap();
 }
 
@@ -336,8 +336,8 @@ fn signature_and_dummy() {
         let given = trial.exchange(&packets).unwrap();
         assert!(given.iter().map(|given| given.bytes.as_slice()).eq(packets.iter().copied()));
         assert_eq!(trial.counter("packets"), Some(199));
-        if let Some(told) = trial.counter("signature") {
-            assert_eq!(told, sum);
+        if let Some(counted) = trial.counter("signature") {
+            assert_eq!(counted, sum);
         }
         trial.finish().unwrap();
     }

@@ -19,11 +19,11 @@ pub fn address<T: ?Sized>(value: &T) -> usize {
     (&raw const *value).cast::<()>().addr()
 }
 
-/// A call by the 32-bit way into the kernel, whose numbers mean other calls: getpid.
+/// getpid by the 32-bit entry of the kernel, which has other call numbers.
 #[cfg(target_arch = "x86_64")]
 pub fn call_32_bit() {
     // JUSTIFICATION: a filter that knows 64-bit numbers only could be passed by.
-    // SAFETY: getpid changes no memory; the way in clobbers what is said.
+    // SAFETY: getpid changes no memory; the clobbers of the entry are declared.
     unsafe {
         std::arch::asm!("int 0x80", inout("eax") 20 => _, out("r8") _, out("r9") _,
             out("r10") _, out("r11") _, options(nostack));

@@ -28,7 +28,7 @@ fn spawn(order: &Order) -> Process {
     Process::spawn(order).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// A region whose descriptor was opened for reading.
+/// A region with a read-only descriptor.
 fn read_only() -> OwnedFd {
     let fd = rustix::fs::memfd_create(c"read-only", MemfdFlags::ALLOW_SEALING).unwrap();
     rustix::fs::ftruncate(&fd, 4096).unwrap();
@@ -49,7 +49,7 @@ fn hand_over(process: &Process, neighbour: &Process, region: &Region, read_only:
     rustix::net::sendmsg(process.control(), &parts, &mut control, SendFlags::empty()).unwrap();
 }
 
-/// All rows that it tells, until it ends.
+/// All rows that it reports, until it ends.
 fn rows(process: &mut Process) -> Vec<String> {
     let end = Instant::now() + SOON;
     let mut rows = Vec::new();
@@ -166,7 +166,7 @@ fn one_of_two_is_enough_for_files() {
     ];
     let weaker = [(Measure::Landlock, &["list /"][..]), (Measure::PrivateRoot, &there[..])];
     for (omitted, known) in weaker {
-        // The C library is a program too, which tells its version.
+        // The C library is also a program, which prints its version.
         let mut order = order(&["without", "a library"]);
         order.isolation = Isolation::Relaxed;
         order.omit = vec![omitted];
@@ -210,7 +210,7 @@ fn the_32_bit_way_into_the_kernel_is_death() {
     let mut process = spawn(&order(&["32-bit"]));
     let exit = process.wait(SOON).unwrap();
     assert!(!process.output_kept().contains("ESCAPED"));
-    // Signal 31, SIGSYS; or 11 where the kernel has no such way.
+    // Signal 31, SIGSYS; or 11 if the kernel has no 32-bit entry.
     assert!(matches!(exit, Some(Exit::Signal(31 | 11))), "{exit:?}");
 }
 

@@ -83,6 +83,6 @@ fn a_lost_page_ends_the_function_and_nothing_else() {
     }
     let (again, mut master) = link(&function);
     assert_eq!(fault(&again, &mut master), None);
-    let told = function.status().last_end.unwrap_or_default();
-    assert!(told.contains("memory that it shares with its host is gone"), "{told}");
+    let end = function.status().last_end.unwrap_or_default();
+    assert!(end.contains("memory that it shares with its host is gone"), "{end}");
 }

@@ -52,9 +52,9 @@ pub fn run(bytes: &[u8]) {
         let matching = routes.iter().filter(|(net, len, _)| address & mask(*len) == *net);
         let best = matching.max_by_key(|route| route.1);
         let expected = best.map_or("-1".to_owned(), |route| route.2.to_string());
-        let told = router.read(&format!("r.lookup {}", Ipv4Addr::from(address)));
-        let told = told.expect("an address");
-        let output = told.split_whitespace().next().unwrap_or_default();
+        let answer = router.read(&format!("r.lookup {}", Ipv4Addr::from(address)));
+        let answer = answer.expect("an address");
+        let output = answer.split_whitespace().next().unwrap_or_default();
         assert_eq!(output, expected, "{} in {routes:?}", Ipv4Addr::from(address));
     }
 }

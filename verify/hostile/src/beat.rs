@@ -26,7 +26,7 @@ pub const KEPT: usize = 16;
 /// The longest times, longest first.
 pub type Times = [Duration; KEPT];
 
-/// Other threads of this process whose waits are looked at.
+/// Other threads of this process with monitored waits.
 const OTHERS: usize = 4;
 /// What the supervisors of functions are called.
 const KEEPER: &str = "nf-keeper";

@@ -12,7 +12,7 @@
 //! - every fault is counted, and the process is killed and started again.
 //!
 //! `modes` are the same attacks, and slower ones, one at a time: system tests play them behind real
-//! `Nf` elements, whose threads must not notice.
+//! `Nf` elements; their threads must not notice.
 //!
 //! `unsafe` is there once: a Worker's own library does not let it lie.
 //!

@@ -122,7 +122,7 @@ pub fn watch(
     Ok(Watched { report, rounds, blocked, worked, worked_alone: control.worked(), locations, time })
 }
 
-/// Looks at the serving thread until it ends, which it is told to after so long.
+/// Watches the serving thread until the time limit ends it.
 fn look_at(
     serving: &JoinHandle<Report>,
     pulse: &Pulse,

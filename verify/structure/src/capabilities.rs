@@ -138,7 +138,7 @@ pub fn nameless_figures() -> Vec<Problem> {
     problems
 }
 
-/// Classes whose example builds no element, so that [`unlike`] does not see them.
+/// Classes with an example that builds no element, so that [`unlike`] does not check them.
 pub fn unbuilt() -> Vec<&'static str> {
     let entries = CATALOG.entries().filter(|entry| built(entry).is_none());
     entries.map(|entry| entry.spec.name).collect()

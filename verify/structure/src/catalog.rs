@@ -31,7 +31,7 @@ fn folder(topic: Topic) -> &'static str {
     }
 }
 
-/// Elements whose specs leave something undocumented.
+/// Elements with incomplete documentation in their specs.
 pub fn undocumented() -> Vec<Problem> {
     CATALOG.entries().flat_map(|entry| undocumented_in(&entry.spec)).collect()
 }
@@ -74,7 +74,7 @@ fn is_kebab(name: &str) -> bool {
         && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
 }
 
-/// Elements whose specs say of replicas what cannot be.
+/// Elements with contradictory statements about replicas in their specs.
 pub fn impossible_replicas() -> Vec<Problem> {
     CATALOG.entries().filter_map(impossible_replicas_of).collect()
 }

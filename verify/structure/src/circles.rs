@@ -111,7 +111,7 @@ pub fn problems(circles: &[Circle], known: &BTreeSet<&str>) -> Vec<Problem> {
     problems
 }
 
-/// The new imports, each with the shortest way back.
+/// The new imports, each with the shortest path back.
 fn described(circle: &Circle, new: &[&Edge]) -> String {
     let mut lines = Vec::new();
     for edge in new {
@@ -127,7 +127,7 @@ fn location(edge: &Edge) -> String {
     format!("{}:{} needs {} ({})", edge.from, edge.line, edge.to, edge.path)
 }
 
-/// The shortest way back from the end of an import to its beginning.
+/// The shortest path back from the end of an import to its beginning.
 fn path_back<'a>(circle: &'a Circle, back: &Edge) -> Vec<&'a Edge> {
     let mut came: BTreeMap<&str, &Edge> = BTreeMap::new();
     let mut open = VecDeque::from([back.to.as_str()]);
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn circles_are_told_apart() {
-        // Two circles, a way from one to the other, and a file that is in none.
+        // Two circles, a path from one to the other, and a file in neither.
         let found = circles_among(&edges(&["ab", "ba", "bc", "cd", "de", "ec", "ef"]));
         assert_eq!(found, [edges(&["ab", "ba"]), edges(&["cd", "de", "ec"])]);
         assert_eq!(circles_among(&edges(&["ab", "ac", "bc"])), Vec::<Circle>::new());
@@ -181,8 +181,8 @@ mod tests {
         let problems = problems(&[edges(&["ab", "bc", "ca"])], &BTreeSet::new());
         assert_eq!(problems.len(), 1);
         assert_eq!(problems[0].location, "a:7");
-        let way = "    a:7 needs b (super::X)\n      b:7 needs c (super::X)\n      c:7 needs a";
-        assert!(problems[0].what.contains(way), "{}", problems[0]);
+        let path = "    a:7 needs b (super::X)\n      b:7 needs c (super::X)\n      c:7 needs a";
+        assert!(problems[0].what.contains(path), "{}", problems[0]);
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! The page on Click's and FastClick's elements: made of a list of their names, the registry and
-//! the page of differences.
+//! The page on Click's and FastClick's elements, generated from a list of their names, the registry
+//! and the page of differences.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -8,20 +8,20 @@ use thruway_elements::CATALOG;
 
 use crate::{Problem, Tree};
 
-/// The names, and why Thruway has none of them.
+/// The names, with reasons for missing elements.
 pub const LIST: &str = "verify/structure/click-elements.txt";
 /// The page.
 pub const PAGE: &str = "docs/click-compatibility.md";
-/// What differs on purpose, one point for each.
+/// The intended differences, one point for each.
 const DIFFERENCES: &str = "docs/differences-from-click.md";
-/// How both are brought up to date.
+/// The command that updates list and page.
 const REMEDY: &str = "THRUWAY_PAGES=write cargo test -p thruway-structure";
 
-/// The list, read.
+/// The parsed list.
 #[derive(Debug, Default)]
 pub struct Names<'t> {
     reasons: BTreeMap<&'t str, &'t str>,
-    /// Whose, name, key of the reason.
+    /// Project, name, key of the reason.
     names: Vec<(&'t str, &'t str, Option<&'t str>)>,
 }
 
@@ -37,20 +37,20 @@ impl<'t> Names<'t> {
                 continue;
             }
             let mut words = line.split(' ');
-            if let (Some(whose), Some(name)) = (words.next(), words.next()) {
-                names.names.push((whose, name, words.next()));
+            if let (Some(project), Some(name)) = (words.next(), words.next()) {
+                names.names.push((project, name, words.next()));
             }
         }
         names
     }
 }
 
-/// Whether a reason says that the name means something else here.
+/// Whether a reason marks a name with another meaning here.
 fn is_other(key: &str) -> bool {
     key.starts_with("other")
 }
 
-/// The list without the reasons of what is there by now.
+/// The list without the reasons of implemented elements.
 pub fn without_old_reasons(text: &str) -> String {
     let mut fresh = String::new();
     for line in text.lines() {
@@ -68,7 +68,7 @@ fn is_here(name: &str) -> bool {
     CATALOG.entry(name).is_some()
 }
 
-/// What is wrong with the list, or with the page made of it.
+/// Errors of the list, or of the page generated from it.
 pub fn problems(tree: &Tree) -> Vec<Problem> {
     let text = tree.text(LIST).unwrap_or_default();
     let mut problems = wrong(&Names::read(text), is_here);
@@ -83,17 +83,17 @@ fn wrong(names: &Names<'_>, is_here: impl Fn(&str) -> bool) -> Vec<Problem> {
     for pair in names.names.windows(2).filter(|pair| pair[0].1 >= pair[1].1) {
         problems.push(Problem::new(LIST, format!("{} is out of order", pair[1].1), "sort by name"));
     }
-    for (whose, name, key) in &names.names {
+    for (project, name, key) in &names.names {
         let mut problem = |what: &str, remedy: &str| {
             problems.push(Problem::new(LIST, format!("{name}: {what}"), remedy));
         };
-        if !["click", "fastclick"].contains(whose) {
-            problem("is neither click's nor fastclick's", "say whose it is");
+        if !["click", "fastclick"].contains(project) {
+            problem("is neither click's nor fastclick's", "begin the line with click or fastclick");
         }
         match key {
             Some(key) if !names.reasons.contains_key(key) => problem("no such reason", "write it"),
             Some(key) if is_here(name) && !is_other(key) => problem("is there by now", REMEDY),
-            None if !is_here(name) => problem("is not there", "say why (a reason's name)"),
+            None if !is_here(name) => problem("is not there", "add the name of a reason"),
             _ => {}
         }
     }
@@ -110,8 +110,8 @@ pub fn page(tree: &Tree, list: &str) -> String {
     let differences = points(tree.text(DIFFERENCES).unwrap_or_default());
     let mut tables = String::new();
     let mut counts = String::new();
-    for (whose, title) in [("click", "Click"), ("fastclick", "FastClick, beyond Click's")] {
-        let of = names.names.iter().filter(|(list, _, _)| *list == whose);
+    for (project, title) in [("click", "Click"), ("fastclick", "FastClick, beyond Click's")] {
+        let of = names.names.iter().filter(|(list, _, _)| *list == project);
         let rows: Vec<(&str, Row)> =
             of.map(|(_, name, key)| (*name, row(name, *key, &names, &differences))).collect();
         let count = |sort: Sort| rows.iter().filter(|(_, row)| row.sort == sort).count();
@@ -136,9 +136,10 @@ pub fn page(tree: &Tree, list: &str) -> String {
 const HEAD: &str = "\
 # The elements of Click and FastClick
 
-Which of the elements that Click and FastClick publish Thruway has. This page is made of the registry,
-of [differences-from-click.md](differences-from-click.md) and of a list of names with reasons
-(`verify/structure/click-elements.txt`); a test fails when it is stale, and
+This page lists the elements of Click and FastClick, and whether Thruway has them. It is generated
+from the registry,
+[differences-from-click.md](differences-from-click.md) and a list of names with reasons
+(`verify/structure/click-elements.txt`). A test fails when it is stale;
 `THRUWAY_PAGES=write cargo test -p thruway-structure` writes it.
 
 | List | Elements | Same | Same, with differences | Alias | Not supported |
@@ -146,13 +147,13 @@ of [differences-from-click.md](differences-from-click.md) and of a list of names
 ";
 
 const NOTES: &str = "
-*Same* means: the element's documentation in Click or FastClick holds, and anything that differs is a
-bug. *Alias* is another name of the same implementation, with what it sets. Where a difference is
-given, it is the one that the page of differences tells with that element's name.
+*Same* means: the element's documentation in Click or FastClick holds, and any difference is a
+bug. *Alias* is another name of the same implementation, with its settings. Differences are quoted
+from the page of differences.
 
-None of these is there, so their elements are not listed by name: Click's folders `wifi`, `grid`,
-`dsr`, `bsdmodule` and `ns`, and Click's packages outside its own tree. The same holds for FastClick's
-further variants of FlowIPManager for experiments.
+These are not supported and not listed by name: Click's folders `wifi`, `grid`,
+`dsr`, `bsdmodule` and `ns`, Click's packages outside its own tree, and FastClick's
+experimental variants of FlowIPManager.
 ";
 
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
@@ -188,20 +189,21 @@ fn row(name: &str, key: Option<&str>, names: &Names<'_>, differences: &[String])
     let Some(spec) = CATALOG.entry(name).map(|entry| &entry.spec) else {
         return Row { sort: Sort::Not, text: String::new() };
     };
-    let told: Vec<&str> =
+    let quoted: Vec<&str> =
         differences.iter().filter(|point| mentions(point, name)).map(String::as_str).collect();
     if let Some(alias) = spec.aliases.iter().find(|alias| alias.name == name) {
         let mut text = format!("of `{}`: {}", spec.name, alias.summary.replace('|', "\\|"));
-        if !told.is_empty() {
-            let _ = write!(text, ". {}", told.join(" "));
+        if !quoted.is_empty() {
+            let _ = write!(text, ". {}", quoted.join(" "));
         }
         return Row { sort: Sort::Alias, text };
     }
-    let sort = if told.is_empty() { Sort::Same } else { Sort::Differs };
-    Row { sort, text: told.join(" ") }
+    let sort = if quoted.is_empty() { Sort::Same } else { Sort::Differs };
+    Row { sort, text: quoted.join(" ") }
 }
 
-/// The sentences of a page's points. One that names no element belongs to the sentence before it.
+/// The sentences of a page's points. A sentence without an element's name belongs to the one
+/// before.
 fn points(page: &str) -> Vec<String> {
     let mut points: Vec<String> = Vec::new();
     for item in page.split("\n- ").skip(1) {
@@ -222,8 +224,8 @@ fn points(page: &str) -> Vec<String> {
     points
 }
 
-/// Splits at each full stop that a capital letter or a name follows, and at each semicolon that the
-/// name of an element follows.
+/// Splits at each full stop before a capital letter or a name, and at each semicolon before the
+/// name of an element.
 fn sentences(text: &str) -> impl Iterator<Item = String> {
     let mut all = Vec::new();
     let mut start = 0;
@@ -259,9 +261,9 @@ mod tests {
 
     #[test]
     fn the_list_must_agree_with_the_registry() {
-        let told = wrong(&Names::read(TEXT), is_here);
-        assert_eq!(told.len(), 1, "{told:?}");
-        assert!(told[0].what.contains("Idle: is there"));
+        let problems = wrong(&Names::read(TEXT), is_here);
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert!(problems[0].what.contains("Idle: is there"));
         let fresh = without_old_reasons(TEXT);
         assert_eq!(fresh, TEXT.replace("Idle no", "Idle"));
         assert_eq!(wrong(&Names::read(&fresh), is_here), []);

@@ -55,14 +55,14 @@ pub const ROOMS: &[&str] = &[
     "verify/",
 ];
 
-/// Pairs that stay apart although the order would let them meet, directly or through others: who,
-/// what, why.
+/// Pairs of crates that must not depend on each other, directly or indirectly, although the order
+/// permits it: dependent, dependency, reason.
 pub const APART: &[(&str, &str, &str)] = &[
     ("thruway-lang", "thruway-elements", "the language knows specs, not implementations"),
     ("thruway-lang", "thruway-port", "the language is pure"),
     ("thruway-engine", "thruway-elements", "the engine runs any Element and knows none"),
     ("thruway-flow", "thruway-port", "classification is pure"),
-    ("thruway-stream", "thruway-flow", "streams are told of sessions, they do not find them"),
+    ("thruway-stream", "thruway-flow", "streams are notified of sessions, they do not find them"),
     ("thruway-inspect", "thruway-packet", "what is looked for does not depend on how bytes travel"),
     ("thruway-exchange", "thruway-element", "a function's library uses it and never sees elements"),
     ("thruway-nf", "thruway-packet", "a function sees packets in its slots, and no engine"),
@@ -107,10 +107,10 @@ pub fn upward(crates: &[Crate]) -> Vec<Problem> {
 /// Crates of [`APART`] that meet.
 pub fn forbidden_contacts(crates: &[Crate]) -> Vec<Problem> {
     let mut problems = Vec::new();
-    for (who, what, why) in APART {
-        if reached(crates, who).contains(what) {
+    for (from, what, why) in APART {
+        if reached(crates, from).contains(what) {
             let remedy = format!("cut the dependency: {why}");
-            problems.push(Problem::new(*who, format!("reaches {what}"), remedy));
+            problems.push(Problem::new(*from, format!("reaches {what}"), remedy));
         }
     }
     problems

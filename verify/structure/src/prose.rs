@@ -122,7 +122,8 @@ fn ends(word: &str, next: &str) -> bool {
         && !begins.starts_with(|c: char| c.is_lowercase())
 }
 
-/// Decisions whose numbers leave a gap, whose titles say another number, or that the index lacks.
+/// Decisions with a gap in their numbers, with another number in the title, or missing in the
+/// index.
 pub fn decisions(tree: &Tree) -> Vec<Problem> {
     let index = tree.text(INDEX).unwrap_or_default();
     let mut problems = Vec::new();

@@ -1,9 +1,9 @@
 //! Retired words in identifiers.
 //!
-//! A word that a network engineer would have to learn from us is retired: `retired-words.txt` has
-//! it with the terms that replace it, and the crates that are checked. The check looks at what is
-//! *defined*: types, variants, functions, fields, constants, modules, macros, files and folders.
-//! Local variables and names of tests (which are sentences) are left alone. Leftovers are counted
+//! A private word that is no term of the field is retired: `retired-words.txt` lists
+//! it with its replacements, and the checked crates. The check covers *definitions*:
+//! types, variants, functions, fields, constants, modules, macros, files and folders.
+//! It ignores local variables and names of tests (which are sentences). Leftovers are counted
 //! by crate and word in `known-retired-words.txt`; a count may only shrink.
 
 use std::collections::BTreeMap;
@@ -13,15 +13,15 @@ use syn::visit::{self, Visit};
 
 use crate::{Problem, Tree};
 
-/// Where the retired words are, from the root.
+/// Path of the list of retired words, from the root.
 pub const RETIRED: &str = "verify/structure/retired-words.txt";
-/// Where the leftovers are counted, from the root.
+/// Path of the counts of leftovers, from the root.
 pub const KNOWN: &str = "verify/structure/known-retired-words.txt";
 
 /// The rules of `retired-words.txt`.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Retired {
-    /// Directories of the crates that are checked.
+    /// Directories of the checked crates.
     pub crates: Vec<String>,
     /// A word that no identifier may contain, and its replacements.
     pub words: BTreeMap<String, String>,
@@ -29,10 +29,10 @@ pub struct Retired {
     pub types: BTreeMap<String, String>,
 }
 
-/// A definition whose name has a retired word.
+/// A definition with a retired word in its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// `FILE:LINE`, or the file alone if its own name has the word.
+    /// `FILE:LINE`, or only the file if its own name has the word.
     pub location: String,
     /// The name.
     pub name: String,
@@ -59,7 +59,7 @@ pub fn retired(text: &str) -> Retired {
     retired
 }
 
-/// The retired words in the crates that are checked.
+/// The retired words in the checked crates.
 pub fn findings(tree: &Tree, retired: &Retired) -> Findings {
     let mut found = Findings::new();
     for (path, text) in tree.sources() {
@@ -102,7 +102,7 @@ impl Retired {
     }
 }
 
-/// The words of a name, in small letters: `WayBack`, `way_back` and `WAY_BACK` are the same.
+/// The words of a name, in lower case: `WayBack`, `way_back` and `WAY_BACK` are equal.
 fn words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut before = '_';
@@ -134,7 +134,7 @@ pub fn known(text: &str) -> BTreeMap<(String, String), usize> {
     entries.collect()
 }
 
-/// The list with counts brought down to what is found; what is new stays out.
+/// The list with counts lowered to the findings; new words are not added.
 pub fn lowered(found: &Findings, known: &BTreeMap<(String, String), usize>) -> String {
     let lower = |(key, count): (&(String, String), &usize)| {
         let now = found.get(key)?.len().min(*count);
@@ -143,7 +143,7 @@ pub fn lowered(found: &Findings, known: &BTreeMap<(String, String), usize>) -> S
     known.iter().filter_map(lower).collect()
 }
 
-/// Words that are new in a crate, and counts that are out of date.
+/// New words of a crate, and outdated counts.
 pub fn problems(
     found: &Findings,
     known: &BTreeMap<(String, String), usize>,

@@ -13,8 +13,8 @@ static TREE: LazyLock<Tree> = LazyLock::new(Tree::of_repository);
 
 #[track_caller]
 fn none(problems: Vec<Problem>) {
-    let told: Vec<String> = problems.iter().map(Problem::to_string).collect();
-    assert!(told.is_empty(), "{} to put right:\n\n{}\n", told.len(), told.join("\n"));
+    let list: Vec<String> = problems.iter().map(Problem::to_string).collect();
+    assert!(list.is_empty(), "{} problems:\n\n{}\n", list.len(), list.join("\n"));
 }
 
 #[test]
@@ -31,8 +31,8 @@ fn dependencies_point_down() {
 #[test]
 fn what_must_not_meet_does_not() {
     let crates = TREE.crates();
-    for (who, _, _) in layers::APART {
-        assert!(crates.iter().any(|one| one.name == *who), "no crate {who}: correct APART");
+    for (from, _, _) in layers::APART {
+        assert!(crates.iter().any(|one| one.name == *from), "no crate {from}: correct APART");
     }
     none(layers::forbidden_contacts(&crates));
 }

@@ -15,25 +15,25 @@ pub(super) struct More {
     pub explain: bool,
 }
 
-/// All that was asked for.
+/// The requested output.
 pub(super) fn all(router: &Router, more: &More) -> Value {
     let layout = router.layout();
-    let mut told = Map::new();
+    let mut output = Map::new();
     let elements = 0..layout.graph.elements.len();
     let elements = elements.map(|node| element(layout, node, more.paths)).collect();
-    told.insert("elements".into(), Value::Array(elements));
-    told.insert("exceptions".into(), exceptions(router));
-    told.insert("connections".into(), layout.graph.edges.len().into());
+    output.insert("elements".into(), Value::Array(elements));
+    output.insert("exceptions".into(), exceptions(router));
+    output.insert("connections".into(), layout.graph.edges.len().into());
     if more.explain {
         let flows = router.flows();
         let (plan, chain) = (&flows.plan, &flows.chain);
-        told.insert("decision".into(), decision(plan));
-        told.insert("classes".into(), classes(plan, chain));
+        output.insert("decision".into(), decision(plan));
+        output.insert("classes".into(), classes(plan, chain));
         let sessions = plan.levels.iter().map(|level| sessions(level, chain));
-        told.insert("sessions".into(), sessions.collect());
-        told.insert("contexts".into(), contexts(router));
+        output.insert("sessions".into(), sessions.collect());
+        output.insert("contexts".into(), contexts(router));
     }
-    Value::Object(told)
+    Value::Object(output)
 }
 
 /// Ports with their processing, and the threads that run it; `paths`: how these come to it.
@@ -41,21 +41,21 @@ fn element(layout: &Layout, node: usize, paths: bool) -> Value {
     let word = |port: &Port| if port.processing == Processing::Push { "push" } else { "pull" };
     let words = |ports: &[Port]| ports.iter().map(word).collect::<Vec<_>>();
     let (decl, ports) = (&layout.graph.elements[node], &layout.checked.elements[node]);
-    let mut told = json!({
+    let mut output = json!({
         "element": decl.name, "class": decl.class,
         "inputs": words(&ports.inputs), "outputs": words(&ports.outputs),
         "threads": layout.threads[node], "has_task_in_none": layout.parked[node],
     });
     if paths {
-        told["paths"] = layout.describe_paths(node).into();
+        output["paths"] = layout.describe_paths(node).into();
         if layout.threads[node].len() > 1 {
-            told["replicas"] = decl.spec.replicas.to_string().into();
+            output["replicas"] = decl.spec.replicas.to_string().into();
         }
     }
-    told
+    output
 }
 
-/// Each case in which functions cannot inspect what they are there for.
+/// Each case in which functions cannot inspect traffic.
 fn exceptions(router: &Router) -> Value {
     let name = |node: u32| router.layout().graph.elements[node as usize].name.as_str();
     let of = router.streams().exceptions.iter().flat_map(|(node, all)| {
@@ -80,7 +80,7 @@ fn decision(plan: &Plan) -> Value {
     })
 }
 
-/// Each class of packets: what is known of them, where they go, and whose state they have.
+/// Each class of packets: its known fields, its output, and the functions that keep state for it.
 fn classes(plan: &Plan, chain: &Chain) -> Value {
     let class = |(at, leaf): (usize, &Leaf)| {
         let known: Map<String, Value> = leaf
@@ -129,13 +129,13 @@ fn sessions(level: &SessionTable, chain: &Chain) -> Value {
     })
 }
 
-/// Each context of streams: where it begins and ends, and what is set up in it for whom.
+/// Each context of streams: its beginning and end, and the services set up for its functions.
 fn contexts(router: &Router) -> Value {
     let name = |node: &u32| router.layout().graph.elements[*node as usize].name.as_str();
     let names = |nodes: &[u32]| nodes.iter().map(name).collect::<Vec<_>>();
     let contexts = router.streams().contexts.iter().map(|(layer, plan)| {
         let set_up = set_up(*layer, plan).into_iter();
-        let set_up = set_up.map(|(what, who)| json!({ "what": what, "for": names(&who) }));
+        let set_up = set_up.map(|(what, nodes)| json!({ "what": what, "for": names(&nodes) }));
         json!({
             "layer": format!("{layer:?}"), "from": names(&plan.enters), "to": names(&plan.leaves),
             "set_up": set_up.collect::<Vec<_>>(),

@@ -46,7 +46,7 @@ pub fn main(args: &CheckArgs) -> anyhow::Result<ExitCode> {
         outln!("{}", exceptions.render());
     }
     if args.paths {
-        outln!("\nBy which ways threads reach elements (<- is a pull)\n");
+        outln!("\nPaths by which threads reach elements (<- is a pull)\n");
         for (node, decl) in layout.graph.elements.iter().enumerate() {
             outln!("  {}: {}", decl.name, layout.describe_paths(node));
             if layout.threads[node].len() > 1 {

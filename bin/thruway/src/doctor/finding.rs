@@ -69,7 +69,7 @@ impl Finding {
         json!({
             "what": self.what,
             "state": self.state.name(),
-            "told": self.status,
+            "found": self.status,
             "remedy": self.remedy,
         })
     }

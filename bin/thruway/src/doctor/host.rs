@@ -15,7 +15,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// The system whose root is here.
+    /// The system with its root here.
     pub fn new(root: &Path) -> Host {
         Host { root: root.to_owned() }
     }
@@ -37,7 +37,7 @@ impl Host {
     /// A file's text, whatever bytes it has.
     pub fn text(&self, path: &str) -> Option<String> {
         let path = self.path(path);
-        // A pipe or a device in a tree that somebody made would be waited for.
+        // Reading a pipe or a device in an artificial tree would block.
         if !std::fs::metadata(&path).ok()?.is_file() {
             return None;
         }

@@ -6,7 +6,7 @@ use super::finding::Finding;
 use super::host::Host;
 use super::rights::lacks_for_xdp;
 
-/// Largest MTU whose frames fit AF_XDP's here, bytes.
+/// Largest MTU with frames that fit AF_XDP's here, bytes.
 const MTU_MAX: i64 = 1706;
 /// <linux/if_arp.h>
 const ETHERNET: i64 = 1;
@@ -80,7 +80,7 @@ fn one(host: &Host, name: &str) -> Finding {
 
 fn queues(host: &Host, place: &str, name: &str, facts: &mut Facts) {
     let queues = host.list(&format!("{place}/queues"));
-    let count = |way: &str| queues.iter().filter(|queue| queue.starts_with(way)).count();
+    let count = |prefix: &str| queues.iter().filter(|queue| queue.starts_with(prefix)).count();
     let (rx, tx) = (count("rx-"), count("tx-"));
     facts.status.push(format!("{rx} rx and {tx} tx queues"));
     if rx == 1 && facts.has_hardware {

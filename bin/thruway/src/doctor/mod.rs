@@ -49,8 +49,7 @@ pub fn main(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Everything there is to say, most useful first: what does not work, then what gives speed, each
-/// in the order of what it usually gives.
+/// All findings, most useful first: broken features, then performance, each by its usual benefit.
 fn examine(root: &Path) -> Vec<Finding> {
     let host = Host::new(root);
     let mut found = rights::findings(&host);
@@ -64,7 +63,7 @@ fn examine(root: &Path) -> Vec<Finding> {
     found
 }
 
-/// Columns of what was looked at.
+/// Columns of the checked items.
 const WIDTH: usize = 24;
 
 /// For people.

@@ -152,7 +152,7 @@ fn boost(host: &Host) -> Option<Finding> {
     Some(Finding::good("boost", status))
 }
 
-/// The cycle counter, by which time is told on the packet path.
+/// The cycle counter, the clock of the packet path.
 fn counter(host: &Host) -> Finding {
     let what = "cycle counter";
     let Some(flags) = host.field("proc/cpuinfo", "flags") else {

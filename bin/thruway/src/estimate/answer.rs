@@ -1,4 +1,4 @@
-//! Estimates of configurations, told as tables, JSON and a page.
+//! Estimates of configurations, printed as tables, JSON and a page.
 
 use std::fmt::Write as _;
 

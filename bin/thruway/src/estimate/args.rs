@@ -11,7 +11,7 @@ use crate::config_args::ConfigArgs;
 pub struct EstimateArgs {
     #[command(flatten)]
     pub config: ConfigArgs,
-    /// Traffic: a capture, or a description in TOML (docs/model.md); ELEMENT=FILE is for one
+    /// Traffic: a capture, or a description in TOML (docs/model.md); ELEMENT=FILE applies to one
     /// source
     #[arg(long, value_name = "FILE")]
     pub traffic: Vec<String>,
@@ -46,8 +46,8 @@ pub struct EstimateArgs {
     /// file, or all models of the paper
     #[arg(long, value_name = "MODEL", num_args = 0..=1)]
     pub paper: Option<Option<String>>,
-    /// Description of the host [default: what `thruway calibrate` measured here; for models, the
-    /// paper's host]
+    /// Description of the host [default: the one that `thruway calibrate` wrote here; for models,
+    /// the paper's host]
     #[arg(long, value_name = "FILE")]
     pub hardware: Option<PathBuf>,
     /// Frame sizes in bytes, frame check sequence included

@@ -1,6 +1,6 @@
-//! What a running configuration takes, beside what was to be expected of what its packets do now:
-//! the estimate is made of the ways and batches that are observed, so what is left of a difference
-//! is the costs', and what differs from a rehearsal is the assumptions'.
+//! Compares the cost of a running configuration with an estimate for its current packets:
+//! the estimate uses the observed paths and batches, so a remaining difference is due to the costs,
+//! and a difference from a rehearsal is due to the assumptions.
 
 use std::time::Duration;
 
@@ -188,7 +188,7 @@ impl Comparison {
 
 /// Which assumption is behind the largest difference.
 fn why(batch: f64, off: f64, name: &str) -> String {
-    let way = if off > 0.0 { "more" } else { "less" };
+    let direction = if off > 0.0 { "more" } else { "less" };
     let cause = if batch < FEW {
         format!(
             "its batches are short ({batch:.1} packets): what is paid per batch counts, and waits for \
@@ -201,7 +201,7 @@ fn why(batch: f64, off: f64, name: &str) -> String {
     } else {
         "its packets are more alike than assumed, or its tables smaller".to_owned()
     };
-    format!("Most of the difference is at {name}, {:.1} cycles {way}: {cause}.", off.abs())
+    format!("Most of the difference is at {name}, {:.1} cycles {direction}: {cause}.", off.abs())
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What manuals tell, out of the specs.
+//! The content of manuals, from the specs.
 
 use thruway_element::{Handler, Spec, Wants};
 use thruway_elements::CATALOG;

@@ -5,26 +5,26 @@ use thruway_offload::ovs::Port;
 
 use crate::config_args::ConfigArgs;
 
-/// Which rules.
+/// Options that select the rules.
 #[derive(Args)]
 pub(super) struct RulesArgs {
     #[command(flatten)]
     pub config: ConfigArgs,
-    /// FlowClassifier whose packets the switch classifies [default: the only one]
+    /// FlowClassifier to offload [default: the only one]
     #[arg(long, value_name = "NAME")]
     pub element: Option<String>,
-    /// Most rules; packets beyond them stay with the host
+    /// Maximum number of rules; the host classifies packets beyond them
     #[arg(long, value_name = "RULES", default_value_t = 16_384)]
     pub rules_max: usize,
 }
 
-/// Which port of which switch.
+/// Options that select the port of a switch.
 #[derive(Args)]
 pub(super) struct PortArgs {
     /// Bridge of Open vSwitch: a name, or the path of its management socket
     #[arg(long, value_name = "BRIDGE")]
     pub bridge: String,
-    /// Port of the bridge that packets come in by
+    /// Ingress port of the bridge
     #[arg(long, value_name = "PORT")]
     pub from: String,
     /// Port of the bridge that leads to the chain

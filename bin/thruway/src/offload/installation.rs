@@ -4,8 +4,8 @@
 //! the switch has not got, new rules have tags that the chain has not trusted before, and a chain
 //! that begins or changes its configuration trusts none. Where the switch has no rules, frames may
 //! come with tags from outside: so the chain stops trusting tags before rules are taken out, and
-//! first of all where rules were lost. A packet whose tag is not trusted is classified by the
-//! chain.
+//! first of all where rules were lost. The chain classifies a packet
+//! with an untrusted tag.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -99,7 +99,7 @@ impl Installation<'_> {
                 shown(&self.address)
             );
         }
-        // Packets may be under way with tags of the rules that the switch has, whoever made them.
+        // Packets may be in flight with tags of rules in the switch, also of foreign ones.
         let trusted = client.read(&self.handler("tags"))?;
         let used = self.port.generation()?.or_else(|| Generation::parse(trusted.trim()));
         self.generation = used.map_or(Generation::Even, Generation::other);

@@ -28,13 +28,13 @@ pub struct OffloadArgs {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Print which rules a switch (or the kernel) would get, and which packets stay with the host
+    /// Print the rules for a switch (or the kernel), and the packets that the host classifies
     Plan(PlanArgs),
-    /// Give Open vSwitch the rules of a running instance, and keep them right until it ends
+    /// Install the rules of a running instance in Open vSwitch, and update them until it ends
     Apply(ApplyArgs),
-    /// Take the rules of a port out of Open vSwitch
+    /// Remove the rules of a port from Open vSwitch
     Remove(RemoveArgs),
-    /// Compare the rules that Open vSwitch has with those of a configuration
+    /// Compare the rules in Open vSwitch with those of a configuration
     Verify(VerifyArgs),
 }
 
@@ -42,13 +42,13 @@ enum Command {
 struct PlanArgs {
     #[command(flatten)]
     rules: RulesArgs,
-    /// What the switch speaks
+    /// Protocol of the switch
     #[arg(long, value_name = "PROTOCOL", default_value = "openvswitch")]
     protocol: ProtocolArg,
     /// Print each rule, in the notation of ovs-ofctl, from port FROM to port TO
     #[arg(long = "rules")]
     print_rules: bool,
-    /// Print what the XDP program of FromDevice(..., OFFLOAD XDP) would drop
+    /// Print the drops of the XDP program of FromDevice(..., OFFLOAD XDP)
     #[arg(long, conflicts_with_all = ["protocol", "print_rules"])]
     xdp: bool,
     /// Print JSON
@@ -61,10 +61,10 @@ struct RemoveArgs {
     /// Bridge of Open vSwitch: a name, or the path of its management socket
     #[arg(long, value_name = "BRIDGE")]
     bridge: String,
-    /// Port of the bridge that packets come in by
+    /// Ingress port of the bridge
     #[arg(long, value_name = "PORT")]
     from: String,
-    /// Address of the chain's ControlSocket, if it runs: it is to trust no tag any more
+    /// Address of the ControlSocket of a running chain, which then stops trusting tags
     #[arg(long, value_name = "ADDRESS", requires = "element")]
     control: Option<String>,
     /// Its FlowClassifier
@@ -80,7 +80,7 @@ struct VerifyArgs {
     port: PortArgs,
 }
 
-/// What a switch speaks.
+/// Protocol of a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum ProtocolArg {
     /// OpenFlow 1.5 with the fields of Open vSwitch

@@ -31,7 +31,7 @@ const LISTS: Lines = &[
 ];
 
 const UNDEAD: Lines = &[
-    ("-V, --verbose", "Tell on standard error which elements are removed."),
+    ("-V, --verbose", "Report removed elements on standard error."),
     ("-c, -k, -u", "Accepted as Click's; they change nothing here."),
 ];
 
@@ -57,7 +57,7 @@ const TRANSFORM: Lines = &[
     ("-V, --verbose", "Report replaced elements on standard error."),
 ];
 
-const PROVIDES: Lines = &[("-V, --verbose", "Tell what is missing.")];
+const PROVIDES: Lines = &[("-V, --verbose", "Report missing elements.")];
 
 const LAST: Lines =
     &[("    --help", "Print this and exit."), ("-v, --version", "Print the version and exit.")];

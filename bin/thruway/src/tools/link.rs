@@ -1,4 +1,4 @@
-//! The arguments of a RouterLink: the devices whose place it takes.
+//! The arguments of a RouterLink: the devices that it replaces.
 
 use thruway_element::Purpose;
 use thruway_element::text::{quote, split_args, split_words, unquote_text};

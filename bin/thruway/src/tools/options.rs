@@ -25,7 +25,7 @@ pub struct Options {
     pub path: String,
     pub variables: Variables,
     pub print: Print,
-    /// Tell what is done to the configuration.
+    /// Report changes of the configuration.
     pub verbose: bool,
 }
 

@@ -13,11 +13,11 @@ const ON_THEIR_OWN: &[Purpose] =
     &[Purpose::SendUnasked, Purpose::RunProcess, Purpose::EnterProcess];
 const SCHEDULERS: &[Purpose] = &[Purpose::Schedule, Purpose::ScheduleByArguments];
 
-/// Removes what is dead from a configuration whose ports are right; `report` gets each element and
-/// what is done to it.
+/// Removes dead elements from a configuration with valid ports; `report` gets each element and
+/// the action.
 ///
 /// # Errors
-/// A switch whose argument is no number.
+/// A switch with an argument that is not a number.
 pub fn undead(graph: &Graph, mut report: impl FnMut(&str, &ElementDecl)) -> Result<Graph, String> {
     let (checked, _) = resolve(graph);
     let ports: Vec<(usize, usize)> =
@@ -158,7 +158,7 @@ impl Work<'_> {
             .collect();
         let decl = self.editor.element_mut(at);
         if decl.spec.purpose == Purpose::ScheduleByArguments {
-            // One number for each input; otherwise it is not known which is whose.
+            // One number for each input; otherwise they cannot be assigned.
             if decl.args.len() != self.ports[at].0 {
                 return false;
             }
@@ -183,7 +183,7 @@ impl Work<'_> {
         let used: Vec<usize> = (0..self.ports[at].1)
             .filter(|port| {
                 let targets = self.editor.targets(PortRef { element: at, port: *port });
-                // At a PullTee's first output is whoever pulls.
+                // A PullTee's first output leads to the puller.
                 pulls && *port == 0 || !targets.is_empty()
             })
             .collect();

@@ -119,7 +119,7 @@ impl View<'_> {
     }
 
     fn ports(&self) -> Table {
-        let mut table = Table::new(&["port", "way", "packets/s", "Mbit/s", "packets"]);
+        let mut table = Table::new(&["port", "dir", "packets/s", "Mbit/s", "packets"]);
         for now in &self.now.ports {
             let before = self.before.ports.iter().find(|port| port.name == now.name);
             let bytes = before.and_then(|port| port.bytes).zip(now.bytes);

@@ -113,7 +113,7 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // There is nobody to tell when the terminal is gone.
+        // A closed terminal cannot show an error.
         let _ = self.term.write_str("\x1b[?25h\x1b[?1049l");
     }
 }

@@ -96,7 +96,7 @@ pub struct Sessions {
     pub created: u64,
     pub expired: u64,
     pub closed: u64,
-    /// Packets for whose session there was no room.
+    /// Packets of sessions refused by a full table.
     pub refused: u64,
 }
 

@@ -21,7 +21,7 @@ pub struct TraceArgs {
     /// Number of packets to trace
     #[arg(long, value_name = "PACKETS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     pub(super) count: u64,
-    /// Select packets at this element [default: where they enter]
+    /// Select packets at this element [default: at the input of the configuration]
     #[arg(long, value_name = "ELEMENT")]
     pub(super) at: Option<String>,
     /// Stop after this many seconds [default: when all traced packets have left]
@@ -42,7 +42,7 @@ pub struct TraceArgs {
     pub(super) burst: u16,
 }
 
-/// What is to be traced.
+/// The instance or configuration to trace.
 pub(super) struct Wanted<'a> {
     pub(super) filter: &'a str,
     pub(super) count: u64,
@@ -51,7 +51,7 @@ pub(super) struct Wanted<'a> {
 }
 
 impl Wanted<'_> {
-    /// What starts it, under a name.
+    /// The handler value that starts the trace under a name.
     pub(super) fn start(&self, name: &str) -> String {
         let at = self.at.unwrap_or("-");
         format!("start {name} {} {at} {}", self.count, self.filter)

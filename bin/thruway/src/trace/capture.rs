@@ -1,4 +1,4 @@
-//! Ways of packets as a capture: a frame per hop, with what happened there as its comment.
+//! Paths of packets as a capture: a frame per hop, with the hop's events as its comment.
 //!
 //! All frames are of one link type, for tcpdump reads no capture of several. So a packet without an
 //! Ethernet header gets one here, of zeros, and its comment says so.

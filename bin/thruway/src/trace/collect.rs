@@ -9,7 +9,7 @@ use super::text::Clock;
 
 /// Most events of one trace: some 600 bytes each.
 const RECORDS_MAX: usize = 250_000;
-/// Once all packets were chosen, how long it waits for those that somebody keeps.
+/// Once all packets were chosen, the longest wait for packets that elements keep.
 const QUIET: Duration = Duration::from_secs(1);
 /// Least time between two moments by which the length of a cycle is found.
 const SPAN: Duration = Duration::from_millis(20);
@@ -97,7 +97,7 @@ impl Collected {
         let lost = counts.lost + self.beyond as u64;
         if lost > 0 {
             notes.push(format!(
-                "{lost} events did not fit into memory, so ways have gaps: choose fewer packets"
+                "{lost} events did not fit into memory, so paths have gaps: choose fewer packets"
             ));
         }
         notes

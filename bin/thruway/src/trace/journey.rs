@@ -1,4 +1,4 @@
-//! From events to the ways of packets: which elements each passed, one after the other.
+//! From events to the paths of packets: the elements that each passed, in order.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ pub struct Hop {
     pub others: u64,
 }
 
-/// The way of one packet, or of a copy.
+/// The path of one packet, or of a copy.
 #[derive(Debug, Clone)]
 pub struct PacketPath {
     /// `1`, or `1.2` for the second copy of packet 1.

@@ -1,4 +1,4 @@
-//! Ways of packets as JSON.
+//! Paths of packets as JSON.
 
 use serde_json::{Value, json};
 use thruway_client::trace::{self, Counts, Shot};
@@ -6,7 +6,7 @@ use thruway_client::trace::{self, Counts, Shot};
 use super::journey::{Outcome, PacketPath};
 use super::text::{At, Clock};
 
-/// All ways, and what is missing.
+/// All paths, and lost events.
 pub fn value(paths: &[PacketPath], clock: &Clock, counts: &Counts) -> Value {
     let packets: Vec<Value> = paths.iter().map(|path| packet(paths, path, clock)).collect();
     json!({

@@ -36,7 +36,7 @@ pub fn follow(
         last = last || late || over.load(Ordering::Relaxed) || collected.is_done();
         std::thread::sleep(LOOK);
     }
-    // Whoever is gone traces no more.
+    // A client that is gone traces no more.
     let _ = client.write("trace", &format!("stop {name}"));
     Ok(None)
 }

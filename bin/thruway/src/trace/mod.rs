@@ -1,4 +1,4 @@
-//! `thruway trace`: the way of chosen packets, element by element.
+//! `thruway trace`: the path of chosen packets, element by element.
 
 mod args;
 mod capture;

@@ -1,4 +1,4 @@
-//! Ways of packets as text.
+//! Paths of packets as text.
 
 use std::fmt::Write as _;
 
@@ -45,7 +45,7 @@ pub fn span(ns: u64) -> String {
     }
 }
 
-/// A hop of one of the ways.
+/// A hop of one of the paths.
 #[derive(Clone, Copy)]
 pub struct At<'a> {
     pub paths: &'a [PacketPath],
@@ -55,7 +55,7 @@ pub struct At<'a> {
 }
 
 impl<'a> At<'a> {
-    /// All hops of a way.
+    /// All hops of a path.
     pub fn all(paths: &'a [PacketPath], path: &'a PacketPath) -> impl Iterator<Item = At<'a>> {
         let hops = path.hops.iter().enumerate();
         hops.map(move |(number, hop)| At { paths, path, number, hop })
@@ -70,8 +70,8 @@ impl<'a> At<'a> {
         self.hop.came.unwrap_or(self.hop.left)
     }
 
-    /// Since when the packet was on its way from the element before; of a copy, since the packet
-    /// that it is a copy of came to the element that made it.
+    /// The time at which the packet left the element before; of a copy, the time at which its
+    /// original reached the element that made it.
     pub fn earlier(&self) -> Option<u64> {
         if self.number > 0 {
             return self.previous().map(|hop| hop.left);
@@ -106,7 +106,7 @@ impl<'a> At<'a> {
     }
 }
 
-/// All ways.
+/// All paths.
 pub fn text(paths: &[PacketPath], clock: &Clock) -> String {
     let mut text = String::new();
     for path in paths {

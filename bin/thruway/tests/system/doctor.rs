@@ -16,9 +16,9 @@ fn doctor_tells_how_this_host_is() {
     };
     assert!(found.is_sorted_by_key(place), "{json}");
     for finding in found {
-        let (what, told) = (&finding["what"], &finding["told"]);
+        let (what, found) = (&finding["what"], &finding["found"]);
         assert!(what.as_str().is_some_and(|what| !what.is_empty()), "{finding}");
-        assert!(told.as_str().is_some_and(|told| !told.is_empty()), "{finding}");
+        assert!(found.as_str().is_some_and(|found| !found.is_empty()), "{finding}");
         assert_eq!(finding["remedy"].is_string(), place(finding) < 2, "{finding}");
     }
     let wrong = run(thruway().args(["doctor", "--root", "/nonexistent"])).expect(1);

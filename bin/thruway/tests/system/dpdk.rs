@@ -370,7 +370,7 @@ fn what_cannot_be_used_is_said() {
         "5000",
     ]);
     refused("FromDPDKDevice(net_null0, QUEUE 0) -> Discard; FromDPDKDevice(net_null0, QUEUE 0) -> Discard")
-        .says(&["'net_null0'", "somebody else receives by queues 0-0"]);
+        .says(&["'net_null0'", "another element receives by queues 0-0"]);
     refused("DPDKInfo(--nonsense)").says(&["--nonsense", "unrecognized option"]);
     refused("DPDKInfo(\"--in-memory -m 4000000\")")
         .says(&["DPDK does not start", "free huge pages for it"]);

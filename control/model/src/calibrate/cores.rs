@@ -21,7 +21,7 @@ const SLEEP: Duration = Duration::from_micros(150);
 pub struct Between {
     /// Cycles until a line written here is read there.
     pub line: Vec<f64>,
-    /// Cycles that waking takes of who wakes.
+    /// Cycles that waking costs the waking thread.
     pub wake: Vec<f64>,
     /// Cycles from then until the woken thread runs.
     pub woken: Vec<f64>,
@@ -109,7 +109,7 @@ impl PingPong {
         }
     }
 
-    /// Cycles of one way, over so many turns there and back.
+    /// Cycles of one direction, over this number of round trips.
     fn play(&self, turns: u32) -> f64 {
         let mut ball = self.ball.0.load(Ordering::Relaxed);
         let begin = cycles();
@@ -127,7 +127,7 @@ impl PingPong {
     fn sleep_again_and_again(&self) {
         let mut heard = 0;
         while !self.is_over.0.load(Ordering::Acquire) {
-            // Interrupted, or rung already: it looks again either way.
+            // Interrupted, or rung already: it checks again in both cases.
             let _ = futex::wait(&self.bell.0, futex::Flags::PRIVATE, heard, None);
             let now = cycles();
             let rung = self.bell.0.load(Ordering::Acquire);

@@ -22,7 +22,7 @@ pub enum CalibrateError {
     Carrier {
         /// Of which operation.
         name: String,
-        /// In the words of who noticed.
+        /// The detecting function's text.
         why: String,
     },
     /// No memory.

@@ -53,7 +53,7 @@ fn plans(caches: &[Cache], memory: (u64, u64)) -> Vec<Plan> {
     plans
 }
 
-/// The ways that a line is measured, over a level.
+/// The access patterns measured over a level.
 #[derive(Debug, Clone, Copy)]
 enum AccessPattern {
     Dependent,

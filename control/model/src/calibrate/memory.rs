@@ -1,9 +1,9 @@
 //! Caches and memory: what a line costs by how it is asked for.
 //!
-//! A *field* is so many lines, each of which names another, all in one random circle: who walks
-//! through it again and again finds nothing left of the last time in a cache that is smaller than
-//! the field. What is measured is what the packet path meets: lines in `Vec`s, and as huge pages
-//! the regions that frames and sessions live in.
+//! A *field* is so many lines, each of which names another, all in one random circle: a thread that
+//! walks through it again and again finds nothing left of the last time in a cache that is smaller
+//! than the field. What is measured is what the packet path meets: lines in `Vec`s, and as huge
+//! pages the regions that frames and sessions live in.
 
 use std::hint::black_box;
 

@@ -14,7 +14,7 @@ use super::workload::Workload;
 use crate::hardware::OperationCost;
 
 /// Packets of a batch, of several sizes: what is done once a batch, and what for every packet, come
-/// apart by them. One packet alone is not among them: the engine has another way for it. The
+/// apart by them. One packet alone is not among them: the engine has another path for it. The
 /// largest is what sources make by default; frames of more short packets do not stay in the first
 /// level.
 const BATCHES: [usize; 3] = [2, 8, 32];

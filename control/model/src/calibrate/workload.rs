@@ -14,7 +14,7 @@ const WAITING: u64 = 2048;
 #[cfg(test)]
 pub type Counts = std::collections::BTreeMap<thruway_element::Operation, f64>;
 
-/// A configuration whose source is called `source`.
+/// A configuration with a source called `source`.
 pub struct Workload {
     router: Router,
     /// Packets of a round of the trace.

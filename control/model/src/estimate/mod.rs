@@ -17,7 +17,7 @@ use price::{Bill, Station, price};
 const WARM: Duration = Duration::from_millis(20);
 /// How often that is tried again while traces are loaded, which the user waits for.
 const LOADS: usize = 1500;
-/// How long its packets' ways are counted, and again while it has not yet shown all of a trace.
+/// Time for which packets' paths are counted, repeated until all of a trace was shown.
 const WATCH: Duration = Duration::from_millis(20);
 /// How often at most: a second of a trace is enough of it.
 const LOOKS: usize = 50;
@@ -26,7 +26,7 @@ const STILL_LOOKS: usize = 10;
 /// Packets that were too few to say anything about time.
 const FEW: u64 = 10_000;
 
-/// What somebody knows of the traffic better than the rehearsal.
+/// Properties of the traffic that override the rehearsal's.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Assumed {
     /// Bytes of a packet.
@@ -56,7 +56,7 @@ impl Line {
 /// What a configuration comes to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Estimate {
-    /// Elements that packets visit, in the order of their ways.
+    /// Elements that packets visit, in the order of their paths.
     pub lines: Vec<Line>,
     /// Operations that the host's description lacks; counted as nothing.
     pub unknown: BTreeSet<Operation>,
@@ -120,7 +120,7 @@ pub struct Truth {
 }
 
 impl Rehearsal {
-    /// Runs until all is as it will be, and counts packets' ways.
+    /// Runs until the steady state, and counts packets' paths.
     pub fn watch(&mut self) -> Counts {
         let mut first = self.run(WARM);
         for _ in 0..LOADS {

@@ -219,7 +219,7 @@ impl Mapping {
         Cost { accesses: cost.accesses * 2.0, ..cost }
     }
 
-    /// Cycles for the entry's way into L1 are added, and accesses, unless all of the table is
+    /// Cycles for the entry's transfer into L1 are added, and accesses, unless all of the table is
     /// there.
     fn probe(&self, table: &HashTable, entry: f64, cycles: f64) -> Cost {
         let tries = 1.0 + table.collision;

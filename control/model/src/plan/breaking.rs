@@ -80,7 +80,7 @@ pub enum Reason {
     NotParallel,
     /// Chains that share no core.
     OwnCores,
-    /// Chains whose packets stay on a socket.
+    /// Chains that stay on one socket.
     OneSocket,
     /// Chains that run on one named host.
     Pinned,

@@ -33,7 +33,7 @@ pub struct PlanFile {
 pub struct Chain {
     /// What people call it.
     pub name: String,
-    /// A configuration whose elements are the functions; their costs are estimated.
+    /// A configuration; its elements are the functions, with estimated costs.
     #[serde(default)]
     pub configuration: Option<PathBuf>,
     /// Values for the configuration's variables.
@@ -195,7 +195,7 @@ impl PlanFile {
     }
 }
 
-/// A step on the way to a value: a field, or one of a list.
+/// A step of a path to a value: a field, or one of a list.
 #[derive(Clone, Copy)]
 enum Step<'a> {
     Field(&'a str),

@@ -12,9 +12,9 @@ const PACKET_LINES: f64 = 2.0;
 /// Cycles per packet of passing it on.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Hop {
-    /// Of who passes it on (and, from a process, takes it back).
+    /// Of the sender (which also takes it back from a process).
     pub gives: f64,
-    /// Of who gets it.
+    /// Of the receiver.
     pub takes: f64,
     /// From the one to the other (and back), for which both do something else.
     pub delay: f64,

@@ -2,7 +2,7 @@
 //!
 //! A plan file ([`PlanFile`]) describes chains and hosts; an [`Estimator`] what the functions cost
 //! on each host; [`Problem::plan`] finds the plan with the fewest hosts, of these the one with the
-//! fewest cores, and of these the one whose most loaded core has the most headroom. The formulas
+//! fewest cores, and of these the one with the most headroom on its busiest core. The formulas
 //! stand in docs/plan.md.
 
 mod balance;

@@ -28,7 +28,7 @@ pub type Estimator<'a> = dyn Fn(&Chain, &Hardware) -> Result<Vec<FunctionLoad>, 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Work {
     pub load: FunctionLoad,
-    /// For one in a process of its own: the function whose thread hands packets to it.
+    /// For an isolated one: the function with the thread that hands packets to it.
     pub served_by: Option<usize>,
     /// Its place in the chain.
     pub position: usize,

@@ -95,7 +95,7 @@ pub struct CorePlan {
 /// Functions that run one after the other on a core.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TaskPlan {
-    /// Whose.
+    /// Name of the chain.
     pub chain: String,
     /// Counted from 0.
     pub replica: u32,

@@ -17,12 +17,12 @@ impl Shape {
     }
 }
 
-/// Functions in the process up to which every way to cut them is tried.
+/// Number of in-process functions up to which every cut is tried.
 const CUT_ALL_MAX: usize = 7;
-/// Stages of a pipeline where not every way is tried.
+/// Stages of a pipeline if not every cut is tried.
 const STAGES_MAX: usize = 8;
 
-/// Whether every way to cut a chain is among its shapes.
+/// Whether every cut of a chain is among its shapes.
 pub(super) fn all_cuts(problem: &Problem, chain: usize, host: usize) -> bool {
     problem.demands[chain].on[host].in_process <= CUT_ALL_MAX
 }
@@ -57,7 +57,7 @@ fn cycles(list: &WorkList, from: usize, to: usize) -> f64 {
     list.functions[from..to].iter().map(|work| work.load.cycles).sum()
 }
 
-/// Ways to cut what runs in the process into stages; what is isolated is a task each.
+/// Cuts of the in-process functions into stages; each isolated function is a task.
 fn cuts(list: &WorkList, stages_max: usize) -> Vec<Vec<(usize, usize)>> {
     let inside = list.in_process;
     let stages: Vec<Vec<(usize, usize)>> = if inside <= CUT_ALL_MAX {
@@ -84,7 +84,7 @@ fn cut_at(count: usize, ends: impl Fn(usize) -> bool) -> Vec<(usize, usize)> {
     blocks
 }
 
-/// So many stages (or fewer) whose cycles are as even as a greedy walk makes them.
+/// At most this number of stages, with cycles as even as a greedy walk makes them.
 fn balanced(list: &WorkList, stages: usize) -> Vec<(usize, usize)> {
     let share = cycles(list, 0, list.in_process) / stages as f64;
     let mut done = 1.0;

@@ -14,7 +14,7 @@ pub use stand_in::{Captures, Replaced, Trace};
 
 use crate::estimate::price::Station;
 
-/// Packets of a trace whose ways processors learn by heart. (Measured: they do of 4,096, and do not
+/// Length of a trace with paths that branch predictors learn. (Measured: they learn 4,096, and not
 /// of a million.)
 const FORESEEN: f64 = 20_000.0;
 
@@ -145,7 +145,7 @@ impl Rehearsal {
         self.replaced.iter().find(|replaced| replaced.element == element).map(|it| it.spec)
     }
 
-    /// Whether packets were on their way into memory, to be replayed from there.
+    /// Whether packets were still being read into memory for replay.
     pub fn is_loading(&self, counts: &Counts) -> bool {
         let graph = &self.router.layout().graph;
         let into = |edge: &&thruway_lang::Edge| {
@@ -154,7 +154,7 @@ impl Rehearsal {
         graph.edges.iter().filter(into).any(|edge| counts.packets[edge.from.element] > 0)
     }
 
-    /// Elements whose packets come from no other element that had any.
+    /// Elements with packets from no other element that had any.
     fn sources(&self, counts: &Counts) -> Vec<usize> {
         let edges = &self.router.layout().graph.edges;
         let fed = |element: usize| {

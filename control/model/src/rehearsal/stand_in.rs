@@ -1,11 +1,11 @@
-//! A configuration made fit to be run from memory: what touches the world gives way to stand-ins.
+//! Prepares a configuration to run from memory: replaces elements with external effects.
 
 use std::collections::BTreeMap;
 
 use thruway_element::{Arg, ArgRule, Catalog, Spec, Ty};
 use thruway_lang::{ArgText, Edge, EdgeKind, ElementDecl, Graph, PortRef};
 
-/// Classes whose packets come from outside of the configuration.
+/// Classes with packets from outside of the configuration.
 const RECEIVERS: &[&str] = &["FromDevice", "FromHost", "KernelTap", "RawSocket", "Socket"];
 /// Classes that act by themselves on files, sockets and handlers.
 const ACTORS: &[&str] = &["ChatterSocket", "ControlSocket", "PokeHandlers", "Script"];

@@ -30,10 +30,10 @@ fn what_cannot_be_foreseen_surprises() {
     );
     // Half to each of two: by shares alone, every second guess is wrong.
     assert!((surprises(&rehearsal, &counts, "even") - 0.5).abs() < 1e-9);
-    // One way, and none.
+    // One direction, and none.
     assert_eq!(surprises(&rehearsal, &counts, "source"), 0.0);
     assert_eq!(surprises(&rehearsal, &counts, "out"), 0.0);
-    // Copies go both ways.
+    // Copies leave by both outputs.
     assert_eq!(surprises(&rehearsal, &counts, "t"), 0.0);
 }
 

@@ -54,7 +54,7 @@ pub(super) struct DeviceIn {
     /// How it was to be used.
     request: PortRequest,
     options: PacketOptions,
-    /// Whose it is of how many that share the interface.
+    /// Its index among the threads that share the interface, and their number.
     share: (usize, usize),
     /// What was counted as dropped so far.
     reported: Drops,
@@ -69,7 +69,7 @@ pub(super) struct DeviceIn {
 }
 
 impl DeviceIn {
-    /// Opens an interface by the way that is wished or works best, for so many threads: AF_XDP's
+    /// Opens an interface by the requested or best working method, for some threads: AF_XDP's
     /// queues in turn, or a packet socket for each.
     pub(super) fn open(
         name: &str,
@@ -80,7 +80,7 @@ impl DeviceIn {
         let mode = request.choose(name)?;
         let mut text = mode.to_string();
         let sockets: Vec<Socket> = if let PortMode::Xdp(device) = mode {
-            // A wrong queue is wrong by any way.
+            // A wrong queue is wrong by any method.
             let all = device.receivers(request.queue, count).map_err(|error| error.to_string())?;
             let busy = all.iter().flatten().count();
             if count > 1 {
@@ -158,7 +158,7 @@ impl DeviceIn {
         matches!(self.socket, Socket::Xdp(_))
     }
 
-    /// Shows the user by what way the interface is used, and what to know of it.
+    /// Shows the user the method of the interface, and its limits.
     pub(super) fn report(&self, cx: &mut Cx<'_>) {
         let name = &self.interface().name;
         say(cx, name, self.mode());
@@ -201,7 +201,7 @@ impl DeviceIn {
         let before = std::mem::replace(&mut self.state, state);
         let name = &self.interface().name;
         match (before, state) {
-            // One of those that share it tells.
+            // One of the threads that share it reports.
             _ if self.share.0 > 0 => {}
             (InterfaceState::Down, InterfaceState::Up) => {
                 complain(cx, &format!("interface '{name}' is up again"))

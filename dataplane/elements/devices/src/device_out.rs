@@ -23,7 +23,7 @@ pub(super) struct Sent {
     pub(super) pending: usize,
     /// The thread that they were handed to.
     pub(super) handed_to: Option<usize>,
-    /// The way, if it is another one than was reported.
+    /// The method, if it differs from the reported one.
     pub(super) changed: Option<String>,
 }
 
@@ -58,7 +58,7 @@ pub(super) struct DeviceOut {
 }
 
 impl DeviceOut {
-    /// Opens an interface by the way that is wished or works best.
+    /// Opens an interface by the requested or the best working method.
     pub(super) fn open(
         name: &str,
         request: &PortRequest,
@@ -146,7 +146,7 @@ impl DeviceOut {
         }
     }
 
-    /// Where short cuts of sessions lead that leave here: by the kernel's own way.
+    /// The target of short cuts of sessions that leave here: the kernel's own path.
     pub(super) fn egress(&self) -> Option<Egress> {
         let Socket::Packet(sender) = &self.socket else { return None };
         let interface = sender.interface();
@@ -192,7 +192,7 @@ impl DeviceOut {
     pub(super) fn refresh(&self) {
         match &self.socket {
             Socket::Xdp(sender) => sender.device().refresh(),
-            // The kernel itself looks at each frame, or whoever sends it.
+            // The kernel, or the sender, checks each frame itself.
             Socket::Packet(_) | Socket::Later(..) | Socket::Other(..) => {}
         }
     }

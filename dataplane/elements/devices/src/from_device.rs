@@ -43,23 +43,23 @@ pub static ENTRY: Entry = Entry::built::<FromDevice>(
                whether they were for this host, for all, for a group or for others. From an \
                interface they are whole: checksums and segments that a sender left to the hardware \
                are completed.\n\
-               An interface is used in the best way that works, and a line at start-up says which \
-               and why. AF_XDP, fastest, takes packets away from the host's own stack; so it is \
-               chosen where nothing shows that the stack uses the interface (an address, a bridge) \
-               and the driver has a native mode. Otherwise packet sockets are used, by which the \
-               stack sees packets too. METHOD XDP or SNIFFER false asks for AF_XDP or nothing, \
-               METHOD LINUX or SNIFFER true for packet sockets; METHOD LINUX and SNIFFER false \
-               keep packets from the stack all the same, which then has no work with them (Linux \
-               6.6). AF_XDP reads all queues of the interface, or QUEUE. \
-               Its limits: no VLAN tags that a driver, or a bridge of the kernel on the way, took \
-               out of frames (a line says so), an MTU of at most 1,706 bytes, a timestamp of the \
+               FromDevice uses the best working method of an interface, and a line at start-up \
+               names it with the reason. AF_XDP, fastest, takes packets away from the host's own \
+               stack; so it is chosen if nothing shows that the stack uses the interface (an \
+               address, a bridge) and the driver has a native mode. Otherwise packet sockets are \
+               used, by which the stack sees packets too. METHOD XDP or SNIFFER false asks for \
+               AF_XDP or nothing, METHOD LINUX or SNIFFER true for packet sockets; METHOD LINUX \
+               and SNIFFER false keep packets from the stack all the same, which then has no work \
+               with them (Linux 6.6). AF_XDP reads all queues of the interface, or QUEUE. \
+               Its limits: no VLAN tags that a driver, or a kernel bridge on the path, stripped \
+               from frames (a line says so), an MTU of at most 1,706 bytes, a timestamp of the \
                time of reading, and with XDP_MODE GENERIC no packets that the kernel merged or a \
                local sender left to be cut. BUSY_POLL lets reading do the driver's work, where the \
                driver has a part in it and its interrupts are put off (napi_defer_hard_irqs and \
                gro_flush_timeout of the interface); a line says if it has no effect. What this \
                host sends is seen with OUTBOUND only, by packet sockets.\n\
-               An interface that goes down or away is reported once; it is used again when it is \
-               up, or when another one has its name, and what of that one is possible.\n\
+               An interface that goes down or disappears is reported once; it is used again when \
+               it is up, or when another one of its name appears.\n\
                With several threads (`thruway run -j`) all of them read the interface, those on \
                cores of its NUMA node where there are any: by AF_XDP each has some of its queues, \
                and no more threads read it than there are queues; by packet sockets each has a \
@@ -72,15 +72,16 @@ pub static ENTRY: Entry = Entry::built::<FromDevice>(
                with the process and before another configuration takes over. Where it cannot be, a \
                line says why, and all packets are classified behind.\n\
                Between hosts and containers on one machine, and behind a kernel that merges what it \
-               receives (GRO), a TCP packet of up to 64 kB whose cutting its sender left to hardware \
-               may come whole, with right lengths and checksums, by packet sockets. Its SEGMENTS \
-               annotation says how many packets it stands for; ToDevice lets the kernel make as many \
-               of it, as late as possible, and IPFragmenter and CheckLength let it pass if each of \
-               them fits. To everything else it is one long packet. So it is on virtual links (veth, \
-               TAP) whose tcp-segmentation-offload is on (`ethtool -k`), where the classes of all \
-               elements behind take such packets, which isolated functions do not, and all interfaces \
-               that the configuration writes are such links; there packet sockets are used for it. \
-               LARGE true asks for it elsewhere, LARGE false or METHOD XDP has packets cut.\n\
+               receives (GRO), a TCP packet of up to 64 kB that its sender left to hardware to \
+               segment may arrive whole, with right lengths and checksums, by packet sockets. Its \
+               SEGMENTS annotation says how many packets it stands for; ToDevice lets the kernel \
+               make as many of it, as late as possible, and IPFragmenter and CheckLength let it \
+               pass if each of them fits. To everything else it is one long packet. So it is on \
+               virtual links (veth, TAP) whose tcp-segmentation-offload is on (`ethtool -k`), \
+               where the classes of all elements behind take such packets, which isolated \
+               functions do not, and all interfaces that the configuration writes are such links; \
+               there packet sockets are used for it. LARGE true asks for it elsewhere, LARGE \
+               false or METHOD XDP has packets cut.\n\
                When all ports of a configuration that have inputs are captures, read to their \
                ends, and for 20 ms no port sent a packet, the driver is asked to stop.\n\
                CAPTURE is accepted for LINUX and PCAP; BPF_FILTER and PROTOCOL are not supported.",
@@ -179,7 +180,7 @@ enum Ending {
     read = self.read_preferred_drops()
 )]
 #[handler(
-    read, name = "method", "of an interface: the way it is used, and why; - if none",
+    read, name = "method", "of an interface: the method in use, and why; - if none",
     read = self.read_method()
 )]
 #[handler(
@@ -214,7 +215,7 @@ struct FromDevice {
     short_cuts: Option<PortShortCuts>,
     /// Those of UDP may, too.
     has_udp: bool,
-    /// Of a capture: whose turn it is.
+    /// Of a capture: the replica whose turn it is.
     turn: Option<Turn>,
     has_run: bool,
     active: bool,

@@ -28,11 +28,11 @@ pub static ENTRY: Entry = Entry::built::<FromDpdkDevice>(
                (DPDKInfo). The host's stack does not see such a card. The driver \
                writes into the frames of the packet memory, so nothing is copied.\n\
                Packets bear the time of their reading, the mark of their Ethernet header, and \
-               whether they were for this port's address, for all, for a group or for others. One \
-               that comes in pieces is put together; one whose IPv4 header has a checksum that \
-               the port found wrong is dropped: ports that can are asked to look (CHECKSUM; of \
-               elements that share a port one is enough; see offloads). What a port could not \
-               judge passes, so CheckIPHeader is no less needed. Checksums of TCP \
+               whether they were for this port's address, for all, for a group or for others. A \
+               packet in pieces is put together; a packet with an IPv4 header checksum that \
+               the port found wrong is dropped: ports with this offload are asked to check \
+               (CHECKSUM; of elements that share a port one is enough; see offloads). What a port \
+               could not judge passes, so CheckIPHeader is no less needed. Checksums of TCP \
                and UDP are the receiving host's business.\n\
                With several threads (`thruway run -j`) all of them read the port, those on cores of \
                its NUMA node where there are any, each by a queue of its own; with N_QUEUES more or \
@@ -43,8 +43,8 @@ pub static ENTRY: Entry = Entry::built::<FromDpdkDevice>(
                packets over all these queues by a hash of addresses and ports that is the same in \
                both directions of a connection, where the driver can (see device). A port that \
                has fewer queues than threads is refused: say MAXTHREADS.\n\
-               DPDK's drivers do not wake who sleeps: the port is looked at all the time, and when \
-               nothing came for a while every SLEEP. With SLEEP 0 it is looked at for ever.\n\
+               DPDK's drivers do not wake sleeping threads: the port is polled continuously, and \
+               after an idle time every SLEEP. With SLEEP 0 it is always polled continuously.\n\
                What the port dropped is counted here, of queues that several elements read at the \
                one that has the first. The Ethernet port is closed when no element uses it any \
                more. A configuration that replaces this one goes on with the port.\n\
@@ -273,7 +273,7 @@ impl FromDpdkDevice {
 
 impl HotSwap for FromDpdkDevice {
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
-        // The port goes on running; its queues are free for who comes.
+        // The port keeps running; its queues are free for other elements.
         self.receiver = None;
         Some(Box::new(self.port.device.take()))
     }

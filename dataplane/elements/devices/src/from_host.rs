@@ -1,4 +1,4 @@
-//! FromHost: what the host sends by an interface whose other end is the configuration.
+//! FromHost: packets that the host sends by an interface with the configuration at its other end.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -21,8 +21,8 @@ pub static ENTRY: Entry = Entry::of::<FromHost>(Spec {
     docs: "Makes the TAP interface DEVNAME with the host's address DST, an IP prefix, and brings \
            it up; it goes away at the end. What the host sends through it is emitted, with \
            Ethernet header, timestamp and packet type. ToHost with the same DEVNAME hands \
-           packets to the host by it. An interface of that name that somebody made before is \
-           used as it is where DST is missing.\n\
+           packets to the host by it. An existing interface of that name is \
+           used unchanged if DST is missing.\n\
            With GATEWAY the host's default route leads there. The host asks by ARP for the \
            addresses behind the interface: an ARPResponder must answer. Needs the right to \
            administer the network (CAP_NET_ADMIN). HEADROOM is accepted: there are always 128 \

@@ -73,7 +73,7 @@ impl Handoff {
     /// # Errors
     /// Why no queue is left, where no replica has one.
     pub(super) fn claim<T, E>(&self, take: impl FnOnce() -> Result<T, E>) -> Result<Claimed<T>, E> {
-        // One after another, so that who finds no queue left finds who has it.
+        // One after another, so that a replica without a queue finds one with a queue.
         let mut senders = self.senders.0.lock();
         // While it claims nobody hands to it: no two ever hand to each other.
         senders.retain(|sender| !Arc::ptr_eq(&sender.inbox, &self.inbox));
@@ -198,7 +198,7 @@ mod tests {
     }
 
     fn ring(replica: &Handoff) -> Ring {
-        match replica.claim(|| Err::<(), _>("none left")).expect("somebody has one") {
+        match replica.claim(|| Err::<(), _>("none left")).expect("a replica with a queue") {
             Claimed::Ring(ring) => *ring,
             Claimed::Queue(()) => unreachable!("none is left"),
         }
@@ -232,7 +232,7 @@ mod tests {
         let mut threads = [ring(&one).thread(), ring(&three).thread()];
         threads.sort_unstable();
         assert_eq!(threads, [0, 2]);
-        // Who lost its queue hands to the other one, and nobody to it.
+        // A replica that lost its queue hands to the other one, and none hands to it.
         assert_eq!((ring(&two).thread(), ring(&one).thread()), (0, 0));
     }
 

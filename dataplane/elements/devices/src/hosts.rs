@@ -1,4 +1,4 @@
-//! The devices by which a configuration meets the host, and who uses each.
+//! The devices by which a configuration meets the host, and the users of each.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

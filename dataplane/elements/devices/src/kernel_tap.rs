@@ -1,4 +1,4 @@
-//! KernelTap: an interface whose other end is the configuration.
+//! KernelTap: an interface with the configuration at its other end.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::tap_link::{Lost, Setup, TapLink};
 pub static ENTRY: Entry = Entry::of::<KernelTap>(Spec {
     name: "KernelTap",
     topic: Topic::Devices,
-    summary: "makes an interface of this host whose other end is the configuration",
+    summary: "makes an interface of this host with the configuration at its other end",
     docs: "Makes a TAP interface with address ADDR/MASK and brings it up; it goes away at the \
            end. What the host sends through it is emitted, with Ethernet header, timestamp and \
            packet type; what enters is handed to the host as received there. Packets come in \

@@ -14,7 +14,7 @@ reasons! {
     }
 }
 
-/// Shows the user by what way an interface is used.
+/// Shows the user the method of an interface.
 pub(super) fn say(cx: &mut Cx<'_>, interface: &str, mode: &str) {
     complain(cx, &format!("interface '{interface}': {mode}"));
 }

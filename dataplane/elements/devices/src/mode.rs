@@ -18,7 +18,7 @@ pub(super) enum Method {
     Xdp,
 }
 
-/// Whether TCP packets of up to 64 kB come whole, whose cutting their sender leaves to others.
+/// Whether TCP packets of up to 64 kB that a sender left unsegmented arrive whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Large {
     No,
@@ -173,7 +173,7 @@ impl PortRequest {
         }
     }
 
-    /// How many threads can read the interface at most, as far as that can be told without opening
+    /// The maximum number of threads that can read the interface, as far as known without opening
     /// it: by AF_XDP one for each of its queues, by packet sockets (`None`) any number. Of one that
     /// is not there nothing is known.
     pub(super) fn readers_max(&self, name: &str) -> Option<usize> {
@@ -189,7 +189,7 @@ impl PortRequest {
         queues.ok().map(|count| count as usize)
     }
 
-    /// The best way that works, or the one that was asked for.
+    /// The best working method, or the requested one.
     pub(super) fn choose(&self, name: &str) -> Result<PortMode, String> {
         match self.method {
             Method::Packet(why) => Ok(PortMode::Packet(why.to_owned())),

@@ -85,7 +85,7 @@ pub(super) struct Ports {
     outputs: Mutex<Vec<(String, Method)>>,
     /// Interfaces that inputs read, and how.
     interfaces: Mutex<Vec<Reader>>,
-    /// What outputs told last, by element.
+    /// The last reports of outputs, by element.
     reported: Mutex<Vec<(String, String)>>,
 }
 
@@ -208,8 +208,8 @@ impl Ports {
         }
     }
 
-    /// Whether an output, which may have a replica in another thread, has something to tell that it
-    /// did not tell last.
+    /// Whether an output, which may have a replica in another thread, has a report other than its
+    /// last one.
     pub(super) fn is_news(&self, element: &str, line: &str) -> bool {
         let mut all = self.reported.lock();
         let is_old = all.iter().any(|(name, reported)| name == element && reported == line);
@@ -218,7 +218,7 @@ impl Ports {
         !is_old
     }
 
-    /// What an output told is over.
+    /// Clears an output's report.
     pub(super) fn is_over(&self, element: &str) {
         let mut all = self.reported.lock();
         all.retain(|(name, _)| name != element);
@@ -236,7 +236,7 @@ impl Ports {
 
     /// Packets went out.
     pub(super) fn count_sent(&self, packets: usize) {
-        // Relaxed: the number only has to change while packets are under way.
+        // Relaxed: the number only has to change while packets are in flight.
         self.sent.fetch_add(packets as u64, Ordering::Relaxed);
     }
 

@@ -15,7 +15,7 @@ pub(super) struct Shape {
     pub(super) encap: Option<LinkType>,
 }
 
-/// How a captured frame reached the interface it was captured at, as far as its destination tells.
+/// How a captured frame reached the interface it was captured at, judged by its destination.
 pub(super) fn kind_of_destination(packet: &Packet, link: LinkType) -> PacketKind {
     match packet.data() {
         [255, 255, 255, 255, 255, 255, ..] if link == LinkType::Ethernet => PacketKind::Broadcast,

@@ -139,7 +139,7 @@ impl PortShortCuts {
         }
     }
 
-    /// To be called while nothing is under way, before packets are read: tries a session that
+    /// To be called while no packet is in flight, before packets are read: tries a session that
     /// could take a short cut. Packets and bytes that took one are to be counted.
     #[inline]
     pub(super) fn attend(&mut self, cx: &mut Cx<'_>, has_udp: bool) -> [u64; 2] {
@@ -151,7 +151,7 @@ impl PortShortCuts {
         };
         own.port = number;
         let (candidate, stopped) = (own.take_candidate(number), own.stopped);
-        // Nothing is under way: what software has seen has left.
+        // No packet is in flight: all packets seen by software have left.
         flows.publish_short_cuts();
         let mut passed = [0; 2];
         if stopped != self.stopped {
@@ -260,8 +260,8 @@ impl PortShortCuts {
     }
 
     /// Looks after some: counts what passed, and lets those go on that are in use and that the
-    /// chain still serves in the same way. Says when to look again, if any are left: each is looked
-    /// at once in [`LOOK_NS`].
+    /// chain still serves identically. Returns when to check again, if any are left: each is
+    /// checked at once in [`LOOK_NS`].
     pub(super) fn look(&mut self, cx: &mut Cx<'_>) -> ([u64; 2], Option<i64>) {
         let (mut passed, len) = ([0; 2], self.taken.len());
         // All, where all were stopped: it is the last look, perhaps.

@@ -19,8 +19,8 @@ pub static ENTRY: Entry = Entry::built::<Transport>(
                A server is bound to the address; a client connects or sends to it. It is a client \
                with CLIENT, without CLIENT if it has no output or is given a local address. A TCP or \
                UNIX server has one connection at a time, others wait; a client connects at the \
-               start, within ten seconds, and once. A UDP or UNIX_DGRAM server sends to whoever sent \
-               to it last. A UDP client of ADDR 0.0.0.0 sends to the packet's destination \
+               start, within ten seconds, and once. A UDP or UNIX_DGRAM server sends to the last \
+               sender. A UDP client of ADDR 0.0.0.0 sends to the packet's destination \
                annotation.\n\
                Packets of a stream are as many bytes as come at once, SNAPLEN at most (without \
                SNAPLEN 1,856, which fit a small frame); longer datagrams are cut, with the \
@@ -28,10 +28,10 @@ pub static ENTRY: Entry = Entry::built::<Transport>(
                does not take are kept, 1,024 at most (64 of more than 1,856 bytes), and then \
                dropped (Click blocks); what waits for a connection that ends is dropped. Where \
                packets are pulled, no more are pulled than it takes.\n\
-               ALLOW and DENY are IPRouteTables that servers look peers' addresses up in: who is in \
-               ALLOW may come, others may unless they are in DENY. PROPER and HEADROOM are accepted: \
-               there are always 128 bytes. The file of a Unix socket goes at the end. ToSocket and \
-               FromSocket are Click's older names.",
+               ALLOW and DENY are IPRouteTables in which servers look up peers' addresses: peers \
+               in ALLOW may connect, others may unless they are in DENY. PROPER and HEADROOM are \
+               accepted: there are always 128 bytes. The file of a Unix socket goes at the end. \
+               ToSocket and FromSocket are Click's older names.",
         example: "InfiniteSource(LIMIT 3, STOP true) -> Socket(UDP, 127.0.0.1, 9999)",
         args: &[
             Arg::required("TYPE", Ty::Choice(&["TCP", "UDP", "UNIX", "UNIX_DGRAM"]), "its kind"),
@@ -48,8 +48,8 @@ pub static ENTRY: Entry = Entry::built::<Transport>(
                 .or("true"),
             Arg::keyword("SNDBUF", Ty::UInt, "the kernel's buffer for sending, bytes"),
             Arg::keyword("RCVBUF", Ty::UInt, "the kernel's buffer for receiving, bytes"),
-            Arg::keyword("ALLOW", Ty::Element, "IPRouteTable of who may come to a server"),
-            Arg::keyword("DENY", Ty::Element, "IPRouteTable of who may not"),
+            Arg::keyword("ALLOW", Ty::Element, "IPRouteTable of peers that a server accepts"),
+            Arg::keyword("DENY", Ty::Element, "IPRouteTable of peers that may not"),
             Arg::keyword("VERBOSE", Ty::Bool, "whether connections are reported").or("false"),
             transport::HEADROOM,
             Arg::keyword("PROPER", Ty::Bool, "accepted").or("false"),

@@ -122,9 +122,9 @@ pub(super) struct TapLink {
     tap: Arc<Tap>,
     /// Made when it is first read.
     buffer: Vec<u8>,
-    /// An error was told and nothing was handed over since.
+    /// An error was reported and nothing was handed over since.
     complained: bool,
-    /// Somebody deleted the interface; it does not come again.
+    /// The interface was deleted; it does not reappear.
     gone: bool,
 }
 

@@ -33,9 +33,9 @@ pub static ENTRY: Entry = Entry::built::<ToDevice>(
                header. When the interface's queue is full, packets wait and are tried again; of \
                those that are pushed, no more than 1,024 wait. Packets that cannot be sent leave \
                by the output, if there is one, and are dropped otherwise.\n\
-               An interface that a FromDevice reads is used in the same way, AF_XDP or packet \
-               sockets, and its sockets are shared; any other one in the best way that works, as \
-               FromDevice says. A line at start-up says which and why. METHOD XDP asks for AF_XDP \
+               An interface that a FromDevice reads is used by the same method, AF_XDP or packet \
+               sockets, and its sockets are shared; any other one by the best working method, as \
+               in FromDevice. A line at start-up says which and why. METHOD XDP asks for AF_XDP \
                or nothing, METHOD LINUX for packet sockets. By AF_XDP packets leave by one QUEUE. \
                Where packets are pushed it is taken with the first one, by the thread that pushes; \
                another thread that pushes, too, takes another queue. Where none is left it hands its \
@@ -113,7 +113,7 @@ enum Sink {
 #[handler(sum, field = count, "packets sent")]
 #[handler(sum, field = bytes, name = "byte_count", "bytes sent")]
 #[handler(
-    read, name = "method", "of an interface: the way it is used, and why; - if none",
+    read, name = "method", "of an interface: the method in use, and why; - if none",
     read = self.read_method()
 )]
 #[handler(
@@ -136,7 +136,7 @@ struct ToDevice {
     is_pending: bool,
     /// Of the configuration that this one replaces.
     inherited: Option<Box<DeviceOut>>,
-    /// An error was told and nothing was sent since.
+    /// An error was reported and nothing was sent since.
     complained: bool,
     /// The interface is to be looked at soon.
     following: bool,
@@ -286,7 +286,7 @@ impl ToDevice {
         }
     }
 
-    /// Shows the user something that no replica has told.
+    /// Shows the user a report that no replica has made yet.
     fn report(&self, cx: &mut Cx<'_>, what: &str) {
         if self.ports.is_news(&self.name, what) {
             complain(cx, what);

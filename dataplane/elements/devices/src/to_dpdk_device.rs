@@ -47,7 +47,7 @@ pub static ENTRY: Entry = Entry::built::<ToDpdkDevice>(
             dpdk::NDESC,
             dpdk::MTU,
             dpdk::VERBOSE,
-            Arg::keyword("NUMA", Ty::Bool, "accepted and ignored: queues go to who sends"),
+            Arg::keyword("NUMA", Ty::Bool, "accepted and ignored: queues go to sending threads"),
         ],
         drops: Unsent::DROPS,
         threading: Threading::SharedPullTask,
@@ -335,7 +335,7 @@ impl Element for ToDpdkDevice {
 
 impl HotSwap for ToDpdkDevice {
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
-        // What came before goes first. The port goes on running; its queues are free for who comes.
+        // Earlier packets go first. The port keeps running; its queues are free for other elements.
         if self.sender.is_some() {
             self.handoff.take(usize::MAX, &mut self.waiting);
             self.end();

@@ -1,4 +1,4 @@
-//! VhostUser: a virtual machine's network device, whose other end is the configuration.
+//! VhostUser: a virtual machine's network device, with the configuration at its other end.
 
 use std::any::Any;
 use std::path::PathBuf;

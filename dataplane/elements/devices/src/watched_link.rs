@@ -1,4 +1,4 @@
-//! The link of an interface that FromDevice reads: when it was lost, its MTU, and who else uses it.
+//! The link of an interface that FromDevice reads: losses, its MTU, and its other users.
 
 use std::sync::Arc;
 

@@ -8,7 +8,7 @@ use crate::fault::PeerFault;
 use crate::storage::Storage;
 use crate::token::{Origin, Token};
 
-/// Who takes what comes back.
+/// A consumer of returned slots.
 pub trait Take<S: Storage> {
     /// Takes a packet that the Worker kept as it was put, without a drop and without auxiliary
     /// packets: the number of its slot, and its output. False if it wants it as a token.
@@ -21,7 +21,7 @@ pub trait Take<S: Storage> {
     fn token(&mut self, token: Token<'_, S>);
 }
 
-/// Whoever wants everything as a token.
+/// A consumer that takes everything as a token.
 struct Tokens<F>(F);
 
 impl<S: Storage, F: FnMut(Token<'_, S>)> Take<S> for Tokens<F> {
@@ -48,7 +48,7 @@ impl<S: Storage> Master<S> {
         self.poll_by(now, limit, &mut Tokens(take))
     }
 
-    /// As [`poll`](Self::poll), for somebody who need not have a token of what was kept.
+    /// As [`poll`](Self::poll), for a consumer that needs no token of kept packets.
     ///
     /// # Errors
     /// As `poll`.
@@ -99,7 +99,7 @@ impl<S: Storage> Master<S> {
         Ok(count)
     }
 
-    /// Takes a slot whose head was read.
+    /// Takes a slot after its head was read.
     #[inline(always)]
     fn take_slot(
         &mut self,

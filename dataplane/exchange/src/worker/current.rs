@@ -9,7 +9,7 @@ use crate::storage::Storage;
 pub struct Current<'a, S> {
     /// A copy of its head; what is changed in it becomes true by [`close`](Self::close).
     pub head: SlotHead,
-    /// The way out for other packets.
+    /// The outlet for other packets.
     pub aside: Aside<'a, S>,
     pub(super) frame: &'a mut [u8],
     pub(super) before: SlotHead,
@@ -30,7 +30,7 @@ impl<'a, S: Storage> Current<'a, S> {
         self.frame
     }
 
-    /// Its whole frame, and the way out for other packets.
+    /// Its whole frame, and the outlet for other packets.
     #[inline]
     pub fn split(&mut self) -> (&[u8], &mut Aside<'a, S>) {
         (self.frame, &mut self.aside)
@@ -60,7 +60,7 @@ impl<'a, S: Storage> Current<'a, S> {
     }
 }
 
-/// The way out for packets made beside an open token.
+/// The outlet for packets made beside an open token.
 pub struct Aside<'a, S> {
     pub(super) storage: &'a S,
     pub(super) rings: &'a mut SideRings,

@@ -43,7 +43,7 @@ impl Shown {
         let aux = side.aux_before(consumed);
         if side.aux_published != aux {
             side.aux_published = aux;
-            // Before W.prod: who sees a slot sees its auxiliary packets. Release: as below.
+            // Before W.prod: a reader of a slot sees its auxiliary packets. Release: as below.
             storage.word(Word::AuxProduced).store(aux, Ordering::Release);
         }
         if self.published != consumed {

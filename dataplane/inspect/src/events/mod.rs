@@ -29,7 +29,7 @@ pub struct Alert<'a> {
     pub category: &'a str,
     /// The packet or session does not go on.
     pub is_blocked: bool,
-    /// The message under way.
+    /// The current message.
     pub http: Option<&'a HeadParts>,
 }
 

@@ -45,7 +45,7 @@ fn gram(bytes: &[u8]) -> u32 {
 }
 
 /// The word with its ASCII letters small: bit 5 is set in those bytes that are from `A` to `Z`,
-/// which the sums' highest bits tell.
+/// which the sums' highest bits show.
 #[inline(always)]
 fn to_lower(word: u32) -> u32 {
     const EACH: u32 = 0x0101_0101;

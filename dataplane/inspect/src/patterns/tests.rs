@@ -107,7 +107,8 @@ fn words_in(words: &[Pattern], stream: &[u8]) -> Vec<(usize, usize)> {
     found
 }
 
-/// The same by [`Words`], as one who holds back what is pending, and reads again what must be.
+/// The same by [`Words`], as a function that holds back pending bytes, and reads bytes again if
+/// needed.
 fn words_by_pieces(words: &Words, pieces: &[Vec<u8>]) -> Vec<(usize, usize)> {
     let stream = pieces.concat();
     let (mut seek, mut at, mut end, mut found) = (Seek::default(), 0, 0, Vec::new());

@@ -1,4 +1,4 @@
-//! Words in a stream, leftmost and longest, as who replaces them must find them.
+//! Words in a stream, leftmost and longest, as needed to replace them.
 
 use super::machine::{Machine, Run};
 use super::{Pattern, PatternError, check};

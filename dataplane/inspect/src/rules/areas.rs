@@ -46,7 +46,7 @@ pub(super) struct Area {
     pub rules: Vec<Vec<u32>>,
 }
 
-/// Areas by way and buffer. What is looked for in the body of either side is in both of them.
+/// Areas by direction and buffer. Patterns for the body of either side are in both of them.
 #[derive(Debug, Default)]
 pub(super) struct Areas(Vec<Option<Area>>);
 

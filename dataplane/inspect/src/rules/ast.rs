@@ -10,11 +10,11 @@ use crate::rules::session::{Flow, FlowBit, Threshold};
 pub enum Action {
     /// Leaves the packet or session alone: no other rule is reported.
     Pass,
-    /// Tells, and ends the session; packets outside sessions are dropped.
+    /// Alerts, and ends the session; packets outside sessions are dropped.
     Drop,
-    /// The same, and tells the ends.
+    /// The same, and notifies the endpoints.
     Reject,
-    /// Tells.
+    /// Alerts.
     Alert,
 }
 
@@ -33,7 +33,7 @@ impl Action {
     }
 }
 
-/// Whose packets or sessions a rule is about.
+/// The packets or sessions of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Protocol {
     /// All of IP.
@@ -42,7 +42,7 @@ pub enum Protocol {
     Icmp,
     /// UDP.
     Udp,
-    /// TCP: the stream, and packets where the rule tells places from their beginning.
+    /// TCP: the stream, and packets if the rule has positions from their beginning.
     Tcp,
     /// TCP, each packet on its own.
     TcpPacket,
@@ -127,13 +127,13 @@ pub struct About {
     pub metadata: Vec<String>,
 }
 
-/// A rule, as it was written, in one of the ways to write it: modifiers behind their content,
+/// A rule, as it was written, in one of its notations: modifiers behind their content,
 /// buffers in front of what they are for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rule {
     /// What to do.
     pub action: Action,
-    /// Whose packets.
+    /// The matched packets.
     pub protocol: Protocol,
     /// The left end.
     pub source: End,
@@ -147,7 +147,7 @@ pub struct Rule {
     pub flow: Flow,
     /// `flowbits`, in order, `noalert` apart.
     pub flow_bits: Vec<FlowBit>,
-    /// `noalert`, `flowbits:noalert`: it is not told.
+    /// `noalert`, `flowbits:noalert`: it is not reported.
     pub quiet: bool,
     /// `threshold` or `detection_filter`.
     pub threshold: Option<Threshold>,

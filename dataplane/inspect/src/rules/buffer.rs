@@ -1,6 +1,6 @@
 //! Where a rule looks.
 
-/// Which way packets go.
+/// Direction of packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Side {
     /// From the side that opened the session.

@@ -41,7 +41,7 @@ impl Ranges {
     }
 }
 
-/// Rules that say nothing but who speaks with whom, by address.
+/// Rules with conditions on endpoints only, by address.
 #[derive(Debug, Default)]
 pub(super) struct ByAddress {
     sources: Ranges,

@@ -25,7 +25,7 @@ pub(super) fn evaluate(parts: &[Part], views: &dyn Views) -> Outcome {
     all
 }
 
-/// Whether all hold, and then whether in a way that was not there before.
+/// Whether all hold, and then whether by a match that was not there before.
 fn chain_matches(chain: &[&Match], view: View<'_>) -> Option<bool> {
     let is_positive = chain.iter().any(|one| match one {
         Match::Content(it) => !it.negated,

@@ -3,7 +3,7 @@
 use crate::rules::compiled::Compiled;
 
 /// For each rule its place in the order: first those that let pass, then those that drop, reject,
-/// tell; among them those that set flow bits before those that ask for them; then by priority.
+/// alert; among them those that set flow bits before those that test them; then by priority.
 pub(super) fn ranks(rules: &[Compiled]) -> Vec<u32> {
     let mut order: Vec<u32> = (0..rules.len() as u32).collect();
     order.sort_by_key(|number| {

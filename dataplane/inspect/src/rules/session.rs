@@ -5,7 +5,7 @@ use crate::rules::buffer::Side;
 /// `flow`
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Flow {
-    /// The way its packets must go.
+    /// The direction of its packets.
     pub side: Option<Side>,
     /// Whether the session must be established, or must not be.
     pub established: Option<bool>,
@@ -62,7 +62,7 @@ pub struct FlowBit {
     pub names: Vec<String>,
 }
 
-/// Whose matches are counted together.
+/// The key by which matches are counted together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Track {
     /// Those from the same address.

@@ -26,7 +26,7 @@ pub struct RuleSet {
     ranks: Vec<u32>,
 }
 
-/// A set and what was refused on the way to it.
+/// A set, and the rules refused while it was loaded.
 #[derive(Debug, Default)]
 pub struct Loaded {
     /// The rules that are good.
@@ -107,12 +107,12 @@ impl RuleSet {
         self.areas.get(traffic, buffer)
     }
 
-    /// Those of the rules that have nothing to look for that are worth a look, whoever speaks.
+    /// Rules without content that are evaluated for all endpoints.
     pub(super) fn always(&self) -> &[u32] {
         &self.always
     }
 
-    /// The others of them, by who speaks.
+    /// The other rules without content, by endpoint.
     pub(super) fn by_address(&self) -> &ByAddress {
         &self.by_address
     }

@@ -105,7 +105,7 @@ fn class(line: &str) -> Option<(&str, Class)> {
     Some((name, Class { description: description.to_owned(), priority }))
 }
 
-/// Things whose variables are known.
+/// Types of variables.
 pub(super) trait Known: Member + Sized {
     /// What a name stands for.
     fn named<'a>(variables: &'a Variables, name: &str) -> Option<&'a Spec<Self>>;

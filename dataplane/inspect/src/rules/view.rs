@@ -9,7 +9,7 @@ pub struct View<'a> {
     pub bytes: &'a [u8],
     /// Place of the first of them in the buffer: above 0 where the bytes before it are gone.
     pub base: u64,
-    /// How many of them were there before. What lies in them completely was told then.
+    /// Number of bytes seen before. Matches completely within them were reported then.
     pub since: usize,
     /// Nothing was reported on the buffer before.
     pub fresh: bool,

@@ -11,7 +11,7 @@ use thruway_inspect::rules::{
 const LIMITS: Limits = Limits { window: 64, head: 128, slots: 2, counters: 8 };
 
 /// What stands before the first 0xff is the file, what behind it is the traffic: pieces, each
-/// behind a byte that tells its length, side and kind.
+/// behind a byte with its length, side and type.
 pub fn rule_file(bytes: &[u8]) {
     let end = bytes.iter().position(|byte| *byte == 0xff).unwrap_or(bytes.len());
     let (file, traffic) = bytes.split_at(end);

@@ -45,7 +45,7 @@ impl Finisher {
         }
     }
 
-    /// Whether a frame is in hand whose segments are not all given.
+    /// Whether a frame is in progress with segments left to return.
     pub(super) fn has_segments(&self) -> bool {
         self.segmenter.is_pending()
     }
@@ -203,7 +203,7 @@ fn large_packet() -> Option<Packet> {
     packet.put(VLAN_LEN + LARGE_FRAME_LEN).then_some(packet)
 }
 
-/// Finishes a checksum whose field, at `start + offset`, holds the sum of the pseudo-header: the
+/// Finishes a checksum; its field, at `start + offset`, holds the sum of the pseudo-header: the
 /// sum runs from `start` to the end of the frame. False, and nothing done, if the field is outside
 /// the frame.
 fn complete_checksum(frame: &mut [u8], start: usize, offset: usize) -> bool {

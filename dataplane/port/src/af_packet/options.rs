@@ -39,7 +39,7 @@ impl Default for PacketOptions {
     }
 }
 
-/// Bytes on their way to an interface at most: some dozen frames of 64 kB.
+/// Maximum number of bytes in flight to an interface: some dozen frames of 64 kB.
 const SEND_BUFFER_LEN: i32 = 4 << 20;
 
 /// Memory that the kernel may fill with frames that fit no slot: some hundred of 64 kB.

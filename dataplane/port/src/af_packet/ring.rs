@@ -20,7 +20,7 @@ pub(super) struct Ring {
 }
 
 impl Ring {
-    /// Makes a ring of about `ring_len` bytes whose slots take frames of `frame_len` bytes.
+    /// Makes a ring of about `ring_len` bytes with slots for frames of `frame_len` bytes.
     pub(super) fn new(
         name: &str,
         socket: &OwnedFd,

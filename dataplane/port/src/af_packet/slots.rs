@@ -93,7 +93,7 @@ impl Slots {
         self.base.as_ptr().wrapping_add(number * self.slot_len)
     }
 
-    /// Whose a slot is.
+    /// The owner of a slot.
     pub(super) fn status(&self, number: usize) -> &AtomicU32 {
         // JUSTIFICATION: the status word is shared with the kernel.
         // SAFETY: it is the slot's first four bytes, within the mapping and aligned, and both sides

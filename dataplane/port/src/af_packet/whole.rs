@@ -1,5 +1,5 @@
 //! TCP frames that stand for several: taken whole from senders that left the cutting to hardware,
-//! and handed to the kernel in the same way, which cuts them as late as it can, or not at all where
+//! and handed to the kernel whole, which cuts them as late as it can, or not at all where
 //! the receiver is on this host.
 //!
 //! Within the process such a frame is an ordinary one that is long: its lengths and checksums are
@@ -43,7 +43,7 @@ fn u16_at(frame: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([frame[at], frame[at + 1]])
 }
 
-/// What goes before the payload of a frame on its way to the kernel.
+/// The header in front of a frame's payload towards the kernel.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Head {
     bytes: [u8; VNET_LEN + HEADERS_MAX],

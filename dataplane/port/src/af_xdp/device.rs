@@ -45,7 +45,7 @@ pub struct Device {
     zero_copy: bool,
     /// Whether frames may have open checksums.
     is_virtual: bool,
-    /// Whether VLAN tags may have been taken out of frames, and that was not told yet.
+    /// Whether VLAN tags may have been stripped from frames, and this was not reported yet.
     strips_tags: AtomicBool,
     options: XdpOptions,
     _promiscuous: Option<OwnedFd>,
@@ -249,7 +249,7 @@ impl Device {
     /// What is lost of frames, and what helps; the first time it is asked. AF_XDP hands over bytes
     /// alone, so a VLAN tag that was taken out and is kept beside them does not come.
     pub fn warning(&self) -> Option<String> {
-        // Relaxed: only one is to tell, nothing else depends on it.
+        // Relaxed: only one thread must report, nothing else depends on it.
         let is_news = self.strips_tags.swap(false, Ordering::Relaxed);
         let remedy = match self.is_virtual {
             true => {

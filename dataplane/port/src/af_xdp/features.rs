@@ -1,4 +1,4 @@
-//! What an interface's driver offers for XDP, as the kernel tells it (Linux 6.3): by generic
+//! The XDP features of an interface's driver, as reported by the kernel (Linux 6.3): by generic
 //! netlink, family "netdev".
 
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn the_loopback_has_no_native_mode() {
         let lo = crate::interface::find("lo").expect("there is always one");
-        // A kernel before 6.3 does not tell.
+        // A kernel before 6.3 does not report them.
         if let Some(features) = features(lo.index) {
             assert_eq!(features, Features { native: false, zero_copy: false });
         }

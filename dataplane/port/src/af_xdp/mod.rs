@@ -2,10 +2,10 @@
 //! packet pool, so packets are not copied on our side.
 //!
 //! A [`Device`] is an interface with a socket for every receive queue. Its memory is the pool of
-//! small frames, registered as it is; whoever has a frame is its only owner, also where that is the
-//! kernel: a frame in the fill ring belongs to the kernel until it is received, one in the transmit
-//! ring until its completion. Both are kept in a [`Lending`](thruway_packet::Lending) and freed
-//! when the socket is closed. A [`Receiver`] and a [`Sender`] are the ends of a device that a
+//! small frames, registered as it is; the holder of a frame is its only owner, also where that is
+//! the kernel: a frame in the fill ring belongs to the kernel until it is received, one in the
+//! transmit ring until its completion. Both are kept in a [`Lending`](thruway_packet::Lending) and
+//! freed when the socket is closed. A [`Receiver`] and a [`Sender`] are the ends of a device that a
 //! thread has to itself; a queue's two ends share its socket.
 //!
 //! What is received here does not reach the host's stack. Nothing that is set outlives the process,

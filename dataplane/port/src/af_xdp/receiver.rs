@@ -212,7 +212,7 @@ impl Receiver {
 /// Lets the kernel look at the fill ring, or a busy-polled driver at its queue.
 fn wake(socket: &OwnedFd) {
     let mut nothing = [0_u8; 0];
-    // Whatever it answers, the rings tell.
+    // Its result is ignored: the rings show the state.
     let _ = rustix::net::recv(socket, &mut nothing, rustix::net::RecvFlags::DONTWAIT);
 }
 

@@ -104,7 +104,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A frame whose checksum is open (`partial`) or right, and where its field is.
+    /// A frame with an open (`partial`) or valid checksum, and the place of its field.
     fn frame(v6: bool, udp: bool, tags: usize, payload: &[u8], partial: bool) -> (Vec<u8>, usize) {
         let mut frame = vec![2; 12];
         for _ in 0..tags {

@@ -52,7 +52,7 @@ pub(super) struct Area {
 unsafe impl Send for Area {}
 
 impl Area {
-    /// Maps a ring of a socket whose size was set to `slots`, each of `slot_len` bytes.
+    /// Maps a ring of a socket, configured for `slots` slots of `slot_len` bytes.
     pub(super) fn map(
         name: &str,
         socket: &OwnedFd,
@@ -75,7 +75,7 @@ impl Area {
         let at = self.base.as_ptr().wrapping_add(offset as usize);
         debug_assert!(offset as usize + 4 <= self.len);
         // JUSTIFICATION: the word is shared with the kernel.
-        // SAFETY: the kernel told the offset for this mapping (or a test did): it lies within,
+        // SAFETY: the kernel gave the offset for this mapping (or a test did): it lies within,
         // aligned; both sides access it atomically, and it lives as long as `self`.
         unsafe { AtomicU32::from_ptr(at.cast()) }
     }
@@ -113,7 +113,7 @@ impl Drop for Area {
     }
 }
 
-/// A ring whose slots the kernel fills: received frames, completions.
+/// A ring filled by the kernel: received frames, completions.
 pub(super) struct Consumer<T> {
     area: Area,
     /// The next slot to read.
@@ -164,7 +164,7 @@ impl<T: Slot> Consumer<T> {
     }
 }
 
-/// A ring whose slots we fill: free frames, frames to send.
+/// A ring filled by us: free frames, frames to send.
 pub(super) struct Producer<T> {
     area: Area,
     /// The next slot to write.

@@ -40,7 +40,7 @@ pub struct Sender {
     queue: u32,
     /// Taken out by `drop` only.
     end: Option<TxEnd>,
-    /// Sent packets on their way back to the pool; empty between calls.
+    /// Sent packets that return to the pool; empty between calls.
     done: Batch,
     /// The interface took no frames the last time.
     is_stuck: bool,

@@ -95,7 +95,7 @@ fn bind_to(socket: &OwnedFd, binding: Binding<'_>) -> io::Result<()> {
     Ok(bind(socket, &SocketAddrXdp::new(flags, binding.interface, binding.queue))?)
 }
 
-/// Opens a socket beside the first one of its queue (`binding.shared`), whose frames it receives in
+/// Opens a socket beside the first one of its queue (`binding.shared`); it receives frames in
 /// a ring of its own.
 pub(super) fn open_beside(
     binding: Binding<'_>,

@@ -15,11 +15,12 @@ use thruway_sync::atomic::{AtomicU64, Ordering};
 const XDP_FLAGS_SKB_MODE: u32 = 1 << 1;
 const XDP_FLAGS_DRV_MODE: u32 = 1 << 2;
 
-/// How long another program may stay attached before it is told, and when to look again.
+/// Time for which another program may stay attached before it is reported, and the interval of
+/// checks.
 const BUSY_MAX: Duration = Duration::from_millis(300);
 const BUSY_PAUSE: Duration = Duration::from_millis(10);
 
-/// Detaches on drop, and when the process ends in any other way.
+/// Detaches on drop, and when the process ends for any other reason.
 pub(crate) struct Steering {
     map: OwnedFd,
     program: OwnedFd,

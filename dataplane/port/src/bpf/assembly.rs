@@ -108,7 +108,7 @@ pub(crate) enum Function {
     AdjustMeta = 54,
 }
 
-/// A jump whose place to land is not written yet.
+/// A jump with a target that is not set yet.
 #[must_use]
 pub(crate) struct Jump(usize);
 
@@ -166,7 +166,7 @@ impl Assembly {
         self.push(ADD_ATOMICALLY, [to as u8, from as u8], offset, 0);
     }
 
-    /// R0 = bytes of the packet whose context is in R6, in the host's byte order; the program ends
+    /// R0 = bytes of the packet with its context in R6, in the host's byte order; the program ends
     /// with 0 where the packet is shorter. R1 to R5 are lost.
     pub(crate) fn load_frame(&mut self, width: Width, at: i32) {
         self.push(LOAD_FRAME + width as u8, [0, 0], 0, at);

@@ -2,7 +2,7 @@
 
 use super::assembly::Assembly;
 
-/// Drops every packet on its way to the host's stack.
+/// Drops every packet in front of the host's stack.
 pub(crate) fn drop_all() -> Assembly {
     /// `TCX_DROP`.
     const DROP: i32 = 2;

@@ -31,7 +31,7 @@ pub(super) fn magic(first: [u8; 4]) -> Option<(Endian, u64)> {
 }
 
 impl Pcap {
-    /// Reads the file header of a source whose first bytes are a [`magic`].
+    /// Reads the file header of a source that begins with a [`magic`].
     pub(super) fn open(
         source: &mut Source,
         (endian, unit_ns): (Endian, u64),

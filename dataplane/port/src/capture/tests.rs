@@ -151,7 +151,7 @@ fn truncated_at_every_byte_delivers_what_precedes() {
                     assert_eq!(offset + present, cut as u64);
                     assert!(present < needed);
                 }
-                // A cut between records cannot be told from the end.
+                // A cut between records looks like the end.
                 None => assert!(frames.len() < all.len()),
                 other => panic!("{format:?} cut at {cut}: {other:?}"),
             }

@@ -287,7 +287,7 @@ impl CaptureWriter {
 
 impl Drop for CaptureWriter {
     fn drop(&mut self) {
-        // Who wants to know calls `finish`.
+        // A caller that needs the error calls `finish`.
         let _ = self.flush();
     }
 }

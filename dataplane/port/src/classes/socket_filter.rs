@@ -81,7 +81,7 @@ fn by_flags() -> [Step; 2] {
     [step(BPF_ALU | BPF_AND | BPF_K, SYN_AND_ACK), jump(BPF_JEQ | BPF_K, SYN, OTHER, PREFERRED)]
 }
 
-/// Of IPv4 packets whose header begins there.
+/// For IPv4 packets with the header at that offset.
 fn ipv4(at: u32) -> Vec<Step> {
     let header_len = step(BPF_LDX | BPF_B | BPF_MSH, at);
     let tcp = [
@@ -102,7 +102,7 @@ fn ipv4(at: u32) -> Vec<Step> {
     [&at_least(at + IPV4_LEN)[..], &tcp, &has_flags, &flags, &by_flags()].concat()
 }
 
-/// Of IPv6 packets whose header begins there: extension headers are not passed.
+/// For IPv6 packets with the header at that offset: extension headers are not skipped.
 fn ipv6(at: u32) -> Vec<Step> {
     let (next_header, hop_limit) = (at + 6, at + 7);
     let flags = load(BPF_B, at + IPV6_LEN + FLAGS_AT);
@@ -123,7 +123,7 @@ fn ipv6(at: u32) -> Vec<Step> {
     [&at_least(at + IPV6_LEN + 1)[..], &protocol, &tcp, &discovery].concat()
 }
 
-/// Of frames whose type stands before the header that begins there, and is loaded.
+/// For frames with a loaded type in front of the header at that offset.
 fn by_type(at: u32) -> Vec<Step> {
     let ipv4 = ipv4(at);
     let kind = [

@@ -21,8 +21,8 @@ pub(crate) fn index(queue: u32, class: Class) -> u32 {
     2 * queue + class as u32
 }
 
-/// Hands each frame to the socket of its queue and class in a socket map. Frames whose socket is
-/// not in the map go to the host's stack.
+/// Redirects each frame to the socket of its queue and class in a socket map. Frames without a
+/// socket in the map go to the host's stack.
 pub(crate) fn program(map: BorrowedFd<'_>) -> Assembly {
     let mut program = Assembly::default();
     steer(&mut program, map);

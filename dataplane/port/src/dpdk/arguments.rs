@@ -56,7 +56,7 @@ pub fn complete(given: &[String], host: Host) -> Vec<String> {
         (false, false) => add(&[], &["--no-huge", "--no-shconf"]),
     }
     add(&["--telemetry", "--no-telemetry"], &["--no-telemetry"]);
-    // Frames are told to devices by their virtual addresses.
+    // Devices get the frames' virtual addresses.
     add(&["--iova-mode"], &["--iova-mode=va"]);
     // Warnings and worse, for our own messages.
     add(&["--log-level"], &["--log-level=5"]);

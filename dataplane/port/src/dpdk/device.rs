@@ -31,7 +31,7 @@ pub struct Device {
     taken: Mutex<Taken>,
 }
 
-/// Which queues somebody has.
+/// The queues in use.
 struct Taken {
     rx: Vec<bool>,
     tx: Vec<bool>,
@@ -46,7 +46,8 @@ impl Device {
     ///
     /// # Errors
     /// DPDK does not run; there is no such device, or the kernel has it; it has not as many queues;
-    /// its frames are longer than ours; somebody uses it otherwise; its driver refused.
+    /// its frames are longer than ours; another element uses it with other settings; its driver
+    /// refused.
     pub fn open(name: &str, config: &PortConfig) -> Result<Arc<Device>, PortError> {
         let Some(eal) = eal::running() else {
             return Err(wrong("DPDK does not run"));
@@ -83,7 +84,7 @@ impl Device {
         }
     }
 
-    /// Whether it is as somebody else wants it.
+    /// Whether its settings match another user's.
     fn check_shared(&self, config: &PortConfig) -> Result<(), PortError> {
         let have = &self.config;
         // A queue that nobody reads would swallow its share.
@@ -106,7 +107,7 @@ impl Device {
     /// Takes these queues to receive by.
     ///
     /// # Errors
-    /// The port was not started with them, or somebody has one.
+    /// The port was not started with them, or one is in use.
     pub(super) fn take_rx(&self, queues: &std::ops::Range<u16>) -> Result<(), PortError> {
         let mut taken = self.taken.lock();
         let queues_taken = taken.rx.get_mut(usize::from(queues.start)..usize::from(queues.end));
@@ -116,7 +117,7 @@ impl Device {
         };
         if queues_taken.contains(&true) {
             return Err(wrong(format!(
-                "DPDK device '{}': somebody else receives by queues {}-{}; give each \
+                "DPDK device '{}': another element receives by queues {}-{}; give each \
                  FromDPDKDevice queues of its own (QUEUE, N_QUEUES)",
                 self.about.name,
                 queues.start,
@@ -130,7 +131,7 @@ impl Device {
     /// Takes this queue to send by, or the first that nobody has.
     ///
     /// # Errors
-    /// The port was not started with it, or somebody has it.
+    /// The port was not started with it, or it is in use.
     pub(super) fn take_tx(&self, queue: Option<u16>) -> Result<u16, PortError> {
         let mut taken = self.taken.lock();
         let free = taken.tx.iter().position(|taken| !taken).map(|at| at as u16);
@@ -139,7 +140,7 @@ impl Device {
             None => return Err(self.no_queue("send", self.config.tx_queues)),
             Some(true) => {
                 return Err(wrong(format!(
-                    "DPDK device '{}': somebody else sends by queue {queue}; leave QUEUE, or give \
+                    "DPDK device '{}': another element sends by queue {queue}; omit QUEUE, or give \
                      each ToDPDKDevice and thread one of its own",
                     self.about.name
                 )));
@@ -325,7 +326,7 @@ fn find(name: &str) -> Result<(u16, bool), PortError> {
     }
 }
 
-/// A device by packet sockets has slots that are longer than our frames, unless it is told.
+/// By default, a device by packet sockets has slots longer than our frames.
 fn with_frames(name: &str) -> String {
     let is_given = name.contains("framesz=") || name.contains("blocksz=");
     match name.starts_with("net_af_packet") && !is_given {

@@ -141,7 +141,7 @@ const RUN_DIR: &str = "/var/run/dpdk";
 /// Removes the directories that the EAL made and put nothing into.
 fn tidy() {
     for directory in ["/var/run/dpdk/rte", RUN_DIR] {
-        // It stays where somebody else put something into it.
+        // It stays if another process put files into it.
         let _ = std::fs::remove_dir(directory);
     }
 }

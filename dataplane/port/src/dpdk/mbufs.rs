@@ -21,8 +21,8 @@ pub(super) struct Table {
     pub(super) frames: Frames,
 }
 
-// SAFETY: the pointer is the address of memory that is never given back; who has an mbuf of it is
-// not this type's matter.
+// SAFETY: the pointer is the address of memory that is never freed; this type does
+// not decide about the owners of mbufs.
 unsafe impl Send for Table {}
 // SAFETY: as for Send.
 unsafe impl Sync for Table {}

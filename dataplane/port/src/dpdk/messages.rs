@@ -8,7 +8,7 @@ pub(super) fn wrong(what: impl Into<String>) -> PortError {
     PortError::Dpdk { what: what.into() }
 }
 
-/// Of what DPDK printed and logged the lines that tell a reason, each with a separator behind it.
+/// The lines of DPDK's output and log with a reason, each with a separator behind it.
 pub(super) fn reasons(printed: &str, log: &str) -> String {
     let mut lines: Vec<&str> = Vec::new();
     // A wrong option makes it print all those there are.

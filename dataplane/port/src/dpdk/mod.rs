@@ -1,4 +1,4 @@
-//! Frames from and to devices by DPDK, whose drivers are part of this process.
+//! Frames from and to devices by DPDK, with drivers that are part of this process.
 //!
 //! DPDK knows the packet pool's memory, and has an mbuf for each of its frames for ever; the pool
 //! that drivers take mbufs from is the packet pool. So a received mbuf becomes a packet, and a

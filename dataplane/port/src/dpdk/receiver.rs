@@ -71,7 +71,7 @@ impl Receiver {
             let queue = self.turn;
             self.turn = if queue + 1 == self.queues.end { self.queues.start } else { queue + 1 };
             let port = self.device.port();
-            // JUSTIFICATION: DPDK's way to receive.
+            // JUSTIFICATION: DPDK's call to receive.
             // SAFETY: the port runs and has this queue, from which nobody else receives; there is
             // room for so many.
             let count = unsafe { sys::tw_rx(port, queue, self.burst.as_mut_ptr().cast(), max) };

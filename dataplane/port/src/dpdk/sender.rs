@@ -78,7 +78,7 @@ impl Sender {
             return true;
         }
         let (port, count) = (self.device.port(), waiting.len() as u16);
-        // JUSTIFICATION: DPDK's way to send.
+        // JUSTIFICATION: DPDK's call to send.
         // SAFETY: the port runs and has this queue, by which nobody else sends; the mbufs are ours,
         // and those that are taken are not used any more.
         let taken = unsafe { sys::tw_tx(port, self.queue, waiting.as_mut_ptr(), count) };

@@ -47,7 +47,7 @@ pub struct DropTests {
     pub starts: [u32; 3],
     /// Whether ICMP errors are left to the chain.
     pub leaves_errors: bool,
-    /// Most tests on the way of a packet; what goes further is left to the chain.
+    /// Maximum number of tests on a packet's path; beyond them the chain decides.
     pub depth: u32,
 }
 

@@ -1,4 +1,4 @@
-//! How long frames were on their way: a histogram that the sink's program writes.
+//! Latencies of frames: a histogram that the sink's program writes.
 //!
 //! Latencies up to 63 ns have a bucket each; each further power of two has 32 buckets of equal
 //! width, so a bucket is at most 1/32 of what falls into it wide.
@@ -41,7 +41,7 @@ impl Histogram {
         all
     }
 
-    /// Frames whose latency is known.
+    /// Frames with a known latency.
     pub fn count(&self) -> u64 {
         self.buckets.iter().sum()
     }

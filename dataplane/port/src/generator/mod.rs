@@ -6,7 +6,7 @@
 //! it comes out at the other end, which must have NAPI on (an XDP program, or GRO). They are UDP
 //! over IPv4; which flow they belong to and their number within it stand in the payload, so a sink
 //! finds them whatever translated their addresses. Frames of a paced stream say when they were
-//! made, and the sink notes how long each was on its way.
+//! made, and the sink records the latency of each.
 //!
 //! Both ends stand in the network namespace of the thread that opens them, and the generator runs
 //! there.
@@ -28,7 +28,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Frames that are under way in the kernel at once: the most that it allows
+/// Frames in flight in the kernel at once: the most that it allows
 /// (`TEST_XDP_MAX_BATCH`).
 const BATCH: u32 = 256;
 /// And of a paced stream: a frame that is made waits for the end of the runs that it is among, most
@@ -37,7 +37,7 @@ const PACED_BATCH: u32 = 8;
 
 /// What a run of a paced stream is taken to last at first, nanoseconds.
 const RUN_NS: f64 = 100.0;
-/// A call that was shorter tells nothing of that: to begin and to end takes it some 25 ms.
+/// A shorter call says nothing about it: its start and end take some 25 ms.
 const LONG_CALL: Duration = Duration::from_millis(250);
 /// Runs of one call, at least.
 const RUNS_MIN: f64 = 10_000.0;
@@ -158,7 +158,7 @@ impl Generator {
         self.count.made()
     }
 
-    /// Tells [`Generator::made`], also while it sends.
+    /// Returns [`Generator::made`], also while it sends.
     pub fn count(&self) -> GeneratorCount {
         self.count.clone()
     }

@@ -148,7 +148,7 @@ fn take_number(program: &mut Assembly, flows: u32) {
     program.store(Width::Word, R6, NEXT_FLOW_AT, R0);
 }
 
-/// All headers: who had the page before may have changed them.
+/// All headers: the previous user of the page may have changed them.
 fn copy_head(program: &mut Assembly) {
     const { assert!(HEAD_LEN == 5 * 8 + 2) };
     for at in [0, 8, 16, 24, 32] {
@@ -196,7 +196,7 @@ fn write_addresses(program: &mut Assembly, stream: &Stream) {
     }
 }
 
-/// Counts and drops frames of a stream, notes how long they were on their way if they say when they
+/// Counts and drops frames of a stream, records their latency if they say when they
 /// were made, and looks whether each is the next of its flow or a later one; others pass.
 pub(super) fn counting(
     counts: BorrowedFd<'_>,

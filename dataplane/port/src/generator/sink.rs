@@ -82,7 +82,7 @@ impl Sink {
         })
     }
 
-    /// How long paced frames were on their way, those that came in the meantime: from when the
+    /// Latencies of the paced frames that arrived in the meantime: from when the
     /// generator made each until the sink saw it, both by this kernel's clock. It begins anew.
     ///
     /// Nobody may send meanwhile: what arrives while it is read may be lost to it.

@@ -21,7 +21,7 @@ pub(super) const PORTS: u32 = 1 << 14;
 pub struct Stream {
     /// Of the interface that is to take the frames.
     pub destination_mac: [u8; 6],
-    /// Whose frames they are.
+    /// Address of their sender, which identifies the stream.
     pub source_mac: [u8; 6],
     /// Their source.
     pub source: Ipv4Addr,

@@ -212,7 +212,7 @@ fn take(
     if protocol == TCP {
         numbers(program, (own, peer), no);
     }
-    // Who decides for the program behind.
+    // The decision for the program behind.
     program.store_value(Width::Word, R10, INDEX, 0);
     program.map(R1, maps.decision.as_fd());
     lookup_at(program, INDEX, no);
@@ -258,7 +258,7 @@ fn numbers(program: &mut Assembly, (own, peer): (i16, i16), no: &mut Vec<Jump>) 
     low_word(program, R1);
     program.alu(Alu::ShiftLeft, R5, By::Value(1));
     no.push(program.jump_if(If::Greater, R1, By::Register(R5)));
-    // The end of what was sent is not beyond the window: else the peer's way is not known.
+    // The end of the sent bytes is not beyond the window: else the peer's state is not known.
     program.load(Width::Word, R1, R7, own + END);
     program.alu(Alu::Sub, R1, By::Register(R4));
     low_word(program, R1);

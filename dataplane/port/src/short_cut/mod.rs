@@ -2,7 +2,7 @@
 //! only need other addresses are sent on there, by reference.
 //!
 //! A filter of the socket (`filter`) finds the session in a hash map, decides, and refuses the
-//! packet; a program behind packet sockets (`redirect`) sends it on. Who knows sessions writes
+//! packet; a program behind packet sockets (`redirect`) forwards it. The owner of sessions writes
 //! the entries, and reads what they counted, in memory shared with both. An entry holds for a
 //! short time only, so that a process that hangs forwards nothing for long; all of it goes with the
 //! process's descriptors. See ADR 62.
@@ -30,7 +30,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Weak};
 use thruway_sync::atomic::{AtomicU32, Ordering};
 
-/// How long a slot is not used again: a packet that was decided may still be on its way.
+/// Time before a slot is reused: a packet already decided may still be in flight.
 const REST_NS: u64 = 100_000_000;
 /// How long TCP waits for a moment when none of its segments is in software, so that nothing is
 /// overtaken.

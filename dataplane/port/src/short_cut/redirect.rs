@@ -67,7 +67,7 @@ fn lookup(program: &mut Assembly, no: &mut Vec<Jump>) {
     no.push(program.jump_if(If::Equal, R0, By::Value(0)));
 }
 
-/// Ends with the packet on its way.
+/// Ends with the packet forwarded.
 fn send(program: &mut Assembly, own: i16, no: &mut Vec<Jump>) {
     load_bytes(program, ADDRESSES_AT, FLOW, 12, no);
     for at in [0, 4, 8] {

@@ -242,7 +242,11 @@ fn what_is_not_plainly_of_the_session_is_left_to_software() {
     let mut broken = plain.clone();
     broken[24] ^= 1;
     assert!(judge.takes(&broken), "a wrong checksum");
-    assert_eq!((table.counts((slot, 0)), table.numbers((slot, 0))), before, "and nothing is told");
+    assert_eq!(
+        (table.counts((slot, 0)), table.numbers((slot, 0))),
+        before,
+        "and nothing is counted"
+    );
     table.forget_all();
     assert!(judge.takes(&plain), "all are forgotten");
     table.release(slot);

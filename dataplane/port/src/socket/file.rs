@@ -1,4 +1,4 @@
-//! The file of a Unix socket: who may connect, what a dead process left, and its removal.
+//! The file of a Unix socket: access to it, files of dead processes, and its removal.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -44,7 +44,7 @@ impl BoundFile {
 
 impl Drop for BoundFile {
     fn drop(&mut self) {
-        // Who wants to know of a failure closes the socket himself.
+        // A caller that needs the error closes the socket explicitly.
         let _ = self.remove();
     }
 }
@@ -157,7 +157,7 @@ pub(crate) fn is_stale(path: &Path) -> bool {
     let probe = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None);
     let address = rustix::net::SocketAddrUnix::new(path);
     match (probe, address) {
-        // A queue that is full gives EAGAIN: somebody listens.
+        // A full queue gives EAGAIN: there is a listener.
         (Ok(probe), Ok(address)) => connect(&probe, &address) == Err(Errno::CONNREFUSED),
         _ => false,
     }
@@ -172,7 +172,7 @@ pub struct Credentials {
     pub groups: Vec<u32>,
 }
 
-/// Who connected; `None` of a socket that is no Unix socket.
+/// The connected peer; `None` if the socket is no Unix socket.
 pub(super) fn credentials(fd: &impl AsFd) -> Option<Credentials> {
     let UCred { uid, gid, .. } = sockopt::socket_peercred(fd).ok()?;
     let mut groups = system::peer_groups(fd).unwrap_or_default();

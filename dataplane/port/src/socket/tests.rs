@@ -46,7 +46,7 @@ fn converse(ours: &Connection, mut theirs: impl std::io::Read + std::io::Write) 
     assert_eq!(ours.send(&pieces).expect("open"), Some(9));
     theirs.read_exact(&mut buffer[..9]).expect("open");
     assert_eq!(&buffer[..9], b"in pieces");
-    // Who does not read is waited for by nobody.
+    // No thread waits for a peer that does not read.
     let much = vec![7; 1 << 20];
     while ours.send(&[IoSlice::new(&much)]).expect("open").is_some() {}
     drop(theirs);
@@ -80,7 +80,7 @@ fn servers() {
         error.to_string().ends_with("; a process listens there, or it is no socket of this user"),
         "{error}"
     );
-    assert!(path.exists(), "who failed removes nothing");
+    assert!(path.exists(), "a failed bind removes nothing");
     listener.close().expect("the file is there");
     assert!(!path.exists());
     drop(Listener::bind(&file(&path), &options).expect("free again"));

@@ -75,8 +75,8 @@ fn carry(from: &mut PacketSocket, to: &mut PacketSender) -> usize {
     tcp_count
 }
 
-/// Carries frames both ways until asked to stop: the frames of TCP among them, what the sockets
-/// did, and the frames that were refused.
+/// Carries frames in both directions until asked to stop: the frames of TCP among them, what the
+/// sockets did, and the frames that were refused.
 fn bridge(options: &PacketOptions, stop: &AtomicBool) -> (usize, [PacketStatistics; 2], u64) {
     let [mut left, mut right] =
         ["left", "right"].map(|end| PacketSocket::open(end, options).expect("it is up"));

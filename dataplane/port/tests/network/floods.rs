@@ -35,7 +35,7 @@ fn send(sender: &mut PacketSender, frames: &[Vec<u8>]) {
 }
 
 /// Sends a flood until a ring has no room for it and the kernel has delivered what it took: it
-/// loses some on the way, of which nobody is told.
+/// loses some silently.
 fn flood_until_full(
     sender: &mut PacketSender,
     flood: &[Vec<u8>],
@@ -82,8 +82,8 @@ fn a_flood_takes_no_slot_of_open_connections() {
     assert!(taken.is_sorted(), "{taken:?}");
     // An eighth of what is read, and the rest of the last call.
     assert!(syns <= OPEN / 7 + 1 + 256, "{syns} of the flood came first");
-    let told = sockets[0].statistics();
-    assert!(told.dropped_preferred == 0 && told.dropped_ring_full > 0, "{told:?}");
+    let counts = sockets[0].statistics();
+    assert!(counts.dropped_preferred == 0 && counts.dropped_ring_full > 0, "{counts:?}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::thread;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// A thread in its own network namespace, which does what it is told, in order.
+/// A thread in its own network namespace, which runs closures in order.
 pub struct Host {
     jobs: Sender<Job>,
     /// The thread's id: `ip link set ... netns` takes it.

@@ -30,7 +30,7 @@ fn ends(mtu: usize) -> (Host, Host, PacketSender, PacketSocket) {
     (far, here, sender, socket)
 }
 
-/// A frame that nobody else sends, and its number and length tell its bytes.
+/// A frame that no other host sends; its number and length determine its bytes.
 fn frame(number: u16, len: usize) -> Vec<u8> {
     let byte = |at: usize| (at * 31 + usize::from(number) * 7) as u8;
     let mut bytes: Vec<u8> = (0..len).map(byte).collect();

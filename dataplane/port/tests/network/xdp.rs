@@ -38,7 +38,7 @@ pub(crate) fn frame(number: u32) -> Packet {
     Packet::new(&bytes).expect("memory")
 }
 
-/// The numbers of our frames in a batch, whose other bytes must be as they were sent.
+/// The numbers of our frames in a batch; their other bytes must be as sent.
 fn numbers(batch: &mut Batch) -> Vec<u32> {
     let ours = batch.drain().filter(|packet| packet.data()[12..14] == [0x88, 0xB5]);
     ours.map(|packet| {

@@ -12,7 +12,7 @@ const ETHERNET_LEN: usize = 14;
 const DONT_FRAGMENT: u16 = 0x4000;
 const MORE_FRAGMENTS: u16 = 0x2000;
 
-/// The options of later fragments: those whose `copied` bit is set, padded (section 3.1).
+/// The options of later fragments: those with the `copied` bit, padded (section 3.1).
 fn copied(mut options: &[u8]) -> Vec<u8> {
     let mut kept = Vec::new();
     while let [kind, rest @ ..] = options {

@@ -194,7 +194,7 @@ fn unblock(fd: i32) -> Result<(), i32> {
     control(fd, libc::F_SETFL, flags & !(libc::O_NONBLOCK as usize))
 }
 
-/// A lock for reading of the first byte, which stands in the way of no other attempt.
+/// A read lock of the first byte, which blocks no other attempt.
 fn lock(fd: i32, command: i32) -> Result<(), i32> {
     // JUSTIFICATION: plain data for a call.
     // SAFETY: numbers, of which zero is a value.

@@ -33,7 +33,7 @@ pub fn all() -> impl Iterator<Item = &'static Attempt> {
     .flatten()
 }
 
-/// Attempts that end the process, one way or the other.
+/// Attempts that end the process, by a signal or otherwise.
 pub fn last(name: &str) {
     match name {
         #[cfg(target_arch = "x86_64")]

@@ -153,8 +153,8 @@ fn futex(operation: i32) -> Result<(), i32> {
 }
 
 /// Whether a number is the one outside.
-fn own_number(told: Result<usize, i32>, outside: usize) -> Result<(), i32> {
-    if told? == outside { Ok(()) } else { Err(libc::ESRCH) }
+fn own_number(answer: Result<usize, i32>, outside: usize) -> Result<(), i32> {
+    if answer? == outside { Ok(()) } else { Err(libc::ESRCH) }
 }
 
 /// Whether a signal stays blocked.

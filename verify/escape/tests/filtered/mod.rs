@@ -106,7 +106,7 @@ pub const ONLY_FILTERED: &[&str] = &[
     "own its region",
     "pages of its region in another order",
     "performance counters",
-    "punch a hole", // In its own region, whose bytes are its own anyway.
+    "punch a hole", // In its own region, which it may change anyway.
     "read ahead of its region",
     "secret memory",
     "segments",

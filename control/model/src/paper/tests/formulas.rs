@@ -92,7 +92,7 @@ fn hash_tables_are_inserted_into() {
 
 #[test]
 fn a_table_that_fits_the_near_caches_needs_no_access() {
-    // 288 KB hold 24,576 entries of 12 bytes: without the way into L1, 5 cycles less.
+    // 288 KB hold 24,576 entries of 12 bytes: without the transfer into L1, 5 cycles less.
     expect(Operation::HtLookup(table(1, 12, 24_576, 0.0)), 120.0, 0.0);
     expect(Operation::HtLookup(table(1, 12, 24_577, 0.0)), 125.0, 1.0);
     expect(Operation::CtInsertion(table(1, 12, 24_576, 0.0)), 147.0, 0.0);

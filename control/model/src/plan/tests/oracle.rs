@@ -69,7 +69,7 @@ fn text(chains: &[Drawn], hosts: usize) -> String {
     text
 }
 
-/// Every way to place one chain: host, and its tasks.
+/// Every placement of one chain: host, and its tasks.
 fn all_shapes(problem: &Problem, chain: usize) -> Vec<(usize, Vec<Task>)> {
     let demand = &problem.demands[chain];
     let mut all = Vec::new();
@@ -108,7 +108,7 @@ fn all_shapes(problem: &Problem, chain: usize) -> Vec<(usize, Vec<Task>)> {
     all
 }
 
-/// No fewer than there are ways to place one chain, without going through them.
+/// An upper bound of the placements of one chain, without enumerating them.
 fn count_shapes(problem: &Problem, chain: usize) -> f64 {
     let demand = &problem.demands[chain];
     let hosts = problem.hosts.iter().zip(&demand.on);

@@ -40,7 +40,7 @@ pub(in super::super) struct Output {
     pub(in super::super) port: String,
     /// How many of the element's replicas come before this one.
     pub(in super::super) rank: usize,
-    /// Who it is among all that send.
+    /// Its index among all senders.
     pub(in super::super) element: String,
     pub(in super::super) queue: Option<u16>,
     pub(in super::super) mtu: Option<u16>,
@@ -215,7 +215,7 @@ impl PortState {
         place.is_some_and(|place| first + place < usize::from(queues))
     }
 
-    /// Who receives by which queues of a port: those that want certain ones, and the others in the
+    /// The receivers of a port's queues: those that want certain ones, and the others in the
     /// room that is left, in order.
     fn layout(&self, port: &str) -> Vec<(&Input, Range<u16>)> {
         let all = || self.inputs.iter().filter(|input| short(&input.port) == short(port));

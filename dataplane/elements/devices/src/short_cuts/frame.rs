@@ -48,7 +48,7 @@ fn set_checksums(packet: &mut [u8]) {
 }
 
 impl Probe {
-    /// Of a session one of whose frames begins so; of a TCP side with these numbers.
+    /// For a session with a frame that begins so; for a TCP side with these numbers.
     pub(super) fn new(frame: &[u8; CANDIDATE_LEN], numbers: &Numbers) -> Probe {
         let mut bytes = *frame;
         let is_tcp = bytes[ETHERNET_LEN + 9] == TCP;

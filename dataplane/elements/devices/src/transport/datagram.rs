@@ -20,7 +20,7 @@ pub(super) struct DatagramLink {
     /// Whether what comes is of use.
     reads: bool,
     socket: Option<Datagrams>,
-    /// Where to send: of a server, who sent last.
+    /// The destination: for a server, the last sender.
     peer: Option<Peer>,
 }
 
@@ -32,7 +32,7 @@ enum Destination {
 }
 
 impl DatagramLink {
-    /// One whose element emits what comes, or does not.
+    /// A socket of an element that emits received packets, or does not.
     pub(super) fn new(plan: Plan, guard: Guard, emits: bool) -> DatagramLink {
         // A server learns from what comes whom to answer.
         let reads = emits || !plan.client;

@@ -1,4 +1,4 @@
-//! Who may come in.
+//! Admission of peers.
 
 use std::net::Ipv4Addr;
 
@@ -42,7 +42,7 @@ impl Guard {
         Ok(())
     }
 
-    /// Whether somebody with this address may come in.
+    /// Whether a peer with this address may connect.
     pub(super) fn allows(&mut self, cx: &mut Cx<'_>, address: Ipv4Addr) -> bool {
         let now = cx.now();
         if let Some((last, until, allowed)) = self.last

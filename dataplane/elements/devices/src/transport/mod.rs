@@ -184,7 +184,7 @@ impl Transport {
         self.forget(cx);
     }
 
-    /// Drops what waits for somebody who is gone.
+    /// Drops packets that wait for a disconnected peer.
     fn forget(&mut self, cx: &mut Cx<'_>) {
         if !self.link.is_connected() {
             cx.drop_all(Lost::NotConnected, &mut self.waiting);

@@ -231,10 +231,10 @@ impl Head {
 
     /// Whether packets from one to the other are the rule's.
     pub(in crate::rules) fn contains(&self, source: (IpAddr, u16), to: (IpAddr, u16)) -> bool {
-        let way = |from: (IpAddr, u16), to: (IpAddr, u16)| {
+        let matches = |from: (IpAddr, u16), to: (IpAddr, u16)| {
             self.source.contains(from.0, from.1) && self.destination.contains(to.0, to.1)
         };
-        way(source, to) || (self.is_both && way(to, source))
+        matches(source, to) || (self.is_both && matches(to, source))
     }
 }
 

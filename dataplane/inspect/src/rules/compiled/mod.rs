@@ -24,7 +24,7 @@ pub struct Compiled {
     pub about: About,
     /// 1 (high) to 255: its own, or that of its class.
     pub priority: u8,
-    /// Whose packets and sessions.
+    /// Its packets and sessions.
     pub(super) protocol: Protocol,
     pub(super) head: Head,
     pub(super) side: Option<Side>,
@@ -36,7 +36,7 @@ pub struct Compiled {
     pub(super) bits: Vec<Bits>,
     /// It is not reported.
     pub quiet: bool,
-    /// What is counted before it is told.
+    /// The count of matches before it is reported.
     pub threshold: Option<Threshold>,
     /// Bytes that come after its fast pattern may be what makes it match.
     pub(super) waits: bool,
@@ -53,7 +53,7 @@ impl Compiled {
         self.chains.iter().any(|chain| chain.buffer != Buffer::Payload)
     }
 
-    /// Whether it says nothing but who speaks with whom.
+    /// Whether it has conditions on endpoints only.
     pub(super) fn is_of_ends(&self) -> bool {
         self.chains.is_empty() && self.conditions.is_empty()
     }

@@ -30,7 +30,7 @@ impl CompiledContent {
         found
     }
 
-    /// All beginnings from `low` on whose ends are not behind `high`, until `on` says false.
+    /// All beginnings from `low` on with ends not behind `high`, until `on` returns false.
     fn each(&self, view: View<'_>, low: i64, high: Option<i64>, mut on: impl FnMut(i64) -> bool) {
         let len = self.len();
         let all = view.bytes.len() as i64;

@@ -1,4 +1,4 @@
-//! A rule whose options are being read, and what readers of options have in common.
+//! A rule while its options are read, and helpers of the option readers.
 
 use super::verify;
 use crate::rules::ast::Rule;
@@ -7,7 +7,7 @@ use crate::rules::error::{Reason, shown};
 use crate::rules::limits::PARTS_MAX;
 use crate::rules::matches::{Content, Match, Part};
 
-/// A rule whose options are being read.
+/// A rule while its options are read.
 pub(in crate::rules) struct Builder {
     pub(super) rule: Rule,
     /// Where contents belong that say nothing else.

@@ -15,7 +15,7 @@ use content::MODIFIERS;
 
 pub(super) use builder::Builder;
 
-/// All options but buffers, whose names are in [`Buffer`], and [`MODIFIERS`].
+/// All options but buffers ([`Buffer`] has their names) and [`MODIFIERS`].
 const READERS: &[(&str, Reader)] = &[
     ("ack", headers::tcp_ack),
     ("bsize", headers::buffer_len),
@@ -55,7 +55,7 @@ const READERS: &[(&str, Reader)] = &[
     ("window", headers::tcp_window),
 ];
 
-/// Reads one option; what is wrong with it is told at the end.
+/// Reads one option; its errors are reported at the end.
 pub(super) fn read(builder: &mut Builder, text: &str) {
     let (name, value) = text.split_once(':').unwrap_or((text, ""));
     let (name, value) = (name.trim(), value.trim());

@@ -1,4 +1,4 @@
-//! One way through an expression, from left to right.
+//! One path through an expression, from left to right.
 
 use crate::rules::error::Reason;
 use crate::rules::pcre::class;

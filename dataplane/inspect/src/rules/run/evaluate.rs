@@ -37,7 +37,7 @@ impl Views for Sights<'_> {
 }
 
 impl Inspector {
-    /// What there is to see of a stream; of the message under way, for rules about messages.
+    /// The visible bytes of a stream; of the current message, for rules about messages.
     fn sights<'a>(
         &'a self,
         is_of_message: bool,

@@ -40,7 +40,7 @@ pub struct Facts {
     pub tcp: Option<TcpHeader>,
     /// Of a packet of ICMP, over IPv4 or IPv6.
     pub icmp: Option<IcmpHeader>,
-    /// Which way it goes in its session; the one that it was opened in where there is none.
+    /// Its direction in its session; the opening direction if there is no session.
     pub side: Side,
     /// Both ends have taken part in the session.
     pub established: bool,
@@ -48,7 +48,7 @@ pub struct Facts {
 
 impl Facts {
     /// Of the headers of a packet, from the network header on; none where that is not IP. How many
-    /// bytes of payload there are, which way it goes and whether its session is established is for
+    /// bytes of payload there are, its direction and whether its session is established is for
     /// others to say.
     pub fn of(headers: &[u8]) -> Option<Facts> {
         match headers.first()? >> 4 {

@@ -15,7 +15,7 @@ const PENDING_MAX: usize = if cfg!(test) { 2 } else { 32 };
 /// How much is remembered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of each direction that are remembered: a rule is found whose contents lie as close.
+    /// Bytes kept of each direction: rules with contents within this distance are found.
     pub window: usize,
     /// Bytes of a message head that are remembered while its body flows.
     pub head: usize,
@@ -76,7 +76,7 @@ pub(super) struct SideSearch {
     pub body: SearchState,
     /// The slot, from 1; 0: none.
     pub slot: u32,
-    /// A message is under way.
+    /// There is a current message.
     pub in_message: u8,
     /// Bytes of its body were seen.
     pub in_body: u8,
@@ -111,7 +111,7 @@ impl Session {
     }
 }
 
-/// A rule whose fast pattern was found, and that may match with what comes.
+/// A rule with a found fast pattern, which may match with the next bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Pending {
     pub rule: u32,
@@ -124,7 +124,7 @@ pub(super) struct Pending {
 #[derive(Debug)]
 pub(super) struct Slot {
     pub pending: Vec<Pending>,
-    /// Place in the stream behind the last pattern whose rule is not in `pending`.
+    /// Position in the stream behind the last pattern of a rule that is not in `pending`.
     pub lost: u64,
     /// There was one in the head.
     pub lost_head: bool,
@@ -180,7 +180,7 @@ impl Slots {
         self.free.len()
     }
 
-    /// A slot for who has none; 0 where all are taken.
+    /// A slot for a session without one; 0 if all are taken.
     pub(super) fn acquire(&mut self, number: &mut u32) {
         if *number == 0
             && let Some(free) = self.free.pop()
@@ -221,7 +221,7 @@ impl Slots {
         }
     }
 
-    /// The head of the message under way.
+    /// The head of the current message.
     pub(super) fn head(&self, number: u32) -> &[u8] {
         let Some((from, _)) = self.offsets(number) else { return &[] };
         &self.bytes[from..from + self.slots[number as usize - 1].head_len]

@@ -6,7 +6,7 @@
 //! pieces; heads of messages are looked at as a whole, and remembered while their bodies flow. So
 //! no cutting hides anything from a rule without negations. What must not be there is looked for
 //! among the bytes that are remembered at that moment, so that other cuttings may make such a rule
-//! match where one piece would not; never the other way round.
+//! match where one piece would not; never the reverse.
 
 mod candidates;
 mod evaluate;
@@ -45,7 +45,7 @@ pub struct Found {
     /// Bytes of this direction could not be remembered, because all slots are taken: what spans
     /// pieces may not be found.
     pub forgetful: bool,
-    /// Rules whose expressions took too long, and therefore count as matched.
+    /// Rules with expressions that took too long, and therefore count as matched.
     pub exhausted: u32,
 }
 
@@ -62,9 +62,9 @@ impl Found {
 pub enum Kind {
     /// A whole message head: a message begins.
     Head,
-    /// More of the body of the message whose head came last.
+    /// More of the body of the message with the last head.
     Body,
-    /// Neither: no message is under way.
+    /// Neither: there is no current message.
     Plain,
 }
 
@@ -181,7 +181,7 @@ impl Inspector {
         }
     }
 
-    /// The message under way has ended.
+    /// The current message has ended.
     pub fn end_message(&mut self, session: &mut Session, direction: usize) {
         let state = &mut session.sides[direction & 1];
         (state.in_message, state.in_body) = (0, 0);

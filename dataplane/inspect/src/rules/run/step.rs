@@ -142,7 +142,7 @@ impl Inspector {
         }
     }
 
-    /// Takes the head of the message under way apart, if that is of use; adds the rules whose
+    /// Parses the head of the current message, if that is of use; adds the rules whose
     /// patterns are in it if it is new.
     fn read_head(&mut self, set: &RuleSet, piece: Piece<'_>, span: &Span<'_>) {
         let side = piece.facts.side;

@@ -111,7 +111,7 @@ fn flow_bits_are_remembered() {
     assert_eq!(bench.up("EHLO"), []);
     assert_eq!(bench.up("QUIT DATA"), [2, 3]);
     assert_eq!(bench.up("DATA"), []);
-    // Both in one piece: who sets comes first.
+    // Both in one piece: the setting rule comes first.
     assert_eq!(bench.up("DATA EHLO"), [2]);
 }
 
@@ -338,7 +338,8 @@ proptest! {
         prop_assert_eq!(found, all, "{}", rules);
     }
 
-    /// Nor does what must not be there, or stands at the end: whatever one piece tells is reported.
+    /// Nor does what must not be there, or stands at the end: all findings of one piece are
+    /// reported.
     #[test]
     fn cutting_hides_no_negations(
         parts in vec(random::parts(true), 1..5), bytes in random::bytes(WINDOW),

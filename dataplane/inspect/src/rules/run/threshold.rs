@@ -6,7 +6,7 @@ use crate::rules::compiled::Compiled;
 use crate::rules::run::facts::Facts;
 use crate::rules::session::{ThresholdKind, Track};
 
-/// Entries that one key may be in. When all are taken, the one whose period began first is taken
+/// Entries that one key may be in. When all are taken, the one with the oldest period is taken
 /// over.
 const ASSOCIATIVITY: usize = 8;
 
@@ -32,7 +32,7 @@ impl Thresholds {
         Thresholds { counters: vec![None; len].into_boxed_slice() }
     }
 
-    /// Counts a match, and says whether the rule is to be obeyed and told: `(obeyed, alerts)`.
+    /// Counts a match, and returns whether the rule is obeyed and reported: `(obeyed, alerts)`.
     pub fn count(&mut self, number: u32, rule: &Compiled, facts: &Facts, now: i64) -> (bool, bool) {
         let Some(threshold) = rule.threshold else { return (true, true) };
         let address = match threshold.track {
