@@ -83,7 +83,7 @@ macro_rules! with_capabilities {
             StreamMember stream_member stream_member_mut with_stream_member:
                 "it begins, ends or stands in a context of streams";
             SessionFunction session_function session_function_mut with_session_function:
-                "its demand on sessions depends on its arguments, or it must be notified of their end";
+                "its demand on sessions depends on its arguments, or it must hear of their end";
             SessionMover session_mover session_mover_mut with_session_mover:
                 "its sessions can go to another instance of it";
             SessionTransfer session_transfer session_transfer_mut with_session_transfer:

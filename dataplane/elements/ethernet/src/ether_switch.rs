@@ -73,7 +73,7 @@ reasons! {
     /// Why a frame goes nowhere.
     enum EtherSwitchDrop {
         TooShort = "too-short": "it has less than the 12 bytes of two Ethernet addresses",
-        SameNetwork = "same-network": "its destination is on its own port, or no other port has its VLAN",
+        SameNetwork = "same-network": "its destination is on its own port, or its VLAN on no other",
         OtherVlan = "other-vlan": "the port that it came to, or is for, does not have its VLAN",
         Untagged = "untagged": "it has no tag, and the port that it came to no NATIVE VLAN",
         LinkLocal = "link-local": "it is for the other end of its link, and VLANs are configured",
@@ -159,7 +159,7 @@ struct Seen {
     write, shared, name = "remove", "forgets [VLAN] ADDRESS", write = self.write_remove(value)
 )]
 #[handler(
-    write, shared, name = "flush", "removes all learnt addresses; VLAN v or PORT n: only those there",
+    write, shared, name = "flush", "removes learnt addresses; VLAN v or PORT n: only those there",
     write = self.flush(value)
 )]
 struct EtherSwitch {

@@ -63,7 +63,8 @@ pub static ENTRY: Entry = Entry::built::<ArpTable>(
 #[handler(write, shared, name = "insert", "enters IP ETH", write = self.enter(cx, name, value))]
 #[handler(write, shared, name = "delete", "forgets IP", write = self.enter(cx, name, value))]
 #[handler(
-    write, shared, name = "clear", "removes all entries, drops waiting packets", write = self.write_clear(cx)
+    write, shared, name = "clear", "removes all entries, drops waiting packets",
+    write = self.write_clear(cx)
 )]
 struct ArpTable {
     shared: Arc<Shared<Ipv4Addr>>,

@@ -71,7 +71,7 @@ reasons! {
         UnknownLabel = "unknown-label": "the table has no entry for its label",
         Expired = "expired": "the time-to-live of a label that was looked up was over",
         TooDeep = "too-deep": "more than 16 of its labels ended here",
-        UnknownPayload = "unknown-payload": "the payload behind the last label is neither IP nor IPv6",
+        UnknownPayload = "unknown-payload": "the payload of the last label is neither IP nor IPv6",
         NoEnd = "no-end": "its last label is taken off, and the entry has no output",
     }
 }

@@ -134,7 +134,8 @@ struct SessionState {
     get = self.enter.counts.responses
 )]
 #[handler(
-    sum, name = "shown", "messages with a body that functions inspected", get = self.enter.counts.shown
+    sum, name = "shown", "messages with a body that functions inspected",
+    get = self.enter.counts.shown
 )]
 #[handler(
     sum, name = "hidden", "messages with a body excluded by its type or encoding",

@@ -302,7 +302,8 @@ mod tests {
             prop_assert_eq!(Subscriber::unpack(subscriber.pack()), Some(subscriber));
             // An address that differs in few bits, so that some are his.
             let other = if near { addr ^ (other >> length.saturating_sub(1).min(31)) } else { other };
-            prop_assert_eq!(Subscriber::owns(subscriber.pack(), other), (key, prefix.contains(other)));
+            let owns = Subscriber::owns(subscriber.pack(), other);
+            prop_assert_eq!(owns, (key, prefix.contains(other)));
         }
 
         #[test]

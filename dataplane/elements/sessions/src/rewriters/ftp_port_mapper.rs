@@ -21,7 +21,7 @@ pub static ENTRY: Entry = Entry::built::<FtpPortMapper>(
     Spec {
         name: "FTPPortMapper",
         topic: Topic::Rewriters,
-        summary: "rewrites the addresses in FTP's PORT commands, with mappings for the announced connections",
+        summary: "rewrites the addresses in FTP's PORT commands, with mappings for the connections",
         docs: "Stands in front of CONTROL_REWRITER, a TCPRewriter (or IPRewriter), on the path of \
                FTP's control connections. A client that announces where it waits for data (PORT \
                10,0,0,1,4,1) names an address that its server cannot reach. FTPPortMapper makes a \

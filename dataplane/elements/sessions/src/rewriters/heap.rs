@@ -1,8 +1,8 @@
 //! A heap of times, by which the mapping that is over first is found.
 //!
 //! A time in the heap may be earlier than the right one, never later: packets do not touch the
-//! heap, and the code that takes the first entry computes its right time. So a packet costs nothing here,
-//! and a new mapping or an eviction a few comparisons.
+//! heap, and the code that takes the first entry computes its right time. So a packet costs nothing
+//! here, and a new mapping or an eviction a few comparisons.
 
 /// When something is due, in ticks that count around, and its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

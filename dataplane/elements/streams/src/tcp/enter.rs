@@ -74,10 +74,11 @@ const REST_NS: i64 = 10_000_000;
 )]
 #[handler(sum, name = "memory", "bytes of memory that these hold", get = self.tcp.memory_bytes())]
 #[handler(
-    sum, name = "pruned", "connections ended to free memory for others", get = self.tcp.counts.pruned
+    sum, name = "pruned", "connections ended to free memory for others",
+    get = self.tcp.counts.pruned
 )]
 #[handler(
-    sum, name = "pruned_waiting", "times that segments waiting for a hole were dropped to free memory",
+    sum, name = "pruned_waiting", "times that segments behind a hole were dropped to free memory",
     get = self.tcp.counts.pruned_waiting
 )]
 #[handler(
