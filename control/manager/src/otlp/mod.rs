@@ -1,5 +1,5 @@
 //! Metrics and events, pushed to a collector: OTLP over HTTP, as JSON
-//! (<https://opentelemetry.io/docs/specs/otlp/>).
+//! (OpenTelemetry Protocol Specification 1).
 //!
 //! Counters are cumulative, so metrics that could not be sent are not sent again: the next ones
 //! have them. Events wait in the manager's log of events, which is bounded, until they are taken;
