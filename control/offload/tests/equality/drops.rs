@@ -1,6 +1,6 @@
-//! What is dropped in front of the host by its own kernel is what the host would drop, and the classes
-//! that are noted are the host's: a table of tests, its interpreter, and the XDP program, run on
-//! frames by `BPF_PROG_TEST_RUN`.
+//! What is dropped in front of the host by its own kernel is what the host would drop, and the
+//! classes that are noted are the host's: a table of tests, its interpreter, and the XDP program,
+//! run on frames by `BPF_PROG_TEST_RUN`.
 
 use std::sync::Arc;
 

@@ -13,9 +13,9 @@ use thruway_port::drop_stage::Notes;
 use thruway_port::interface::{self, Interface, InterfaceState};
 use thruway_port::short_cut::ShortCuts;
 
-use super::drop_stage;
 use super::losses::{Lost, complain, say};
 use super::mode::{Large, PortMode, PortRequest};
+use super::notes;
 
 /// Longest head room and header that must fit a frame.
 const HEADROOM_MAX: usize = 128;
@@ -260,13 +260,13 @@ impl DeviceIn {
                     packet.set_timestamp(now);
                     packet.set_kind(kind_of_address(packet, mac));
                 }
-                let notes = receiver.notes();
-                if notes != self.notes {
-                    self.notes = notes;
-                    drop_stage::trust(cx, notes);
+                let noted = receiver.notes();
+                if noted != self.notes {
+                    self.notes = noted;
+                    notes::trust(cx, noted);
                 }
-                if let Some(notes) = notes {
-                    drop_stage::take_notes(notes, batch);
+                if let Some(noted) = noted {
+                    notes::take(noted, batch);
                 }
             }
             Socket::None(_) => return,

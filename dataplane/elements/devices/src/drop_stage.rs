@@ -1,13 +1,11 @@
-//! What drops packets in front of an interface that nobody behind it wants, and notes the classes of
-//! others.
+//! What drops packets in front of an interface that nobody behind it wants, and notes the classes
+//! of others.
 
 use std::fmt::Write as _;
 
 use thruway_element::{Arg, ArgErrors, Args, Cx, Ty};
 use thruway_flow::drop_table::{DEPTH_MAX, DropTable, TESTS_MAX};
-use thruway_flow::fcb::Fcb;
-use thruway_packet::Batch;
-use thruway_port::drop_stage::{DropStage, DropTests, Notes};
+use thruway_port::drop_stage::{DropStage, DropTests};
 
 use super::device_in::DeviceIn;
 use super::losses::{Lost, complain, say};
@@ -167,24 +165,5 @@ fn table(cx: &mut Cx<'_>, wants_classes: bool) -> Result<(DropTable, bool), Stri
                 .to_owned())
         }
         false => Ok((table, has_classes)),
-    }
-}
-
-/// Has the classifier right behind trust notes: they are of the program that has its table.
-#[cold]
-pub(super) fn trust(cx: &mut Cx<'_>, notes: Option<Notes>) {
-    let behind = cx.leads_to(0).map(|(node, _)| node);
-    if let (Some(node), Some(flows)) = (behind, cx.flows()) {
-        flows.trust_notes(node, notes.map(Notes::number));
-    }
-}
-
-/// Takes the notes in front of packets that came by AF_XDP, for the classifier.
-#[inline]
-pub(super) fn take_notes(notes: Notes, batch: &mut Batch) {
-    for packet in batch.iter_mut() {
-        if let Some(class) = notes.take(packet) {
-            packet.set_fcb(Fcb::of_note(class, notes.number()).0);
-        }
     }
 }

@@ -15,6 +15,7 @@ mod in_order;
 mod kernel_tap;
 mod losses;
 mod mode;
+mod notes;
 mod port_spec;
 mod raw_socket;
 mod shape;

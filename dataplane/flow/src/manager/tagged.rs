@@ -43,9 +43,9 @@ impl Manager {
         }
     }
 
-    /// Trusts the notes ([`Fcb::of_note`]) of packets that come to the classifier `node`, or none: a
-    /// program in front has the table of this plan, which goes by this number. A new manager trusts
-    /// none.
+    /// Trusts the notes ([`Fcb::of_note`]) of packets that come to the classifier `node`, or none:
+    /// a program in front has the table of this plan, which goes by this number. A new manager
+    /// trusts none.
     pub fn trust_notes(&mut self, node: u32, note: Option<u64>) {
         if let Some(input) = self.input_of(node) {
             input.note = note;

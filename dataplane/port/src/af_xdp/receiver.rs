@@ -120,8 +120,8 @@ impl Receiver {
         count
     }
 
-    /// What a program in front ([`DropStage`](crate::drop_stage::DropStage)) notes before the frames
-    /// that come; to be asked after receiving them.
+    /// What a program in front ([`DropStage`](crate::drop_stage::DropStage)) notes before the
+    /// frames that come; to be asked after receiving them.
     #[inline]
     pub fn notes(&self) -> Option<Notes> {
         self.steering.as_ref()?.notes()

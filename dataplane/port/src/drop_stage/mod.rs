@@ -157,8 +157,8 @@ pub struct DropStage {
 impl DropStage {
     /// Puts the program of a table in front of an interface. Where this process receives from the
     /// interface by AF_XDP, packets that are not dropped go to its sockets, with notes of their
-    /// classes, which receivers then [know of](crate::af_xdp::Receiver::notes). The host's stack and
-    /// packet sockets cannot see notes, so they get none.
+    /// classes, which receivers then [know of](crate::af_xdp::Receiver::notes). The host's stack
+    /// and packet sockets cannot see notes, so they get none.
     ///
     /// # Errors
     /// There is no such interface, another program has it, VLAN tags are taken out of its frames

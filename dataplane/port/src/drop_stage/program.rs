@@ -63,8 +63,8 @@ pub(super) struct Parts<'a> {
     pub notes: Option<Notes>,
 }
 
-/// Drops what the table drops; with all other frames, with notes of their classes if wanted, it goes
-/// on as `rest`, which finds the context in R1.
+/// Drops what the table drops; with all other frames, with notes of their classes if wanted, it
+/// goes on as `rest`, which finds the context in R1.
 pub(super) fn program(parts: &Parts<'_>, rest: impl FnOnce(&mut Assembly)) -> Assembly {
     let mut program = Assembly::default();
     let mut others = Vec::new();

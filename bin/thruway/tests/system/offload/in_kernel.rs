@@ -1,6 +1,6 @@
 //! `FromDevice(..., OFFLOAD XDP)`: the kernel drops in front of the chain what the chain would
-//! drop, and notes the classes of the rest where the chain receives by AF_XDP, as long as the process
-//! lives and has this configuration.
+//! drop, and notes the classes of the rest where the chain receives by AF_XDP, as long as the
+//! process lives and has this configuration.
 
 use std::fs::write;
 use std::path::PathBuf;
@@ -270,8 +270,8 @@ fn by_af_xdp_it_follows_the_configuration_and_ends_with_the_process() {
     }
 }
 
-/// A chain in which packets of either port have an output of their own, which sees to it that it gets
-/// no others: in this order, since classes are numbered by it.
+/// A chain in which packets of either port have an output of their own, which sees to it that it
+/// gets no others: in this order, since classes are numbered by it.
 fn numbered(ports: [u8; 2]) -> String {
     let [first, second] = ports;
     let checked = ports.into_iter().enumerate().map(|(at, port)| {
