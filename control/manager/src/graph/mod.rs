@@ -1,7 +1,7 @@
 //! The graph of a chain as it runs, with its counters: what the page draws.
 //!
 //! A data plane reports all of it by handlers that none of its packet threads answers: what only
-//! these threads know they publish ([ADR 82](../../../../docs/adr/0082-published-figures.md)).
+//! these threads know they publish ([ADR 80](../../../../docs/adr/0080-published-figures.md)).
 //! Counters are since its configuration began to run.
 
 mod edges;

@@ -1,5 +1,5 @@
 //! Functions that were built of an earlier commit (`scripts/old-functions`) under this Thruway:
-//! what they do to packets is what they did then (ADR 80).
+//! what they do to packets is what they did then (ADR 79).
 
 use std::path::PathBuf;
 
