@@ -1,13 +1,13 @@
 //! FromDevice: packets in by a port.
 
 mod handlers;
+mod hot_swap;
 mod passing;
 
-use std::any::Any;
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, Handlers, HotSwap, Operation, Purpose, Replicas, Run,
+    Arg, ArgErrors, Args, Cx, Element, Entry, Handlers, Operation, Purpose, Replicas, Run,
     SHORT_CUT_TIMER, Spec, Threading, Topic, Ty,
 };
 use thruway_packet::{Batch, MAX_BATCH};
@@ -466,36 +466,6 @@ impl Element for FromDevice {
             }
             Source::Capture(capture) => capture.finish(),
             Source::Closed(_) | Source::Nothing => Ok(()),
-        }
-    }
-}
-
-impl HotSwap for FromDevice {
-    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
-        self.short_cuts = None;
-        if let Some(inherited) = self.shared_port.give_back(self.rank) {
-            return Some(inherited);
-        }
-        match std::mem::replace(&mut self.source, Source::Nothing) {
-            // With what it has received meanwhile.
-            Source::Live(live) => Some(live),
-            other => {
-                self.source = other;
-                None
-            }
-        }
-    }
-
-    fn take_over(&mut self, state: Box<dyn Any + Send>) {
-        let Ok(live) = state.downcast::<DeviceIn>() else { return };
-        match self.source {
-            Source::Closed(_) => self.shared_port.inherit(self.rank, live),
-            // The configuration that was to replace this one could not be initialised.
-            _ => {
-                self.short_cuts =
-                    self.options.short_cut.then(|| PortShortCuts::of_device(&live)).flatten();
-                self.source = Source::Live(live);
-            }
         }
     }
 }
