@@ -58,7 +58,7 @@ fn a_function_is_declared_where_its_chain_runs_and_stays_while_it_is_used() {
 const SESSIONS: &str = "
     FastUDPFlows(2000, -1, 60, 0:0:0:0:0:1, 10.0.0.1, 0:0:0:0:0:2, 10.0.0.2, 200, 100)
         -> Unqueue -> Strip(14) -> CheckIPHeader -> FlowClassifier(INPUT ip)
-        -> Nf($count, SESSION connection, HANG 60s, ON_FAILURE restart) -> Discard;";
+        -> nf :: Nf($count, SESSION connection, HANG 60s, ON_FAILURE restart) -> Discard;";
 
 /// What the manager of host `a` observes of the replicas of the chain's function.
 fn replicas(cluster: &mut Cluster) -> Option<Value> {

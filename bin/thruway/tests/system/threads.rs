@@ -426,8 +426,8 @@ fn elements_that_ask_others_are_refused_where_threads_differ() {
     thruway_with(&["check", "-j", "2"], &rewriter("0")).expect(0);
     let done = thruway_with(&["check", "-j", "2"], &rewriter("1")).expect(1);
     done.says(&[
-        "error: CONTROL_REWRITER: 'rw': one thread only can use it (what was changed for its \
-         connections is known in one thread), and 2 reach it: thread 0 comes from \
+        "error: CONTROL_REWRITER: 'rw': one thread only can use it (the changes for its \
+         connections are known in one thread only), and 2 reach it: thread 0 comes from \
          FromDevice@1 -> ftp -> rw, thread 1 from in2 -> rw; put a Pipeliner in front, or place \
          what is before it in one thread (StaticThreadSched, THREADS of FromDevice)",
         "in ftp :: FTPPortMapper",
