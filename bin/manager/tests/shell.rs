@@ -92,7 +92,7 @@ fn each_command_has_a_manual_page() {
         entries.map(|entry| entry.file_name().into_string().expect("text")).collect();
     assert_eq!(found, expected);
     let page = fs::read_to_string(pages.join("thruway-manager-token-create.1")).expect("a page");
-    for part in [".TH thruway-manager-token-create 1", "\\fB\\-\\-role\\fR", "Make a token"] {
+    for part in [".TH thruway-manager-token-create 1", "\\fB\\-\\-role\\fR", "Create a token"] {
         assert!(page.contains(part), "{part}: {page}");
     }
     // A file stands in the way.
