@@ -103,10 +103,9 @@ impl<const W: usize> DenseTable<W> {
             let slot = reference.checked_sub(1)?;
             let read = |words: thruway_sync::Words<'_, W>| std::array::from_fn(|at| words.get(at));
             let words: Option<[u64; W]> = self.slots.get(slot as usize)?.read(read);
-            // Another thread may have used the slot for another entry since. Before that it stored
-            // another reference for the number, and a reader of its words sees that. So an entry
-            // without a reference is not found: the next look-up would find the one before it
-            // again.
+            // A writer may have reused the slot since. Before that it changed the number's
+            // reference, and a reader of the new words sees the change. So an entry is not found
+            // before its reference is stored: the next look-up would find the previous one again.
             if index.load(Ordering::Acquire) != reference {
                 continue;
             }
@@ -115,8 +114,8 @@ impl<const W: usize> DenseTable<W> {
                     words[0] &= (1 << ENTRY_BITS) - 1;
                     return Some(words);
                 }
-                // A writer was at the slot: the next load of the reference, or that of the version
-                // before it, sees that.
+                // A writer was at the slot, or another number had it in between: the next round
+                // sees the newer reference.
                 _ => continue,
             }
         }

@@ -127,12 +127,16 @@ pub(super) fn tests(plan: &Plan, program: Program) -> anyhow::Result<DropTests> 
     Ok(DropTests { tests: Vec::new(), starts: [end; 3], leaves_errors: false, depth: 0 })
 }
 
-/// The program, in the kernel.
-pub(super) fn loaded(tests: &DropTests, program: Program) -> std::io::Result<DropProgram> {
-    match program {
-        Program::Classes => DropProgram::load_with_notes(tests),
-        _ => DropProgram::load(tests),
+/// Two namespaces, and a virtual link from `out0` in the first to `in0` in the second one.
+pub(super) fn virtual_link() -> anyhow::Result<(Namespace, Namespace)> {
+    let [near, far] = ["near", "far"].map(|role| Namespace::new("thruway-bench", role));
+    let (near, far) = (near?, far?);
+    for space in [&near, &far] {
+        space.set("ipv6/conf/default/disable_ipv6", "1")?;
     }
+    far.cable("in0", (&near, "out0"), "")?;
+    near.ip("link set out0 up")?;
+    Ok((near, far))
 }
 
 fn trace(count: usize) -> (Rules, Vec<Vec<u8>>) {
@@ -181,7 +185,7 @@ struct Frames {
 impl Frames {
     fn new(count: usize, program: Program) -> anyhow::Result<Frames> {
         let (rules, frames) = trace(count);
-        let program = loaded(&tests(&plan(&rules.text, None)?, program)?, program)?;
+        let program = DropProgram::load(&tests(&plan(&rules.text, None)?, program)?)?;
         Ok(Frames { program, frames })
     }
 }
@@ -209,13 +213,7 @@ struct Flood {
 
 impl Flood {
     fn new(program: Program) -> anyhow::Result<Flood> {
-        let [near, far] = ["near", "far"].map(|role| Namespace::new("thruway-bench", role));
-        let (near, far) = (near?, far?);
-        for space in [&near, &far] {
-            space.set("ipv6/conf/default/disable_ipv6", "1")?;
-        }
-        far.cable("in0", (&near, "out0"), "")?;
-        near.ip("link set out0 up")?;
+        let (near, far) = virtual_link()?;
         let tags_stay = far.command("ethtool").args(["-K", "in0", "rxvlan", "off"]).status()?;
         anyhow::ensure!(tags_stay.success(), "ethtool -K in0 rxvlan off");
         let tests = tests(&plan(&format!("udp src port {WANTED}"), None)?, program)?;

@@ -1,4 +1,4 @@
-//! What classes that an XDP program notes save the host: frames come by a virtual link and AF_XDP.
+//! What an XDP program saves the host by noting classes: frames from a virtual link, by AF_XDP.
 //!
 //! - `wire-software/RULES`: the host receives each frame and finds its class;
 //! - `wire-drop/RULES`: a program drops in front what a firewall of so many rules does not allow,
@@ -22,7 +22,7 @@ use thruway_flow::fcb::Fcb;
 use thruway_flow::manager::{Input, Manager, Settings};
 use thruway_packet::{Batch, Packet};
 use thruway_port::af_xdp::{Device, Receiver, Sender, XdpOptions};
-use thruway_port::drop_stage::{DropStage, Fate};
+use thruway_port::drop_stage::{DropProgram, DropStage, Fate};
 
 use super::kernel::{self, Program};
 use crate::case::{Case, SetUp, Subject};
@@ -34,12 +34,12 @@ use crate::traffic;
 const PACKETS: usize = 4096;
 /// Frames that are sent before the host looks at them; a ring has room for many more.
 const BATCH: usize = 128;
-/// Longest that frames may be under way.
+/// Longest time that frames may be in flight.
 const LIMIT: Duration = Duration::from_secs(5);
 /// The classifier among a chain's nodes.
 const CLASSIFIER: u32 = 0;
 
-/// Who finds classes.
+/// Where classes are found.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum By {
     Host,
@@ -89,7 +89,7 @@ pub(super) fn cases() -> Vec<Case> {
     chains.into_iter().flat_map(with).collect()
 }
 
-/// A host at the end of a virtual link, and who sends to it.
+/// A host at the end of a virtual link, and a sender.
 struct Wire {
     by: By,
     sender: Sender,
@@ -115,13 +115,7 @@ impl Wire {
             }
         };
         let plan = Arc::new(kernel::plan(&rules.text, sessions)?);
-        let [near, far] = ["near", "far"].map(|role| Namespace::new("thruway-bench", role));
-        let (near, far) = (near?, far?);
-        for space in [&near, &far] {
-            space.set("ipv6/conf/default/disable_ipv6", "1")?;
-        }
-        far.cable("in0", (&near, "out0"), "")?;
-        near.ip("link set out0 up")?;
+        let (near, far) = kernel::virtual_link()?;
         let options = XdpOptions { promiscuous: true, ..XdpOptions::default() };
         let receiver = far.within(|| Device::open("in0", &options))??.receiver(None)?;
         let sends = XdpOptions { receives: false, ..XdpOptions::default() };
@@ -133,9 +127,8 @@ impl Wire {
             By::Drops => Some(Program::Drops),
             By::Notes => Some(Program::Classes),
         };
-        let tests = program.map(|of| Ok::<_, anyhow::Error>((kernel::tests(&plan, of)?, of)));
-        let tests = tests.transpose()?;
-        let program = tests.as_ref().map(|(tests, of)| kernel::loaded(tests, *of)).transpose()?;
+        let tests = program.map(|program| kernel::tests(&plan, program)).transpose()?;
+        let program = tests.as_ref().map(DropProgram::load).transpose()?;
         let frames = traffic::drawn(&rules.flows, PACKETS, kernel::SEED).map(traffic::packet);
         let frames = frames.map(|frame| {
             let fate = program.as_ref().map(|program| program.run(&frame)).transpose()?;
@@ -143,7 +136,7 @@ impl Wire {
             Ok((frame.to_vec(), comes))
         });
         let frames = frames.collect::<anyhow::Result<_>>()?;
-        let stage = tests.map(|(tests, _)| far.within(|| DropStage::install("in0", &tests)));
+        let stage = tests.map(|tests| far.within(|| DropStage::install("in0", &tests)));
         let stage = stage.transpose()?.transpose()?;
         let notes = receiver.notes().filter(|_| by == By::Notes);
         manager.trust_notes(CLASSIFIER, notes.map(|notes| notes.number()));

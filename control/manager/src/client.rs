@@ -182,11 +182,12 @@ impl Client {
             Address::Socket(path) => {
                 let stream = UnixStream::connect(path).await;
                 let unreachable = |error| ClientError::Unreachable { path: path.clone(), error };
-                send(stream.map_err(unreachable)?, request(method, target, content, None)?).await
+                let request = request(method, target, content, None)?;
+                send(stream.map_err(unreachable)?, request).await.map_err(|error| broken(&error))
             }
             Address::Server(server) => {
                 let request = request(method, target, content, Some(server))?;
-                send(server.connect().await?, request).await
+                send(server.connect().await?, request).await.map_err(|error| broken(&error))
             }
         }
     }
@@ -268,15 +269,15 @@ fn request(
     request.map_err(|error| ClientError::Broken(error.to_string()))
 }
 
-/// Sends a request over a connection of its own.
-async fn send(
+/// Sends a request over a connection of its own, which ends with the answer, or when this future or
+/// the answer is dropped.
+pub(crate) async fn send(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     request: Request<Full<Bytes>>,
-) -> Result<Response<Incoming>, ClientError> {
-    let handshake = http1::handshake(TokioIo::new(stream)).await;
-    let (mut sender, connection) = handshake.map_err(|error| broken(&error))?;
+) -> Result<Response<Incoming>, hyper::Error> {
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
     tokio::spawn(connection);
-    sender.send_request(request).await.map_err(|error| broken(&error))
+    sender.send_request(request).await
 }
 
 /// An error of HTTP, with its cause.

@@ -1,33 +1,33 @@
-//! Figures that anyone may read at any moment, without asking the thread of their element.
+//! Figures that any thread reads at any moment, without a command for their element's thread.
 
 use std::sync::Arc;
 
 use crate::Element;
 use crate::cx::Cx;
 
-/// An element that publishes figures besides its counters: numbers of which only its thread knows.
+/// An element that publishes figures besides its counters: numbers in its thread's own memory.
 ///
-/// Its thread writes them a few times a second, between two rounds, to where every thread reads
-/// them: whoever watches a router asks no thread that moves packets. Each has the name of a read
-/// handler, whose [`Merge`](crate::Merge) adds the figures of several threads up or takes the first
+/// Its thread copies them into shared words a few times a second, between two rounds. So monitoring
+/// interrupts no thread that moves packets. Each figure has the name of a read handler; that
+/// handler's [`Merge`](crate::Merge) adds the figures of several threads up, or takes the first
 /// thread's.
 pub trait Publisher: Element {
     /// Names of the figures; the same as long as the element lives.
     fn figures(&self) -> &'static [&'static str];
 
-    /// Writes the figures, in the order of their names. Called for each element of a thread within
-    /// one pause: no allocation, lock, system call or formatting.
+    /// Writes the figures, in the order of their names. The thread calls it for all of its elements
+    /// between two rounds: no allocation, lock, system call or formatting.
     fn publish(&self, cx: &mut Cx<'_>, values: &mut [u64]);
 
-    /// What any thread may ask at any time; asked for once the element is initialised.
+    /// Facts that any thread reads at any time. Called once, after the element is initialised.
     fn facts(&self) -> Option<Arc<dyn Facts>> {
         None
     }
 }
 
-/// What is known of something that works for an element outside of its thread, such as the process
-/// of a function. It is asked by threads that move no packets.
+/// Facts about something that works for an element outside of its thread, such as the process of a
+/// function. Only threads that move no packets call it.
 pub trait Facts: Send + Sync {
-    /// Each fact by the name of a read handler, as that answers.
+    /// Each fact: the name of a read handler, and that handler's answer.
     fn facts(&self) -> Vec<(&'static str, String)>;
 }

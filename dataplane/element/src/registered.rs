@@ -92,7 +92,7 @@ macro_rules! with_capabilities {
             CostModel cost_model cost_model_mut with_cost_model:
                 "its cost depends on arguments, tables or traffic";
             Publisher publisher publisher_mut with_publisher:
-                "it publishes figures for those who watch";
+                "it publishes figures for monitoring";
             HotSwap hot_swap hot_swap_mut with_hot_swap:
                 "it hands its state to its successor in a hot swap";
         }

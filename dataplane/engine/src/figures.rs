@@ -1,10 +1,11 @@
-//! Figures that elements publish, for who watches a router without asking its threads: the handler
+//! Figures that elements publish for monitoring without commands to packet threads: the handler
 //! `figures`.
 //!
-//! Each thread writes its elements' figures once in [`PERIOD_NS`], before a round. Who reads them
-//! sees each figure as it was a moment ago; figures are not of one moment.
+//! Each thread writes its elements' figures once in [`PERIOD_NS`], before a round. A reader sees
+//! each figure as it was a moment ago; two figures may be of different moments.
 //!
-//! PERF: a round compares two numbers, which it has at hand; a packet costs nothing.
+//! PERF: a round compares two numbers in registers or in the first-level cache; a packet costs
+//! nothing.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use thruway_sync::Counter;
 use crate::build::Elements;
 use crate::layout::Layout;
 
-/// Between two times that a thread publishes, nanoseconds. A thread that sleeps publishes when it
+/// Time between two publications of a thread, nanoseconds. A sleeping thread publishes when it
 /// next wakes, at most a tenth of a second later.
 pub(crate) const PERIOD_NS: i64 = 200_000_000;
 

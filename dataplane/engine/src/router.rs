@@ -250,7 +250,7 @@ impl Router {
         if errors.is_empty() {
             // Packets emitted during initialisation (a Script's handlers may do that) go first.
             self.engines.iter_mut().for_each(Engine::drain);
-            // Who watches finds figures from the beginning.
+            // Figures are there from the first read on.
             self.engines.iter_mut().for_each(Engine::publish);
             self.control.set_facts(self.facts());
             Ok(())

@@ -5,7 +5,7 @@ mod support;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use support::router;
+use support::router::router;
 use thruway_engine::Options;
 
 fn two_threads() -> Options {

@@ -3,7 +3,8 @@
 mod support;
 
 use parking_lot::Mutex;
-use support::{LOG, router};
+use support::LOG;
+use support::router::router;
 use thruway_engine::{ClockKind, Options, Router};
 
 /// The recorders' log is shared: one test at a time.

@@ -1,36 +1,28 @@
 //! Figures are read while the threads of their elements do not answer.
 
+mod support;
+
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
+use support::ELEMENTS;
+use support::router::router_of;
 use thruway_element::{
-    Arg, Cx, Element, Entry, Facts, Handler, HandlerError, Handlers, Publisher, Purpose, Registry,
-    Run, Spec, Threading, Ty,
+    Cx, Element, Entry, Facts, Handler, HandlerError, Handlers, Publisher, Registry, Run, Spec,
+    Threading,
 };
 use thruway_engine::{Control, Options, Router};
-use thruway_lang::{NoLibraries, Source, Variables, load};
 use thruway_packet::{Batch, Packet};
 
 const DEADLINE: Duration = Duration::from_secs(20);
 
-static REGISTRY: Registry = Registry(&[&[&FEED, &GAUGE, &SCHED]]);
+static REGISTRY: Registry = Registry(&[ELEMENTS, &[&FEED, &GAUGE]]);
 
 /// Where threads are held: how many are to be, and how many are.
 static GATE: Mutex<(bool, usize)> = Mutex::new((false, 0));
 static CHANGED: Condvar = Condvar::new();
-
-static SCHED: Entry = Entry::new(
-    Spec {
-        name: "StaticThreadSched",
-        ports: "0/0",
-        args: &[Arg::rest("PLACE", Ty::Any, "")],
-        purpose: Purpose::AssignTasks,
-        ..Spec::DEFAULT
-    },
-    |_args| Ok(Box::new(Feed(0))),
-);
 
 static FEED: Entry = Entry::new(
     Spec { name: "Feed", ports: "0/1", threading: Threading::Task, ..Spec::DEFAULT },
@@ -112,13 +104,7 @@ impl Facts for Mood {
 }
 
 fn router(text: &str) -> Router {
-    let loaded = load(Source::new("test", text), &REGISTRY, &Variables::new(), &NoLibraries)
-        .unwrap_or_else(|wrong| panic!("{}", wrong.render(false)));
-    let options = Options { threads: 2, ..Options::default() };
-    let mut router = Router::new(loaded.graph, loaded.checked, &REGISTRY, &options)
-        .unwrap_or_else(|wrong| panic!("{wrong:?}"));
-    router.initialize().unwrap_or_else(|wrong| panic!("{wrong:?}"));
-    router
+    router_of(&REGISTRY, text, &Options { threads: 2, ..Options::default() })
 }
 
 /// Figures as soon as they have this line.

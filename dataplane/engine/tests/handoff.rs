@@ -4,7 +4,8 @@
 mod support;
 
 use parking_lot::Mutex;
-use support::{LOG, router};
+use support::LOG;
+use support::router::router;
 use thruway_engine::{Options, Router};
 
 /// The recorders' log is shared: one test at a time.

@@ -3,7 +3,8 @@
 mod support;
 
 use parking_lot::Mutex;
-use support::{LOG, router};
+use support::LOG;
+use support::router::router;
 use thruway_engine::{ClockKind, Options, Router};
 
 /// Marks are the process's, and so is the log: one test at a time.

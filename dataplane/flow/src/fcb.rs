@@ -63,14 +63,14 @@ impl Fcb {
         Fcb(LEAF | u32::from(leaf))
     }
 
-    /// Of packets whose leaf a program in front found, by what it goes by: of that number the lower
-    /// 13 bits count. For the classifier behind, which writes another word.
+    /// Of packets with a leaf that a program in front found. `note` is that program's number, of
+    /// which the lower 13 bits are kept. The classifier behind replaces the word.
     #[inline]
     pub fn of_note(leaf: LeafId, note: u64) -> Fcb {
         Fcb(LEAF | NOTED | (note as u32 & NOTE_MASK) << NOTE_SHIFT | u32::from(leaf))
     }
 
-    /// The leaf that a program in front found, if it goes by this.
+    /// The leaf that a program in front found, if `note` is that program's number.
     #[inline]
     pub(crate) fn noted(self, note: u64) -> Option<LeafId> {
         let leaf = self.0 as LeafId;

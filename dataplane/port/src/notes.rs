@@ -1,9 +1,9 @@
-//! The class of a packet that the program in front has found, in front of the frame.
+//! Notes: the class of a packet, which an XDP program writes in front of the frame.
 //!
-//! The program writes eight bytes of XDP metadata in front of every frame that it hands to a socket
-//! of AF_XDP; the kernel copies them with the frame. Nothing says whether bytes there were written
-//! for this frame: the number of the program that they must bear does, which nobody else knows, and
-//! whoever reads them clears them.
+//! The program writes eight bytes of XDP metadata in front of every frame that it redirects to a
+//! socket of AF_XDP, and the kernel copies them with the frame. No descriptor says whether bytes
+//! there were written for this frame. So a note carries the secret number of its program, and
+//! reading a note clears it.
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use thruway_packet::Packet;
@@ -15,20 +15,20 @@ const CLASS_MASK: u64 = 0xffff;
 /// In place of a class: the program found none.
 pub(crate) const NO_CLASS: u16 = u16::MAX;
 
-/// What the notes of one program bear.
+/// The secret number in the notes of one program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Notes(u64);
 
 impl Notes {
-    /// Those of a new program. Its number is random: a process that never had this program in
-    /// front, or whoever sends packets, cannot know it.
+    /// The notes of a new program. Its number is random, so senders of packets and other processes
+    /// cannot know it.
     pub(crate) fn new() -> Notes {
         let random = || RandomState::new().build_hasher().finish() & !CLASS_MASK;
         let number = std::iter::repeat_with(random).find(|number| *number != 0);
         Notes(number.unwrap_or(!CLASS_MASK))
     }
 
-    /// Those of a number that [`Notes::bits`] gave; `None` of 0.
+    /// The notes with a number from [`Notes::bits`]; `None` for 0.
     pub(crate) fn of_bits(bits: u64) -> Option<Notes> {
         (bits != 0).then_some(Notes(bits))
     }
@@ -43,13 +43,13 @@ impl Notes {
         self.0 >> CLASS_MASK.count_ones()
     }
 
-    /// The class that eight bytes say; `None` if they are not of this program, or say none.
+    /// The class in eight bytes; `None` if another program wrote them, or if they hold no class.
     fn class(self, note: u64) -> Option<u16> {
         let class = u16::try_from(note ^ self.0).ok()?;
         (class != NO_CLASS).then_some(class)
     }
 
-    /// Takes the note in front of a packet that was received by AF_XDP: its class.
+    /// Clears the note in front of a packet from AF_XDP, and returns its class.
     #[inline]
     pub fn take(self, packet: &mut Packet) -> Option<u16> {
         if !packet.unpull(NOTE_LEN) {
@@ -58,7 +58,7 @@ impl Notes {
         let bytes = packet.data_mut().first_chunk_mut::<NOTE_LEN>();
         let class = bytes.and_then(|bytes| {
             let note = u64::from_ne_bytes(*bytes);
-            // Where a frame comes without a note, that of the one before is not to be there.
+            // So a later frame in this buffer without a note does not show this one.
             *bytes = [0; NOTE_LEN];
             self.class(note)
         });
@@ -67,7 +67,7 @@ impl Notes {
         class
     }
 
-    /// The class that a frame's metadata say, as a run of the program leaves them.
+    /// The class in the metadata that a test run of the program leaves.
     pub(crate) fn of_run(self, metadata: &[u8]) -> Option<u16> {
         self.class(u64::from_ne_bytes(*metadata.last_chunk::<NOTE_LEN>()?))
     }

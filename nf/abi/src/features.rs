@@ -1,18 +1,18 @@
-//! Features: what came to the interface since its [`VERSION`](crate::VERSION) began, and how a host
-//! and a Worker agree on them.
+//! Features: additions to the interface within one [`VERSION`](crate::VERSION), and the agreement
+//! of a host and a Worker on them.
 //!
-//! A HELLO names the features that the Worker knows, and those that it cannot do without; its
-//! WELCOME names those that are in force: what both know. They stand in the last word of the head,
-//! which was 0 and ignored before there were features: so who is from before knows none.
+//! A HELLO names the features that the Worker knows, and the ones that it needs. Its WELCOME names
+//! the features in force: those that both know. They stand in the last word of the head, which was
+//! 0 and ignored before there were features. So an earlier host or Worker knows none.
 //!
 //! | bits | HELLO | WELCOME |
 //! |---|---|---|
 //! | 0 to 15 | features that the Worker knows | features in force |
 //! | 16 to 31 | of those the ones that it needs | 0 |
 //!
-//! A host ignores features that it does not know, unless the Worker needs them: then it refuses
-//! the Worker. A host from before there were features does not look; its WELCOME shows it to the
-//! Worker, which ends by itself then.
+//! A host ignores features that it does not know, and refuses a Worker that needs one of them. A
+//! host from before there were features ignores the word. Its WELCOME puts none into force, so a
+//! Worker that needs one ends by itself.
 
 use core::fmt;
 use core::ops::BitOr;
@@ -196,7 +196,7 @@ mod tests {
         for word in [0, 1, 0x8000_0001, 0x1234_5678, u32::MAX] {
             assert_eq!(Offer::from_word(word).to_word(), word);
         }
-        // Who is from before there were features.
+        // The word of a Worker from before there were features.
         assert_eq!(Offer::from_word(0), Offer::default());
     }
 

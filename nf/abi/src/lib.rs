@@ -44,7 +44,7 @@ pub const MAGIC: u64 = u64::from_le_bytes(*b"THRUWAY\0");
 pub const VERSION: u32 = 5;
 
 /// The earliest version that a host speaks. `scripts/old-functions` builds functions of the first
-/// commit of that version, and a system test runs them: who raises this leaves all functions behind
+/// commit of that version, and a system test runs them. Raising it makes hosts refuse all functions
 /// that were built before.
 pub const OLDEST_VERSION: u32 = 5;
 

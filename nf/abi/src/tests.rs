@@ -136,8 +136,8 @@ fn long_names_are_cut_between_characters() {
     assert!(core::str::from_utf8(&name[..31]).is_ok() && name[31] == 0);
 }
 
-/// Every version in the head of every kind of message: those that are spoken are read, others are
-/// named, and why one is refused is read whoever says it.
+/// Every version in the head of every kind of message: spoken versions are read, others are named,
+/// and a REFUSED is read from any version.
 #[test]
 fn versions_that_are_not_spoken_are_named() {
     let around = OLDEST_VERSION.saturating_sub(2)..VERSION + 3;
@@ -161,8 +161,8 @@ fn versions_that_are_not_spoken_are_named() {
     assert!(than(VERSION + 1).contains(", later than") && than(1).contains(", earlier than"));
 }
 
-/// What functions that were built before read and write: who changes one of these bytes makes
-/// a new [`VERSION`].
+/// The bytes that existing functions read and write: a change of one of them needs a new
+/// [`VERSION`].
 #[test]
 fn bytes_of_this_version_are_as_they_were_when_it_began() {
     let hello = Hello {

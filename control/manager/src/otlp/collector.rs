@@ -4,12 +4,11 @@ use std::time::Duration;
 
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Bytes;
-use hyper::client::conn::http1;
 use hyper::{Method, Request, StatusCode, Uri, header};
-use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use tokio::net::TcpStream;
-use tokio::task::JoinHandle;
+
+use crate::client::send;
 
 /// Longest answer that is read.
 const ANSWER_LEN_MAX: usize = 64 << 10;
@@ -30,15 +29,6 @@ pub struct Collector {
     authority: String,
     /// What stands before `/v1/metrics`.
     path: String,
-}
-
-/// Ends a task that nobody waits for any more.
-struct Ended(JoinHandle<Result<(), hyper::Error>>);
-
-impl Drop for Ended {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
 }
 
 impl Collector {
@@ -90,9 +80,6 @@ impl Collector {
     async fn answer(&self, signal: &str, body: &Value) -> Result<(StatusCode, Bytes), Failure> {
         let later = |error: &dyn std::error::Error| Failure::Later(error.to_string());
         let stream = TcpStream::connect(&self.authority).await.map_err(|error| later(&error))?;
-        let handshake = http1::handshake(TokioIo::new(stream)).await;
-        let (mut sender, connection) = handshake.map_err(|error| later(&error))?;
-        let _connection = Ended(tokio::spawn(connection));
         let request = Request::builder()
             .method(Method::POST)
             .uri(format!("{}/v1/{signal}", self.path))
@@ -100,8 +87,8 @@ impl Collector {
             .header(header::CONTENT_TYPE, "application/json")
             .body(Full::new(Bytes::from(body.to_string())));
         let request = request.map_err(|error| Failure::Refused(error.to_string()))?;
-        let (head, body) =
-            sender.send_request(request).await.map_err(|error| later(&error))?.into_parts();
+        let answer = send(stream, request).await.map_err(|error| later(&error))?;
+        let (head, body) = answer.into_parts();
         let body = Limited::new(body, ANSWER_LEN_MAX).collect().await;
         Ok((head.status, body.map_err(|error| Failure::Later(error.to_string()))?.to_bytes()))
     }

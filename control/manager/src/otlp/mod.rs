@@ -69,6 +69,7 @@ struct Pusher {
 
 impl Pusher {
     fn new(context: Context, collector: Collector, pace: Pace) -> Pusher {
+        // From now on `/metrics` has them, and so has the first push.
         context.counts.otlp.get_or_init(OtlpCounts::default);
         let seen = context.manager.events().beginning();
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();

@@ -24,6 +24,8 @@ struct Recorder {
     requests: Mutex<Vec<(String, Value)>>,
     /// Status with which it answers; 0: never.
     status: Mutex<u16>,
+    /// Whether the manager closed a connection without an answer.
+    is_abandoned: Mutex<bool>,
 }
 
 impl Recorder {
@@ -56,7 +58,10 @@ impl Recorder {
         self.requests.lock().push((path, body));
         let status = *self.status.lock();
         if status == 0 {
-            return std::future::pending().await;
+            let rest = stream.read_u8().await;
+            assert!(rest.is_err(), "nothing follows the body");
+            *self.is_abandoned.lock() = true;
+            return;
         }
         let answer = format!("HTTP/1.1 {status} x\r\ncontent-length: 2\r\n\r\n{{}}");
         let _ = stream.write_all(answer.as_bytes()).await;
@@ -194,6 +199,7 @@ async fn a_collector_that_never_answers_holds_up_nothing() {
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
     until("a line", || !lines.lock().is_empty()).await;
     assert!(lines.lock()[0].contains("no answer in 0.5 s"), "{lines:?}");
+    until("its connection is closed", || *recorder.is_abandoned.lock()).await;
     served.end.send_replace(true);
     tokio::time::timeout(DEADLINE, served.server).await.expect("in time").expect("it ends");
 }

@@ -16,7 +16,7 @@ use thruway_port::drop_stage::{DropProgram, DropTests, Fate};
 use super::{ENTRY, Host, cases, chains, frame, frames};
 
 const TESTS_MAX: usize = 1 << 14;
-/// What the program in front goes by.
+/// Number of the program in front.
 const NOTE: u64 = 0x1234;
 
 /// The program of a table; `None` without the rights to load one.
@@ -27,7 +27,7 @@ fn program(table: &DropTable) -> Option<DropProgram> {
         leaves_errors: table.leaves_errors,
         depth: table.depth.min(DEPTH_MAX),
     };
-    match DropProgram::load_with_notes(&tests) {
+    match DropProgram::load(&tests) {
         Ok(program) => Some(program),
         Err(error) if std::env::var_os("THRUWAY_REQUIRE_PRIVILEGES").is_some() => {
             panic!("{error}: {} tests, {} deep", table.tests.len(), table.depth)

@@ -1,5 +1,5 @@
-//! What drops packets in front of an interface that nobody behind it wants, and notes the classes
-//! of others.
+//! An XDP program in front of an interface: it drops the packets that the chain behind would drop,
+//! and notes the classes of others.
 
 use std::fmt::Write as _;
 
@@ -117,7 +117,7 @@ fn begin(cx: &mut Cx<'_>, live: &DeviceIn, ports: &Ports) -> Result<(DropStage, 
     if ports.readers(&interface.name) > 1 {
         return Err("more than one FromDevice reads it".to_owned());
     }
-    let (table, has_classes) = table(cx, live.is_exclusive())?;
+    let table = table(cx, live.is_exclusive())?;
     let tests = DropTests {
         tests: table.tests.iter().map(|test| test.words()).collect(),
         starts: table.starts,
@@ -127,7 +127,7 @@ fn begin(cx: &mut Cx<'_>, live: &DeviceIn, ports: &Ports) -> Result<(DropStage, 
     let stage = DropStage::install(&interface.name, &tests).map_err(|error| error.to_string())?;
     let mut what = format!(
         "an XDP program drops packets that nobody wants{} ({}, {} tests, at most {} for a packet)",
-        if has_classes { " and notes the classes of others" } else { "" },
+        if tests.has_classes() { " and notes the classes of others" } else { "" },
         stage.describe(),
         table.tests.len(),
         tests.depth
@@ -139,9 +139,9 @@ fn begin(cx: &mut Cx<'_>, live: &DeviceIn, ports: &Ports) -> Result<(DropStage, 
     Ok((stage, what))
 }
 
-/// The table of the classifier right behind; with classes, and whether it has them, where these are
-/// wanted and do not make it too large.
-fn table(cx: &mut Cx<'_>, wants_classes: bool) -> Result<(DropTable, bool), String> {
+/// The table of the classifier right behind; with classes if they are wanted and do not make it too
+/// large.
+fn table(cx: &mut Cx<'_>, wants_classes: bool) -> Result<DropTable, String> {
     let behind = cx.leads_to(0).map(|(node, _)| node);
     let flows = cx.flows();
     let table = flows.and_then(|flows| {
@@ -151,19 +151,13 @@ fn table(cx: &mut Cx<'_>, wants_classes: bool) -> Result<(DropTable, bool), Stri
             .then(|| DropTable::with_classes(plan, entry, TESTS_MAX))
             .flatten()
             .filter(DropTable::is_whole);
-        match with_classes {
-            Some(table) => Some((table, true)),
-            None => Some((DropTable::of(plan, entry, TESTS_MAX)?, false)),
-        }
+        with_classes.or_else(|| DropTable::of(plan, entry, TESTS_MAX))
     });
-    let (table, has_classes) =
-        table.ok_or("it does not lead straight to a FlowClassifier of frames")?;
-    match table.is_empty() {
-        true => {
-            Err("the chain drops no class of packets before its functions, and has no classes \
-                     that could be found in front (by AF_XDP)"
-                .to_owned())
-        }
-        false => Ok((table, has_classes)),
+    let table = table.ok_or("it does not lead straight to a FlowClassifier of frames")?;
+    if table.is_empty() {
+        let why = "the chain drops no class of packets before its functions, and has no classes \
+                   that could be found in front (by AF_XDP)";
+        return Err(why.to_owned());
     }
+    Ok(table)
 }

@@ -1,4 +1,4 @@
-//! What an isolated function publishes for those who watch.
+//! Published figures of an isolated function, and facts about its process.
 
 use std::sync::{Arc, Weak};
 
@@ -40,11 +40,11 @@ fn of_state(state: &NfState, slots: u64) -> [u64; FIGURES.len()] {
     [state.figures().put, state.outlet.out, occupancy.into(), slots, timed, late]
 }
 
-/// What is known of a function's process. It does not keep the function: that ends with its
+/// Facts about a function's process. They do not keep the function alive: it ends with its
 /// element.
 struct FunctionFacts(Weak<dyn Function>);
 
-/// Names of handlers that the process answers for.
+/// Handlers that the supervisor of the process answers.
 const FACTS: [&str; 5] = ["state", "pid", "restarts", "hangs", "last_error"];
 
 impl Facts for FunctionFacts {

@@ -2,6 +2,7 @@
 
 mod listings;
 mod tags;
+mod totals;
 
 use std::fmt::Write as _;
 
@@ -16,6 +17,7 @@ use thruway_flow::Timeouts;
 use thruway_flow::manager::{Bounds, Counts, Kind, Manager};
 use thruway_flow::plan::Plan;
 use thruway_packet::{Anno, Batch};
+use totals::Totals;
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::new(
@@ -355,21 +357,18 @@ impl Handlers for FlowClassifier {
         if name == "flows" {
             return listings::list(flows, param, now).map_err(HandlerError::refused);
         }
-        let levels = 0..flows.plan().levels.len() as u8;
-        let counts: Vec<(u32, u32, Counts)> = levels.map(|level| flows.counts(level)).collect();
-        let sum = |value: fn(&Counts) -> u64| counts.iter().map(|(.., c)| value(c)).sum::<u64>();
         let most = u64::from(self.settings.bounds.sessions_max);
-        let now_of_fullest = counts.iter().map(|(now, ..)| u64::from(*now)).max().unwrap_or(0);
+        let Totals { sessions, embryonic, fullest, counts } = Totals::of(flows);
         let number = match name {
-            "sessions" | "count" => counts.iter().map(|(now, ..)| u64::from(*now)).sum(),
+            "sessions" | "count" => sessions,
             "capacity" | "total_capacity" => most,
-            "count_fids" => most.saturating_sub(now_of_fullest),
-            "embryonic" => counts.iter().map(|(_, embryonic, _)| u64::from(*embryonic)).sum(),
-            "created" => sum(|c| c.created),
-            "expired" => sum(|c| c.timed_out),
-            "closed" => sum(|c| c.closed),
-            "evicted" => sum(|c| c.evicted),
-            "refused" => sum(|c| c.refused),
+            "count_fids" => most.saturating_sub(fullest),
+            "embryonic" => embryonic,
+            "created" => counts.created,
+            "expired" => counts.timed_out,
+            "closed" => counts.closed,
+            "evicted" => counts.evicted,
+            "refused" => counts.refused,
             "handed" => flows.handed(),
             "stray" => flows.stray(),
             "tagged" => flows.tagged(),
@@ -378,9 +377,9 @@ impl Handlers for FlowClassifier {
             "tags" => return Ok(tags::read(flows, node)),
             "levels" => {
                 let mut text = String::new();
-                for (at, (now, embryonic, c)) in counts.iter().enumerate() {
-                    let level = &flows.plan().levels[at];
-                    let Counts { created, timed_out, closed, evicted, removed, refused } = c;
+                for (at, level) in (0..).zip(&flows.plan().levels) {
+                    let (now, embryonic, counts) = flows.counts(at);
+                    let Counts { created, timed_out, closed, evicted, removed, refused } = counts;
                     // Writing to a string cannot fail.
                     let _ = writeln!(
                         text,
@@ -388,7 +387,7 @@ impl Handlers for FlowClassifier {
                          \t{removed}\t{refused}\t{}",
                         level.session,
                         level.family,
-                        flows.memory_bytes(at as u8)
+                        flows.memory_bytes(at)
                     );
                 }
                 return Ok(text);
@@ -439,20 +438,11 @@ impl Publisher for FlowClassifier {
 
     fn publish(&self, cx: &mut Cx<'_>, values: &mut [u64]) {
         let most = u64::from(self.settings.bounds.sessions_max);
-        let (mut all, mut fullest, mut sum) = (0, 0, Counts::default());
-        if let Some(flows) = cx.flows() {
-            for level in 0..flows.plan().levels.len() as u8 {
-                let (now, _, counts) = flows.counts(level);
-                all += u64::from(now);
-                fullest = fullest.max(u64::from(now));
-                sum.created += counts.created;
-                sum.timed_out += counts.timed_out;
-                sum.closed += counts.closed;
-                sum.refused += counts.refused;
-            }
-        }
+        let totals = cx.flows().map(|flows| Totals::of(flows)).unwrap_or_default();
+        let Totals { sessions, fullest, counts, .. } = totals;
         let free = most.saturating_sub(fullest);
-        let figures = [all, sum.created, sum.timed_out, sum.closed, sum.refused, most, free];
+        let Counts { created, timed_out, closed, refused, .. } = counts;
+        let figures = [sessions, created, timed_out, closed, refused, most, free];
         values.iter_mut().zip(figures).for_each(|(value, figure)| *value = figure);
     }
 }

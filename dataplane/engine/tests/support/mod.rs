@@ -1,5 +1,7 @@
 //! Test elements with observable effects.
 
+pub mod router;
+
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -7,8 +9,6 @@ use thruway_element::{
     Arg, Args, Cx, Element, Entry, Handler, HandlerError, Handlers, Handoff, HandoffQueue, Purpose,
     Registry, Replicas, Run, Spec, Threading, Ty, Verdict,
 };
-use thruway_engine::{Options, Router};
-use thruway_lang::{NoLibraries, Source, Variables, load};
 use thruway_packet::{Batch, Packet};
 
 /// The packets that recorders saw, in order: the recorder's name and the packet's first byte.
@@ -17,11 +17,14 @@ pub static LOG: Mutex<Vec<(String, u8)>> = Mutex::new(Vec::new());
 /// The signal that `Await` waits for.
 pub const SIGNAL: i32 = 10;
 
-/// The test's elements.
-pub static REGISTRY: Registry = Registry(&[&[
+/// Elements for tests.
+pub static ELEMENTS: &[&Entry] = &[
     &SOURCE, &RECORD, &COPY, &SPLIT, &TICK, &SINK, &PULLER, &STORE, &SCHED, &BURST, &EITHER,
     &REFUSE, &BOMB, &SINGLE, &HAND, &AWAIT, &ASK,
-]]);
+];
+
+/// These elements alone.
+pub static REGISTRY: Registry = Registry(&[ELEMENTS]);
 
 static SOURCE: Entry = Entry::new(
     Spec {
@@ -337,16 +340,6 @@ static SINGLE: Entry = Entry::new(
 struct Single;
 
 impl Element for Single {}
-
-/// A router for this text.
-pub fn router(text: &str, options: &Options) -> Router {
-    let loaded = load(Source::new("test", text), &REGISTRY, &Variables::new(), &NoLibraries)
-        .unwrap_or_else(|wrong| panic!("{}", wrong.render(false)));
-    let mut router = Router::new(loaded.graph, loaded.checked, &REGISTRY, options)
-        .unwrap_or_else(|wrong| panic!("{wrong:?}"));
-    router.initialize().unwrap_or_else(|wrong| panic!("{wrong:?}"));
-    router
-}
 
 static EITHER: Entry = Entry::new(
     Spec {

@@ -10,7 +10,7 @@ pub type Next = u32;
 pub const SOFTWARE: Next = 1 << 31;
 /// The packet is dropped, as the chain would drop it.
 pub const DROP: Next = SOFTWARE | 1;
-/// The packet is of the class whose number the lower 16 bits are.
+/// The packet belongs to a class; the lower 16 bits are its number.
 const CLASS: Next = SOFTWARE | 1 << 16;
 
 /// The end of packets of a class.

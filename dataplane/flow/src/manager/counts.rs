@@ -1,5 +1,7 @@
 //! Counters of sessions.
 
+use std::ops::AddAssign;
+
 use crate::life::Ended;
 
 /// Counters of events of sessions.
@@ -27,6 +29,18 @@ impl Counts {
             Ended::Evicted => &mut self.evicted,
             Ended::Removed => &mut self.removed,
         } += 1;
+    }
+}
+
+impl AddAssign for Counts {
+    fn add_assign(&mut self, other: Counts) {
+        let Counts { created, timed_out, closed, evicted, removed, refused } = other;
+        self.created += created;
+        self.timed_out += timed_out;
+        self.closed += closed;
+        self.evicted += evicted;
+        self.removed += removed;
+        self.refused += refused;
     }
 }
 

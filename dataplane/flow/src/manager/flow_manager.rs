@@ -71,7 +71,7 @@ pub(super) struct EntryInput {
     pub(super) has_frames: bool,
     /// The annotation with the tags of another host, if there is one.
     pub(super) tag_anno: Option<Anno>,
-    /// What the program in front goes by whose notes stand for classes of the plan.
+    /// Number of the program in front that notes classes of this plan.
     pub(super) note: Option<u64>,
 }
 

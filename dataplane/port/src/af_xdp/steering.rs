@@ -94,11 +94,11 @@ impl Steering {
         Ok(Steering { map, program, attached, notes: AtomicU64::new(0) })
     }
 
-    /// What the program in front notes before frames.
+    /// The notes that the program in front writes, if it writes any.
     #[inline]
     pub(crate) fn notes(&self) -> Option<Notes> {
-        // Relaxed: a number on its own. Whoever gets a frame with a note by the kernel's ring finds
-        // it set, for it was set before the program was given to the kernel.
+        // Relaxed: a number on its own. It was set before the kernel got the program, so a thread
+        // that receives a frame with a note by the kernel's ring sees it.
         Notes::of_bits(self.notes.load(Ordering::Relaxed))
     }
 

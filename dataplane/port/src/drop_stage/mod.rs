@@ -22,7 +22,7 @@ use crate::error::PortError;
 use crate::interface::{self, Interface};
 use crate::interface_driver;
 use crate::system;
-use program::{COUNTER_WORDS, Parts, TEST_WORDS, XDP_DROP};
+use program::{COUNTER_WORDS, ENDS, Parts, TEST_WORDS, XDP_DROP, is_class};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Weak;
@@ -51,6 +51,19 @@ pub struct DropTests {
     pub depth: u32,
 }
 
+impl DropTests {
+    /// Whether an end of the table stands for a class.
+    pub fn has_classes(&self) -> bool {
+        let ends = self.tests.iter().flat_map(|test| &test[ENDS]);
+        self.starts.iter().chain(ends).any(|end| is_class(*end))
+    }
+
+    /// Notes of a new program, if the table has classes to note.
+    fn notes(&self) -> Option<Notes> {
+        self.has_classes().then(Notes::new)
+    }
+}
+
 /// What the program does with a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
@@ -68,20 +81,13 @@ pub struct DropProgram {
 }
 
 impl DropProgram {
-    /// Loads the program of a table; all that it does not drop it passes to the host's stack.
+    /// Loads the program of a table, which is attached nowhere. It passes the frames that it does
+    /// not drop to the host's stack, with notes if the table has classes.
     ///
     /// # Errors
     /// The table is too large, the process may not load programs, or the kernel refuses it.
     pub fn load(tests: &DropTests) -> io::Result<DropProgram> {
-        DropProgram::with_rest(tests, None, |program| program.give(XDP_PASS))
-    }
-
-    /// The same, and notes of the classes of what it passes.
-    ///
-    /// # Errors
-    /// As [`DropProgram::load`].
-    pub fn load_with_notes(tests: &DropTests) -> io::Result<DropProgram> {
-        DropProgram::with_rest(tests, Some(Notes::new()), |program| program.give(XDP_PASS))
+        DropProgram::with_rest(tests, tests.notes(), |program| program.give(XDP_PASS))
     }
 
     fn with_rest(
@@ -155,10 +161,10 @@ pub struct DropStage {
 }
 
 impl DropStage {
-    /// Puts the program of a table in front of an interface. Where this process receives from the
-    /// interface by AF_XDP, packets that are not dropped go to its sockets, with notes of their
-    /// classes, which receivers then [know of](crate::af_xdp::Receiver::notes). The host's stack
-    /// and packet sockets cannot see notes, so they get none.
+    /// Puts the program of a table in front of an interface. If this process receives from the
+    /// interface by AF_XDP, packets that are not dropped go to its sockets. If the table has
+    /// classes, notes go with them, and [`Receiver::notes`](crate::af_xdp::Receiver::notes)
+    /// identifies these. The host's stack and packet sockets cannot see notes, and get none.
     ///
     /// # Errors
     /// There is no such interface, another program has it, VLAN tags are taken out of its frames
@@ -170,12 +176,12 @@ impl DropStage {
             && let Some(steering) = weak.upgrade()
         {
             let map = steering.map();
-            let notes = Notes::new();
-            let program = DropProgram::with_rest(tests, Some(notes), |rest| steer(rest, map))
+            let notes = tests.notes();
+            let program = DropProgram::with_rest(tests, notes, |rest| steer(rest, map))
                 .map_err(|e| refused(name, e))?;
             let failed = |e| PortError::xdp(name, "bpf(BPF_LINK_UPDATE)", e);
             // First, so that no frame with a note is read as one that has none.
-            steering.set_notes(Some(notes));
+            steering.set_notes(notes);
             if let Err(error) = steering.replace(program.program.as_fd()) {
                 steering.set_notes(None);
                 return Err(failed(error));
@@ -195,7 +201,8 @@ impl DropStage {
             );
             return Err(PortError::unfit(name, what));
         }
-        let program = DropProgram::load(tests).map_err(|e| refused(name, e))?;
+        let program = DropProgram::with_rest(tests, None, |rest| rest.give(XDP_PASS))
+            .map_err(|e| refused(name, e))?;
         let queues = interface_driver::rx_queues(name)?;
         let modes = &[Mode::Native, Mode::Generic];
         let attached = Attached::new(&interface, program.program.as_fd(), queues, modes)?;

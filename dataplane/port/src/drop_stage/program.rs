@@ -21,6 +21,8 @@ const SPAN: i16 = 16;
 const YES: i16 = 20;
 const NO: i16 = 24;
 const SHORT: i16 = 28;
+/// Words of a test that are its targets.
+pub(super) const ENDS: std::ops::Range<usize> = YES as usize / 4..TEST_WORDS;
 /// 32-bit words of a processor's counter: a cache line.
 pub(super) const COUNTER_WORDS: usize = 16;
 /// Offsets in `struct xdp_md` of the frame, its end, and its metadata.
@@ -34,6 +36,8 @@ const REACH_MASK: i32 = 0x7ff;
 /// Ends that stand for a class have this bit, and the class in the bits below.
 const CLASS_BIT: i32 = 1 << 16;
 const CLASS_MASK: i32 = 0xffff;
+/// Targets that are ends and no tests have this bit.
+const END_BIT: u32 = 1 << 31;
 /// Of the other two ends, the one at which packets are dropped has this bit.
 const DROP_BIT: i32 = 1;
 /// More fragments, or an offset (RFC 791, section 3.1).
@@ -48,6 +52,11 @@ const EXTENSIONS: [u32; 10] = [0, 43, 44, 51, 60, 135, 139, 140, 253, 254];
 /// `ETH_P_QINQ1` of <linux/if_ether.h>.
 const OLD_DOUBLE_TAG: u32 = 0x9100;
 
+/// Whether a target is an end that stands for a class.
+pub(super) fn is_class(target: u32) -> bool {
+    target & !CLASS_MASK.cast_unsigned() == END_BIT | CLASS_BIT.cast_unsigned()
+}
+
 /// What a program is made of.
 pub(super) struct Parts<'a> {
     /// The tests, of a power of two.
@@ -59,7 +68,7 @@ pub(super) struct Parts<'a> {
     pub starts: [u32; 3],
     pub depth: u32,
     pub leaves_errors: bool,
-    /// What notes bear, where classes are noted.
+    /// The number of its notes, if it notes classes.
     pub notes: Option<Notes>,
 }
 

@@ -77,7 +77,7 @@ fn each_frame_has_its_own_note() {
     for modes in [&[Mode::Native], &[Mode::Generic]] {
         let (far, here) = pair();
         let (near, eth0) = (open(&here, "near", modes), open(&far, "eth0", modes));
-        let mut receiver = near.receiver(None).expect("nobody has it");
+        let mut receiver = near.receiver(None).expect("free");
         let mut sender = eth0.sender(Some(0)).expect("free");
         assert_eq!(receiver.notes(), None);
         let install = || here.run(|| DropStage::install("near", &tests())).expect("it is there");
@@ -91,7 +91,7 @@ fn each_frame_has_its_own_note() {
         assert_eq!(receiver.notes(), None);
         let came = exchange(&mut sender, &mut receiver, 0..20_000, first);
         assert!(came.iter().all(|(_, class)| class.is_none()), "a note of another frame");
-        // Another program's notes say nothing to who knows the first one.
+        // A reader that knows the first program ignores the notes of the second one.
         let stage = install();
         let second = receiver.notes().expect("the program writes notes");
         assert_ne!(first, second);
@@ -100,5 +100,12 @@ fn each_frame_has_its_own_note() {
         let came = exchange(&mut sender, &mut receiver, 0..2000, second);
         assert!(came.into_iter().eq((0..2000).map(|number| (number, class(number)))));
         drop(stage);
+        // A program of a table without classes writes none.
+        let unclassified = || DropTests { tests: Vec::new(), starts: [CHAIN; 3], ..tests() };
+        let install = move || DropStage::install("near", &unclassified());
+        let _stage = here.run(install).expect("it is there");
+        assert_eq!(receiver.notes(), None);
+        let came = exchange(&mut sender, &mut receiver, 0..2000, second);
+        assert!(came.iter().all(|(_, class)| class.is_none()), "a note of a table without classes");
     }
 }

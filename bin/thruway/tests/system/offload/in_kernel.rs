@@ -161,7 +161,7 @@ fn passes_as_software(how: &str) -> u64 {
 #[test]
 fn by_packet_sockets_captures_pass_as_in_software() {
     if privileged("by_packet_sockets_captures_pass_as_in_software") {
-        assert_eq!(passes_as_software("METHOD LINUX, SNIFFER false"), 0, "nobody sees notes there");
+        assert_eq!(passes_as_software("METHOD LINUX, SNIFFER false"), 0, "no notes there");
     }
 }
 
