@@ -46,7 +46,7 @@ pub async fn main(client: &Client, args: &ApplyArgs) -> anyhow::Result<ExitCode>
 #[derive(Default)]
 struct Tried {
     done: Vec<Done>,
-    /// A resource that names functions declared with it: the manager cannot check it before them.
+    /// A resource that names others declared with it: the manager cannot check it before them.
     waiting: Vec<Target>,
 }
 
@@ -54,9 +54,21 @@ impl Tried {
     /// Prints the planned actions, and marks those that are unknown yet.
     fn results(self) -> Vec<Done> {
         for target in &self.waiting {
-            errln!("{target}: not checked, as it names functions that are not declared yet");
+            errln!("{target}: not checked, as it names others that are not declared yet");
         }
         self.done
+    }
+}
+
+/// Kinds of resources, each with its plural, in an order in which each names only those before it.
+const KINDS: [(Kind, &str); 3] =
+    [(Kind::Function, "functions"), (Kind::Group, "groups"), (Kind::Chain, "chains")];
+
+/// Says what was declared before a refusal.
+fn report_end(kinds: &[&str]) {
+    match kinds {
+        [] => errln!("nothing was changed"),
+        _ => errln!("the {} were declared, and nothing else", kinds.join(" and ")),
     }
 }
 
@@ -70,30 +82,46 @@ struct Order<'a> {
 impl Order<'_> {
     /// Declares all; a refused resource and those that name it are not declared.
     async fn declare(&self) -> anyhow::Result<Option<Vec<Done>>> {
-        // First all are only tried: files with an error change nothing.
-        let Some(Tried { waiting, .. }) = self.try_all().await? else { return Ok(None) };
-        let is_function = |target: &Target| target.kind == Kind::Function;
-        let all = || self.declared.keys();
-        let functions: Vec<&Target> = all().filter(|target| is_function(target)).collect();
-        let others: Vec<&Target> = all().filter(|target| !is_function(target)).collect();
-        let Some(mut done) = self.put_all(&functions, false).await? else { return Ok(None) };
-        let waiting: Vec<&Target> = waiting.iter().collect();
-        if self.put_all(&waiting, true).await?.is_none() {
-            errln!("the functions were declared, and nothing else");
-            return Ok(None);
+        let (mut done, mut waiting) = (Vec::new(), self.all());
+        // Resources of a kind name those of the kinds before it. All are tried as early as may be:
+        // files with an error change nothing.
+        let mut kinds: Vec<&str> = Vec::new();
+        for (kind, plural) in KINDS {
+            let Some(tried) = self.try_these(&waiting).await? else {
+                report_end(&kinds);
+                return Ok(None);
+            };
+            waiting = tried.waiting;
+            let of_kind: Vec<Target> =
+                self.declared.keys().filter(|target| target.kind == kind).cloned().collect();
+            let Some(more) = self.put_all(&of_kind).await? else { return Ok(None) };
+            if !more.is_empty() {
+                kinds.push(plural);
+            }
+            done.extend(more);
         }
-        let Some(more) = self.put_all(&others, false).await? else { return Ok(None) };
-        done.extend(more);
         Ok(Some(done))
     }
 
     /// Checks all by a dry run; reports every refusal, and returns `None` if there was one.
     async fn try_all(&self) -> anyhow::Result<Option<Tried>> {
+        let tried = self.try_these(&self.all()).await?;
+        if tried.is_none() {
+            report_end(&[]);
+        }
+        Ok(tried)
+    }
+
+    fn all(&self) -> Vec<Target> {
+        self.declared.keys().cloned().collect()
+    }
+
+    async fn try_these(&self, targets: &[Target]) -> anyhow::Result<Option<Tried>> {
         let (mut tried, mut refused) = (Tried::default(), false);
-        for (target, declared) in self.declared {
+        for target in targets {
             match self.put(target, true).await? {
                 Ok(done) => tried.done.push(done),
-                Err(problem) if self.is_to_come(declared, &problem) => {
+                Err(problem) if self.is_to_come(target, &problem) => {
                     tried.waiting.push(target.clone());
                 }
                 Err(problem) => {
@@ -102,32 +130,26 @@ impl Order<'_> {
                 }
             }
         }
-        if refused {
-            errln!("nothing was changed");
-        }
         Ok((!refused).then_some(tried))
     }
 
-    /// Whether it was refused because it names a function that is declared with it.
-    fn is_to_come(&self, declared: &Declared, problem: &Problem) -> bool {
-        let references = declared.references().into_iter();
+    /// Whether it was refused because of a function or group that it names and that is declared with
+    /// it.
+    fn is_to_come(&self, target: &Target, problem: &Problem) -> bool {
+        let references = self.declared.get(target).map(Declared::references).unwrap_or_default();
+        let references = references.into_iter();
         let mut missing = references.filter(|one| Some(&one.field) == problem.field.as_ref());
         missing.any(|one| {
-            let target = Target { kind: Kind::Function, name: one.name };
+            let target = Target { kind: one.kind.into(), name: one.name };
             self.declared.contains_key(&target)
         })
     }
 
-    /// Declares these (or makes a dry run); reports every refusal, and returns `None` if there was
-    /// one.
-    async fn put_all(
-        &self,
-        targets: &[&Target],
-        dry_run: bool,
-    ) -> anyhow::Result<Option<Vec<Done>>> {
+    /// Declares these; reports every refusal, and returns `None` if there was one.
+    async fn put_all(&self, targets: &[Target]) -> anyhow::Result<Option<Vec<Done>>> {
         let (mut all, mut refused) = (Vec::new(), false);
         for target in targets {
-            match self.put(target, dry_run).await? {
+            match self.put(target, false).await? {
                 Ok(done) => all.push(done),
                 Err(problem) => {
                     refused = true;

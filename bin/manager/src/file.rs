@@ -73,6 +73,8 @@ struct Entry {
     #[serde(default)]
     on_demand: BTreeMap<String, OnDemandSpec>,
     #[serde(default)]
+    groups: Vec<GroupName>,
+    #[serde(default)]
     threads: Option<u16>,
     #[serde(default)]
     cores: Option<String>,
@@ -308,13 +310,24 @@ impl Entry {
             (Some(_), Some(_)) => bail!("it has configuration and file; keep one"),
             (None, None) => bail!("it has neither configuration nor file; give one"),
         };
-        let Entry { variables, functions, replicas, on_demand, threads, cores, stopped, .. } = self;
+        let Entry {
+            variables,
+            functions,
+            replicas,
+            on_demand,
+            groups,
+            threads,
+            cores,
+            stopped,
+            ..
+        } = self;
         Ok(ChainSpec {
             configuration,
             variables,
             functions,
             replicas,
             on_demand,
+            groups,
             threads,
             cores,
             stopped,
@@ -409,6 +422,7 @@ mod tests {
             configuration in text(),
             variables in prop::collection::btree_map(text(), text(), 0..4),
             functions in prop::collection::btree_map("f_[a-z0-9]{1,6}", used(), 0..3),
+            groups in prop::collection::vec("[a-z]{1,6}", 0..3),
             threads in prop::option::of(any::<u16>()),
             cores in prop::option::of(text()),
             (stopped, managed_by) in (any::<bool>(), prop::option::of(text())),
@@ -419,6 +433,7 @@ mod tests {
                 functions,
                 replicas: BTreeMap::new(),
                 on_demand: BTreeMap::new(),
+                groups: groups.iter().map(|name| GroupName::new(name).expect("a name")).collect(),
                 threads,
                 cores,
                 stopped,

@@ -4,6 +4,7 @@ use std::fmt;
 
 use anyhow::bail;
 use thruway_manager::client::escape;
+use thruway_manager::kind::ResourceKind;
 
 /// Kinds of resources, in an order in which each names only those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,6 +37,16 @@ impl Kind {
     fn of(word: &str) -> Option<Kind> {
         let singular = word.strip_suffix('s').unwrap_or(word);
         Kind::ALL.into_iter().find(|kind| kind.name() == singular)
+    }
+}
+
+impl From<ResourceKind> for Kind {
+    fn from(kind: ResourceKind) -> Kind {
+        match kind {
+            ResourceKind::Function => Kind::Function,
+            ResourceKind::Group => Kind::Group,
+            ResourceKind::Chain => Kind::Chain,
+        }
     }
 }
 

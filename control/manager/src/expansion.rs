@@ -9,6 +9,7 @@
 //! The text stays in its lines, so that messages name the lines that the operator wrote. Names of
 //! replicas stay the same from layout to layout: what a hot swap keeps by name goes on.
 
+pub mod groups;
 pub mod on_demand;
 
 use std::collections::BTreeMap;
@@ -16,7 +17,7 @@ use std::fmt::Write as _;
 use std::time::SystemTime;
 
 use thruway_lang::Span;
-use thruway_lang::ast::{Body, ClassRef, Compound, Config, Item, Link, PortList, Statement, What};
+use thruway_lang::ast::{Body, ClassRef, Compound, Item, Link, PortList, Statement, What};
 use thruway_lang::parser;
 
 use crate::kind::CheckError;
@@ -94,7 +95,8 @@ pub fn at_first(spec: &ChainSpec, now: SystemTime) -> BTreeMap<String, Layout> {
 /// There is none, there are several, or another cannot be written in its place: a sentence.
 pub(crate) fn find(configuration: &str, variable: &str) -> Result<Element, String> {
     let body = parser::parse(configuration, 0).body;
-    let mut search = Search { text: configuration, variable, found: Vec::new(), is_inside: false };
+    let runs = |arguments: &str| first_len(arguments.trim_start(), variable).is_some();
+    let mut search = Search::of(configuration, &runs);
     search.body(&body);
     if search.is_inside {
         return Err(format!(
@@ -146,16 +148,20 @@ fn first_len(arguments: &str, variable: &str) -> Option<usize> {
     (rest.is_empty() || rest.starts_with(',')).then_some(len)
 }
 
-/// Looks for elements that run a function.
+/// Looks for elements that run functions and have arguments of some form.
 struct Search<'a> {
     text: &'a str,
-    variable: &'a str,
+    is_wanted: &'a dyn Fn(&str) -> bool,
     /// With the span of the class, if they have a name.
     found: Vec<(&'a Item, Option<Span>)>,
     is_inside: bool,
 }
 
 impl<'a> Search<'a> {
+    fn of(text: &'a str, is_wanted: &'a dyn Fn(&str) -> bool) -> Search<'a> {
+        Search { text, is_wanted, found: Vec::new(), is_inside: false }
+    }
+
     fn body(&mut self, body: &'a Body) {
         for statement in &body.statements {
             match statement {
@@ -187,20 +193,14 @@ impl<'a> Search<'a> {
     }
 
     fn element(&mut self, item: &'a Item, class: Option<Span>) {
-        if self.runs(item.config.as_ref()) {
+        let arguments = item.config.as_ref().map(|config| &self.text[config.span.range()]);
+        if arguments.is_some_and(self.is_wanted) {
             self.found.push((item, class));
         }
     }
 
-    fn runs(&self, config: Option<&Config>) -> bool {
-        config.is_some_and(|config| {
-            first_len(self.text[config.span.range()].trim_start(), self.variable).is_some()
-        })
-    }
-
     fn compound(&mut self, compound: &'a Compound) {
-        let (text, variable) = (self.text, self.variable);
-        let mut inner = Search { text, variable, found: Vec::new(), is_inside: false };
+        let mut inner = Search::of(self.text, self.is_wanted);
         compound.overloads.iter().for_each(|overload| inner.body(&overload.body));
         self.is_inside |= inner.is_inside || !inner.found.is_empty();
     }

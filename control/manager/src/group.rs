@@ -19,6 +19,11 @@ pub struct GroupSpec {
 }
 
 impl GroupSpec {
+    /// Whether it names a version of a function.
+    pub fn has(&self, version: &FunctionName) -> bool {
+        self.functions.contains(version)
+    }
+
     /// Whether the list is right by itself.
     ///
     /// # Errors

@@ -17,7 +17,7 @@ use crate::{
     ChainName, ChainSpec, ConditionKind, DataPlanes, Event, FunctionSpec, GroupSpec,
     ResourceStatus, expansion, prospect,
 };
-use expansion::on_demand;
+use expansion::{groups, on_demand};
 use parking_lot::Mutex;
 use prospect::Step;
 
@@ -175,14 +175,18 @@ impl Manager {
         expansion::check(spec)?;
         on_demand::check(spec)?;
         let layouts = expansion::at_first(spec, SystemTime::now());
-        let run = on_demand::with_deployed(&self.store.run(spec)?, deployed)?;
+        let run = self.store.run(spec)?;
+        groups::check(&run)?;
+        let run = on_demand::with_deployed(&run, deployed)?;
         let run = expansion::expand(&run, &layouts, &BTreeMap::new())?;
         // What was declared by an earlier version of the program has no copy before it runs.
         let variables = run.variables(|function| match self.kept.verify(function) {
             Ok(()) => self.kept.path(function),
             Err(_) => function.path.clone().into(),
         });
-        Ok(ChainSpec { variables, on_demand: spec.on_demand.clone(), ..run.spec })
+        let configuration = run.configuration();
+        let on_demand = spec.on_demand.clone();
+        Ok(ChainSpec { configuration, variables, on_demand, ..run.spec })
     }
 
     /// What is kept.
@@ -326,8 +330,8 @@ impl Manager {
         Ok(change()?)
     }
 
-    /// What follows a change: of chains, and of functions that chains use, whoever runs them is
-    /// told. Of chains an event is emitted.
+    /// What follows a change: of chains, and of functions and groups that chains use, whoever runs
+    /// them is notified. Of chains an event is emitted.
     fn made<N: Name>(
         &self,
         name: &N,
@@ -339,8 +343,7 @@ impl Manager {
             return Ok(());
         }
         match N::Spec::KIND {
-            ResourceKind::Group => return Ok(()),
-            ResourceKind::Function => {
+            ResourceKind::Group | ResourceKind::Function => {
                 let is_used = change.put.changed && self.store.is_used_by_chains(name)?;
                 self.converge(is_used)?;
                 return self.sweep();

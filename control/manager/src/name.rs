@@ -120,7 +120,8 @@ fn version_error(text: &str) -> Option<&'static str> {
 }
 
 /// Name of a trust group: a DNS label.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct GroupName(ChainName);
 
 impl GroupName {

@@ -79,6 +79,7 @@ fn is_swap(before: &ChainSpec, after: &ChainSpec) -> bool {
     };
     before.configuration != after.configuration
         || before.variables != after.variables
+        || before.groups != after.groups
         || written(before) != written(after)
         || others(before) != others(after)
 }

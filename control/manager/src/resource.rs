@@ -9,10 +9,11 @@ use std::time::SystemTime;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::expansion::groups;
 use crate::kind::{CheckError, Name, Reference, ResourceKind, Spec};
 use crate::on_demand::OnDemandSpec;
 use crate::replicas::{ReplicasSpec, ReplicasStatus};
-use crate::{ChainName, FunctionName, FunctionSpec, FunctionUse, NameError};
+use crate::{ChainName, FunctionName, FunctionSpec, FunctionUse, GroupName, GroupSpec, NameError};
 
 /// Functions that a chain uses, at most.
 pub const FUNCTIONS_MAX: usize = 64;
@@ -38,6 +39,11 @@ pub struct ChainSpec {
     /// Functions that run only while they are needed, by their variables in `functions`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub on_demand: BTreeMap<String, OnDemandSpec>,
+    /// Groups of trust. A function runs in the first of these that names its version: it shares
+    /// memory with the chain's other functions of that group.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<String>)]
+    pub groups: Vec<GroupName>,
     /// Threads, 1 to 256; as many as `cores` names, else one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threads: Option<u16>,
@@ -126,6 +132,12 @@ impl Spec for ChainSpec {
         for (variable, used) in &self.functions {
             let _ = writeln!(text, "  {variable}: {:?}", used.to_string());
         }
+        if !self.groups.is_empty() {
+            text += "groups:\n";
+        }
+        for group in &self.groups {
+            let _ = writeln!(text, "- {group}");
+        }
         if !self.replicas.is_empty() {
             text += "replicas:\n";
         }
@@ -157,20 +169,39 @@ impl Spec for ChainSpec {
             kind: ResourceKind::Function,
             name: used.name.to_string(),
         };
-        self.functions.iter().map(reference).collect()
+        let of_group = |(at, group): (usize, &GroupName)| Reference {
+            field: format!("groups[{at}]"),
+            kind: ResourceKind::Group,
+            name: group.to_string(),
+        };
+        let groups = self.groups.iter().enumerate().map(of_group);
+        self.functions.iter().map(reference).chain(groups).collect()
     }
 }
 
-/// What a data plane runs: a chain, and the versions of functions that it uses.
+/// What a data plane runs: a chain, and the versions of functions and the groups that it uses.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Run {
     /// The chain.
     pub spec: ChainSpec,
     /// Each version that it uses, as it is declared.
     pub functions: BTreeMap<FunctionName, FunctionSpec>,
+    /// Each of its groups, as it is declared.
+    pub groups: BTreeMap<GroupName, GroupSpec>,
 }
 
 impl Run {
+    /// The group that a version runs in, if any.
+    pub fn group_of(&self, version: &FunctionName) -> Option<&GroupName> {
+        let mut groups = self.spec.groups.iter();
+        groups.find(|name| self.groups.get(name).is_some_and(|group| group.has(version)))
+    }
+
+    /// The configuration, with a declaration of each group that functions run in.
+    pub fn configuration(&self) -> String {
+        self.spec.configuration.clone() + &groups::declarations(self)
+    }
+
     /// Values of all variables of the configuration: those that are given, and one for each
     /// function. `program` tells the path of a version's executable.
     pub fn variables(
@@ -181,7 +212,11 @@ impl Run {
         for (variable, used) in &self.spec.functions {
             if let Some(function) = self.functions.get(&used.name) {
                 let program = program(function);
-                variables.insert(variable.clone(), used.text(&program.to_string_lossy(), function));
+                let mut text = used.text(&program.to_string_lossy(), function);
+                if let Some(group) = self.group_of(&used.name) {
+                    text += &groups::arguments(group);
+                }
+                variables.insert(variable.clone(), text);
             }
         }
         variables
@@ -191,7 +226,7 @@ impl Run {
 impl From<ChainSpec> for Run {
     /// A chain that uses no function.
     fn from(spec: ChainSpec) -> Run {
-        Run { spec, functions: BTreeMap::new() }
+        Run { spec, ..Run::default() }
     }
 }
 

@@ -71,6 +71,7 @@ fn what_was_kept_is_there_after_it_is_opened_again() {
         replicas: [("words".to_owned(), serde_json::from_str(r#"{"count": 2}"#).expect("good"))]
             .into(),
         on_demand: [("words".to_owned(), serde_json::from_str(NEEDED).expect("good"))].into(),
+        groups: Vec::new(),
         threads: Some(2),
         cores: Some("2-3".into()),
         stopped: true,

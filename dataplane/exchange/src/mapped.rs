@@ -68,6 +68,11 @@ impl GroupRegion {
         Ok(GroupRegion { region: Arc::new(region), stride, frames })
     }
 
+    /// Whether both are one region.
+    pub fn is_same(&self, other: &GroupRegion) -> bool {
+        Arc::ptr_eq(&self.region, &other.region)
+    }
+
     /// Frames there are.
     pub fn frames(&self) -> u32 {
         self.frames

@@ -39,6 +39,7 @@ export interface ChainSpec {
   functions?: Record<string, string>;
   replicas?: Record<string, unknown>;
   on_demand?: Record<string, unknown>;
+  groups?: string[];
   threads?: number;
   cores?: string;
   stopped?: boolean;

@@ -28,7 +28,7 @@ fn replicas_are_written_into_the_text_and_its_lines_stay() {
     let (one, two) = (FunctionName::new("words@1"), FunctionName::new("words@2"));
     let (one, two) = (one.expect("a name"), two.expect("a name"));
     let functions = [(two, FunctionSpec::default())].into();
-    let run = Run { spec, functions };
+    let run = Run { spec, functions, ..Run::default() };
     let others = BTreeMap::from([(one, FunctionSpec::default())]);
     let wide = expand(&run, &layouts, &others).expect("written");
     let (first, rest) = wide.spec.configuration.split_once(" -> d;").expect("the rest");

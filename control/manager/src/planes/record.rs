@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::files;
 use crate::kept::Kept;
 use crate::replicas::Layout;
-use crate::{ChainSpec, FunctionName, FunctionSpec, Run};
+use crate::{ChainSpec, FunctionName, FunctionSpec, GroupName, GroupSpec, Run};
 
 /// The directory of a chain, and the names in it.
 #[derive(Debug, Clone)]
@@ -102,7 +102,7 @@ impl ChainDir {
     /// The file system refuses.
     pub(super) fn write_configuration(&self, run: &Run, kept: &Kept) -> Result<()> {
         let variables = run.variables(|function| kept.path(function));
-        files::replace_changed(&self.configuration(), run.spec.configuration.as_bytes())?;
+        files::replace_changed(&self.configuration(), run.configuration().as_bytes())?;
         files::replace_changed(&self.variables(), &serde_json::to_vec(&variables)?)
     }
 
@@ -151,6 +151,9 @@ pub(super) struct Record {
     /// Versions of functions that it uses, as they were declared then.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) functions: BTreeMap<FunctionName, FunctionSpec>,
+    /// Its groups of trust, as they were declared then.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) groups: BTreeMap<GroupName, GroupSpec>,
     /// Replicas of functions as they are to stand, by variable.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) replicas: BTreeMap<String, Layout>,
@@ -166,12 +169,13 @@ pub(super) struct Record {
 impl Record {
     /// Of a process that runs this, or is about to.
     pub(super) fn new(generation: u64, run: Run, restarts: u32) -> Record {
-        let Run { spec, functions } = run;
+        let Run { spec, functions, groups } = run;
         Record {
             process: None,
             generation,
             spec,
             functions,
+            groups,
             replicas: BTreeMap::new(),
             deployed: BTreeSet::new(),
             swapping: false,
@@ -181,7 +185,8 @@ impl Record {
 
     /// What the process runs.
     pub(super) fn run(&self) -> Run {
-        Run { spec: self.spec.clone(), functions: self.functions.clone() }
+        let Record { spec, functions, groups, .. } = self.clone();
+        Run { spec, functions, groups }
     }
 
     /// Reads the record of a chain; `None` if there is none.

@@ -254,7 +254,14 @@ impl Store {
                 functions.insert(used.name.clone(), function);
             }
         }
-        Ok(Run { spec, functions })
+        let mut groups = BTreeMap::new();
+        for name in &spec.groups {
+            let head = self.sql(rows::head::<GroupSpec>(connection, name.as_str()))?;
+            if let Some(group) = head.and_then(|head| head.spec) {
+                groups.insert(name.clone(), group);
+            }
+        }
+        Ok(Run { spec, functions, groups })
     }
 
     /// Hashes of the executables that are declared.

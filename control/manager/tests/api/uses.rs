@@ -101,6 +101,61 @@ async fn a_function_that_a_chain_uses_stays() {
     assert_eq!((status, &problem["field"]), (422, &json!("functions.ids")));
 }
 
+const EDGE: &str = "/v1/groups/edge";
+
+#[tokio::test]
+async fn functions_of_a_chain_run_in_its_groups_that_name_them() {
+    let served = start();
+    let (one, two) = (executable(&served, "one"), executable(&served, "two"));
+    assert_eq!(served.put(IDS, &spec(&one, ONE)).await.0, 201);
+    assert_eq!(served.put("/v1/functions/log@1", &spec(&two, TWO)).await.0, 201);
+    let mut chain = json!({
+        "configuration": "Idle -> Nf($ids) -> Nf($log) -> Discard;",
+        "functions": {"ids": "ids@1", "log": "log@1"},
+        "groups": ["edge"],
+    });
+    let refused = async |body: &Value, field: &str, what: &str| {
+        let (status, problem) = served.put(WEB, &body.to_string()).await;
+        assert_eq!((status, &problem["field"]), (422, &json!(field)), "{body}: {problem}");
+        let detail = problem["detail"].as_str().expect("a detail");
+        assert!(detail.contains(what), "{detail}");
+    };
+    refused(&chain, "groups[0]", "there is no group 'edge'").await;
+    assert_eq!(served.put("/v1/functions/nat@1", &spec(&two, TWO)).await.0, 201);
+    assert_eq!(served.put(EDGE, r#"{"functions":["nat@1"]}"#).await.0, 201);
+    refused(&chain, "groups[0]", "its functions are nat@1").await;
+    let both = r#"{"functions":["nat@1","ids@1","log@1"]}"#;
+    assert_eq!(served.put(EDGE, both).await.0, 200);
+    chain["groups"] = json!(["edge", "edge"]);
+    refused(&chain, "groups[1]", "listed twice").await;
+    chain["groups"] = json!(["-"]);
+    refused(&chain, "groups[0]", "is no name").await;
+    chain["groups"] = json!(["edge"]);
+    let mut own = chain.clone();
+    own["configuration"] = json!("Idle -> Nf($ids, MODE group, GROUP edge) -> Nf($log) -> Discard");
+    refused(&own, "configuration", "leave GROUP and MODE out").await;
+
+    assert_eq!(served.put(WEB, &chain.to_string()).await.0, 201);
+    let member = |program: &str| format!(r#"EXEC "\"/{program}\"", MODE group, GROUP edge"#);
+    assert_eq!(variables(&served), json!({"ids": member("7692"), "log": member("3fc4")}));
+    let (_, shown) = served.get(WEB).await;
+    assert_eq!(shown["spec"]["groups"], json!(["edge"]));
+    let (_, diff) = served.get(&format!("{WEB}/diff")).await;
+    assert!(diff["diff"].as_str().expect("a diff").contains("+groups:\n+- edge\n"), "{diff}");
+
+    // The chain follows its group, which stays for as long as it names it.
+    assert_eq!(served.put(EDGE, r#"{"functions":["ids@1"]}"#).await.0, 200);
+    assert_eq!(variables(&served)["log"], r#"EXEC "\"/3fc4\"""#);
+    assert_eq!(variables(&served)["ids"], json!(member("7692")));
+    let calls = served.planes.calls();
+    assert_eq!(served.put("/v1/groups/other", both).await.0, 201);
+    assert_eq!(served.planes.calls(), calls, "no chain names it");
+    let (status, problem) = served.delete(EDGE).await;
+    assert_eq!((status, &problem["known"]), (409, &json!(["chain web"])));
+    assert_eq!(served.delete(WEB).await.0, 200);
+    assert_eq!(served.delete(EDGE).await.0, 200);
+}
+
 fn copies(served: &Served) -> Vec<String> {
     let entries = fs::read_dir(served.dir.path().join("functions")).expect("there").flatten();
     let mut names: Vec<String> =

@@ -220,6 +220,7 @@ fn spec(placement: &ChainPlacement, is_leased: bool) -> Result<ChainSpec, String
         configuration: asked.configuration.clone(),
         variables: asked.variables.clone(),
         functions,
+        groups: Vec::new(),
         threads: u16::try_from(asked.threads).ok().filter(|threads| *threads > 1),
         cores: None,
         stopped: asked.stopped || is_fenced,

@@ -10,17 +10,44 @@ pub(super) struct Frames {
     pub region: GroupRegion,
     count: u32,
     free: Mutex<Vec<u32>>,
+    /// Whose frames these were, and are again when nobody uses these any more.
+    lender: Option<Arc<Frames>>,
 }
 
 impl Frames {
     /// The frames from `first` on, so many.
     pub fn new(region: GroupRegion, first: u32, count: u32) -> Frames {
-        Frames { region, count, free: Mutex::new((first..first + count).rev().collect()) }
+        let free = Mutex::new((first..first + count).rev().collect());
+        Frames { region, count, free, lender: None }
     }
 
-    /// All users are elements of one thread: the lock is never waited for.
+    /// Half of the free frames of another thread, which go back to it with the last user; `None` if
+    /// it has none to give.
+    pub fn lent(lender: &Arc<Frames>) -> Option<Frames> {
+        let free = lender.with(|all| all.split_off(all.len().div_ceil(2)));
+        let (region, count) = (lender.region.clone(), free.len() as u32);
+        let lender = Some(Arc::clone(lender));
+        (count > 0).then(|| Frames { region, count, free: Mutex::new(free), lender })
+    }
+
+    /// Frames that are free now.
+    pub fn free_count(&self) -> usize {
+        self.with(|all| all.len())
+    }
+
+    /// All users are elements of one thread, but while a configuration takes over: the lock is never
+    /// waited for.
     fn with<T>(&self, f: impl FnOnce(&mut Vec<u32>) -> T) -> T {
         f(&mut self.free.lock().unwrap_or_else(|poison| poison.into_inner()))
+    }
+}
+
+impl Drop for Frames {
+    fn drop(&mut self) {
+        if let Some(lender) = &self.lender {
+            let mut free = self.with(std::mem::take);
+            lender.with(|all| all.append(&mut free));
+        }
     }
 }
 

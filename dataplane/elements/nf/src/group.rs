@@ -24,6 +24,8 @@ struct Made {
     threads: Vec<usize>,
     region: Option<GroupRegion>,
     frames: HashMap<usize, Arc<Frames>>,
+    /// Whether the region is that of members that go on, whose threads have all frames.
+    is_adopted: bool,
 }
 
 impl Shared {
@@ -57,11 +59,37 @@ impl Shared {
         f(&mut self.made.lock().unwrap_or_else(|poison| poison.into_inner()))
     }
 
-    /// The frames that a thread hands out: its even share.
+    /// Takes over the region of a member whose function goes on in this configuration: functions
+    /// that begin anew share it. Called before [`Shared::frames`]. False if the group has another
+    /// region already: then that function must begin anew, too.
+    pub fn adopt(&self, thread: usize, frames: &Arc<Frames>) -> bool {
+        self.with(|made| {
+            let region = made.region.get_or_insert_with(|| frames.region.clone());
+            if !region.is_same(&frames.region) {
+                return false;
+            }
+            made.is_adopted = true;
+            let own = made.frames.entry(thread).or_insert_with(|| Arc::clone(frames));
+            Arc::ptr_eq(own, frames)
+        })
+    }
+
+    /// The frames that a thread hands out: its even share, or half of those that the thread with
+    /// most does not use.
     pub fn frames(&self, thread: usize) -> Result<Arc<Frames>, String> {
         self.with(|made| {
             if let Some(frames) = made.frames.get(&thread) {
                 return Ok(Arc::clone(frames));
+            }
+            if made.is_adopted {
+                let lender = made.frames.values().max_by_key(|frames| frames.free_count());
+                let lent = lender.and_then(|lender| Frames::lent(lender)).map(Arc::new);
+                let lent = lent.ok_or_else(|| {
+                    let name = &self.group.name;
+                    format!("no frame of group '{name}' is free for thread {thread}: try again")
+                })?;
+                made.frames.insert(thread, Arc::clone(&lent));
+                return Ok(lent);
             }
             let region = match &made.region {
                 Some(region) => region.clone(),
@@ -83,5 +111,57 @@ impl Shared {
             made.frames.insert(thread, Arc::clone(&frames));
             Ok(frames)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use thruway_nf_abi::Token;
+
+    use super::*;
+
+    fn shared(threads: usize) -> Shared {
+        let group = Group { name: "g".to_owned(), frames: 64 };
+        let shape = LinkShape { token: Token::Descriptor, ..LinkShape::DEFAULT };
+        let made = Made { threads: (0..threads).collect(), ..Made::default() };
+        Shared { group, shape, made: Mutex::new(made) }
+    }
+
+    #[test]
+    fn members_that_begin_anew_share_the_region_of_those_that_go_on() {
+        let before = shared(2);
+        let [zero, one] = [0, 1].map(|thread| before.frames(thread).unwrap());
+        let after = shared(2);
+        assert!(after.adopt(0, &zero) && after.adopt(1, &one));
+        // Another member of the same thread; it has the frames of that one.
+        assert!(after.adopt(0, &zero));
+        assert!(Arc::ptr_eq(&after.frames(0).unwrap(), &zero));
+        assert!(Arc::ptr_eq(&after.frames(1).unwrap(), &one));
+        // A function with another region must begin anew.
+        assert!(!after.adopt(0, &shared(1).frames(0).unwrap()));
+    }
+
+    #[test]
+    fn a_thread_without_members_before_gets_frames_of_another_and_gives_them_back() {
+        let before = shared(1);
+        let zero = before.frames(0).unwrap();
+        let after = shared(2);
+        assert!(after.adopt(0, &zero));
+        let one = after.frames(1).unwrap();
+        assert!(one.region.is_same(&zero.region));
+        assert_eq!((zero.free_count(), one.free_count()), (32, 32));
+        drop((one, after));
+        assert_eq!(zero.free_count(), 64, "the configuration did not run");
+    }
+
+    #[test]
+    fn without_a_free_frame_there_is_an_error() {
+        let before = shared(1);
+        let zero = before.frames(0).unwrap();
+        let lent: Vec<_> = std::iter::from_fn(|| crate::framed::Frames::lent(&zero)).collect();
+        assert_eq!((zero.free_count(), lent.len()), (1, 6));
+        let after = shared(2);
+        assert!(after.adopt(0, &zero));
+        assert!(after.frames(1).unwrap_err().contains("no frame of group 'g' is free"));
     }
 }

@@ -49,16 +49,30 @@ impl Nf {
         self.running.take().map(Box::new)
     }
 
+    /// Takes frames back from a function that has ended.
+    #[cold]
+    pub fn take_back_ended(&mut self, cx: &mut Cx<'_>) {
+        let lost = self.running.as_mut().map_or(0, NfState::take_back_ended);
+        cx.count_drops(Lost::Unfinished, lost);
+    }
+
     /// Ends a function that this configuration does not go on with.
     #[cold]
     pub fn end_other(&mut self, cx: &mut Cx<'_>) {
         let Some(mut other) = self.other.take() else { return };
-        let running = self.running.as_mut();
-        let entries = running.and_then(|state| state.entries.as_mut());
-        let lost = other.end(entries.filter(|_| other.has_given_entries()));
-        cx.count_drops(Lost::Unfinished, lost);
         if self.replica == 0 {
             other.function.stop();
         }
+        let Some(running) = &mut self.running else { return };
+        let mut entries = running.entries.as_mut().filter(|_| other.has_given_entries());
+        let lost = match &other.link {
+            Some(link) if other.may_write() => {
+                entries.iter_mut().for_each(|entries| link.recall(entries));
+                other.end_backlog(entries)
+            }
+            _ => other.end(entries),
+        };
+        running.ended = Some(other).filter(|other| other.may_write());
+        cx.count_drops(Lost::Unfinished, lost);
     }
 }

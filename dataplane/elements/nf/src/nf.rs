@@ -15,7 +15,7 @@ use super::hang::HANG_TIMER;
 use super::link::Link;
 use super::lost::Lost;
 use super::reminders::STREAM_TIMER;
-use super::replica::Nf;
+use super::replica::{LOOK_NS, Nf};
 use super::report;
 use super::sessions::{Entries, SessionEntry};
 use super::state::NfState;
@@ -292,10 +292,13 @@ impl Element for Nf {
         self.press(cx);
         if worked {
             self.be_awake();
-            Run::Again
-        } else {
-            self.rest(cx)
+            return Run::Again;
         }
+        if self.running.as_ref().is_some_and(|state| state.ended.is_some()) {
+            self.take_back_ended(cx);
+            return Run::At(cx.now() + LOOK_NS);
+        }
+        self.rest(cx)
     }
 
     fn timer(&mut self, cx: &mut Cx<'_>, token: u32) {
@@ -386,7 +389,7 @@ impl HotSwap for Nf {
 
     fn take_over(&mut self, state: Box<dyn Any + Send>) {
         let Ok(state) = state.downcast::<NfState>() else { return };
-        if state.settings == self.settings {
+        if state.settings == self.settings && self.has_same_region(&state) {
             self.running = Some(*state);
         } else {
             self.other = Some(state);

@@ -31,7 +31,7 @@ const STREAM_BACKLOG_MAX: usize = 1 << 16;
 const NO_SCRATCH: &str = "SESSION: the function asks for no scratch of sessions: leave SESSION \
                           out, or set scratch_len in the function's Config";
 /// How often a function that does not run is looked for, nanoseconds.
-const LOOK_NS: i64 = 1_000_000;
+pub(super) const LOOK_NS: i64 = 1_000_000;
 
 /// One thread's replica.
 pub(super) struct Nf {
@@ -124,6 +124,15 @@ fn class(args: &Args<'_>) -> Result<Option<String>, ArgErrors> {
 }
 
 impl Nf {
+    /// Whether the predecessor's function has the region of this configuration's group, if it is in
+    /// one.
+    pub fn has_same_region(&self, before: &NfState) -> bool {
+        match (&self.group, &before.frames) {
+            (Some(group), Some(frames)) => group.adopt(self.thread, frames),
+            _ => true,
+        }
+    }
+
     /// Starts the function, or goes on with the predecessor's.
     pub fn start(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         cx.press_back(false);

@@ -45,6 +45,9 @@ pub(super) struct NfState {
     pub latency: Latency,
     pub gathering: Gathering,
     pub outlet: Outlet,
+    /// The predecessor in a trust group, whose process was told to end: it may write into its
+    /// frames until it has.
+    pub ended: Option<Box<NfState>>,
 }
 
 impl NfState {
@@ -71,7 +74,21 @@ impl NfState {
             latency: Latency::default(),
             gathering: Gathering::default(),
             outlet: Outlet::new(settings.carry, as_taker),
+            ended: None,
         }
+    }
+
+    /// Whether its process may still write into frames of a trust group.
+    pub fn may_write(&self) -> bool {
+        self.frames.is_some() && self.link.is_some() && self.function.generation() != 0
+    }
+
+    /// Takes the frames of the predecessor's function back once its process has ended. How many
+    /// packets are lost with it.
+    #[cold]
+    pub fn take_back_ended(&mut self) -> usize {
+        let ended = self.ended.take_if(|ended| !ended.may_write());
+        ended.map_or(0, |mut ended| ended.end(None))
     }
 
     /// Packets that wait for a slot.
@@ -102,13 +119,19 @@ impl NfState {
     /// Ends it for a successor that has its sessions, if `entries` are those: what the function was
     /// told of them and did not give back is as if it had not been told. How many packets are lost.
     pub fn end(&mut self, mut entries: Option<&mut Entries>) -> usize {
-        let mut lost = self.waiting();
+        let mut lost = 0;
         if let Some(link) = &mut self.link {
             link.reclaim(entries.as_deref_mut(), |_, packet| {
                 lost += 1;
                 drop(packet);
             });
         }
+        lost + self.end_backlog(entries) + self.take_back_ended()
+    }
+
+    /// The same of what waits for a slot.
+    pub fn end_backlog(&mut self, mut entries: Option<&mut Entries>) -> usize {
+        let lost = self.waiting();
         for waiting in self.backlog.drain(..) {
             if let (Waiting::Released(fcb), Some(entries)) = (waiting, &mut entries) {
                 entries.end_again(fcb);

@@ -1,6 +1,7 @@
 //! Chains that use declared functions: the declared executable runs, and versions follow one
 //! another while packets flow.
 
+use std::collections::BTreeSet;
 use std::net::UdpSocket;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -19,7 +20,7 @@ use thruway_manager::planes::{Supervisor, SupervisorConfig};
 use thruway_manager::store::{ChangeOptions, Store};
 use thruway_manager::{
     ChainName, ChainSpec, CheckError, Checker, ConditionKind, Event, FunctionName, FunctionSpec,
-    FunctionUse, Limits, Manager, graph,
+    FunctionUse, GroupName, GroupSpec, Limits, Manager, graph,
 };
 use thruway_sync::atomic::{AtomicBool, Ordering};
 
@@ -124,9 +125,7 @@ impl Lab {
 
     /// Asks for the chain with a version of the function.
     fn ask_for(&self, version: &str) {
-        let used = format!("{version} {}", arguments("passes"));
-        let used = FunctionUse::parse(&used).expect("a use");
-        let functions = [("player".to_owned(), used)].into();
+        let functions = [("player".to_owned(), used(version))].into();
         let spec = ChainSpec { configuration: CABLE.into(), functions, ..ChainSpec::default() };
         self.put(&web(), &spec);
     }
@@ -168,6 +167,11 @@ impl Drop for Lab {
             signal(pid, Signal::KILL);
         }
     }
+}
+
+/// A version of the function, as one that passes packets.
+fn used(version: &str) -> FunctionUse {
+    FunctionUse::parse(&format!("{version} {}", arguments("passes"))).expect("a use")
 }
 
 fn web() -> ChainName {
@@ -225,6 +229,65 @@ fn versions_of_a_function_follow_one_another_under_traffic() {
     lab.declare("player@1", &lab.file("first"));
     wait_for("the third executable", || (lab.label() == "3").then_some(()));
     assert_eq!(lab.runs(3), pid);
+}
+
+/// Memory that two processes share: inodes of anonymous files that both have mapped (proc(5)).
+fn shared(processes: [u32; 2]) -> BTreeSet<String> {
+    let [one, other] = processes.map(|pid| {
+        let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).expect("it runs");
+        let anonymous = maps.lines().filter(|line| line.contains("/memfd:"));
+        let inodes = anonymous.filter_map(|line| line.split_whitespace().nth(4));
+        inodes.map(str::to_owned).collect::<BTreeSet<_>>()
+    });
+    one.intersection(&other).cloned().collect()
+}
+
+#[test]
+fn functions_of_a_declared_group_share_memory_as_long_as_they_are_in_it() {
+    if !privileged("functions_of_a_declared_group_share_memory_as_long_as_they_are_in_it") {
+        return;
+    }
+    let lab = Lab::new();
+    let path = lab.write("first", b'1');
+    for version in ["player@1", "player@2"] {
+        lab.declare(version, &path);
+    }
+    let edge = GroupName::new("edge").expect("a name");
+    let group = |versions: &[&str]| {
+        let names = versions.iter().map(|one| FunctionName::new(one).expect("a name"));
+        lab.put(&edge, &GroupSpec { functions: names.collect() });
+    };
+    group(&["player@1", "player@2"]);
+    let spec = ChainSpec {
+        configuration: CABLE.replace("10s) -> far", "10s) -> next :: Nf($second) -> far"),
+        functions: [("player".into(), used("player@1")), ("second".into(), used("player@2"))]
+            .into(),
+        groups: vec![edge.clone()],
+        ..ChainSpec::default()
+    };
+    lab.put(&web(), &spec);
+    let pid = lab.runs(1);
+    let control = || Client::unix(&lab.dir.path().join("state/chains/web/control.sock"));
+    let processes = || {
+        ["nf.pid", "next.pid"].map(|handler| {
+            wait_for(handler, || control().read(handler).parse().ok().filter(|pid| *pid > 0))
+        })
+    };
+    assert!(!shared(processes()).is_empty(), "the group's region");
+
+    // Without the second function, which goes on outside; then in it again.
+    let flows = under_traffic(&lab.network, (WAIT_MAX, ask), || {
+        group(&["player@1"]);
+        wait_for("two regions", || shared(processes()).is_empty().then_some(()));
+        group(&["player@2", "player@1"]);
+        wait_for("one region", || (!shared(processes()).is_empty()).then_some(()));
+        let hops = || control().read("nf.slot_to_slot").parse::<u64>().expect("a number");
+        let before = hops();
+        wait_for("packets that are not copied", || (hops() > before + 100).then_some(()));
+    });
+    println!("out of the group and into it: {flows:?}");
+    assert!(flows.iter().all(|flow| flow.answered > 100), "{flows:?}");
+    assert_eq!(lab.runs(1), pid, "hot swaps");
 }
 
 #[test]

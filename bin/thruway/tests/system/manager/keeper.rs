@@ -68,7 +68,7 @@ fn keep(state: &str) {
                 let asked = asked.map(|(name, (generation, spec))| Asked {
                     name,
                     generation,
-                    run: Run { functions: used(&spec, &functions), spec },
+                    run: Run { functions: used(&spec, &functions), spec, ..Run::default() },
                 });
                 supervisor.converge(asked.collect());
                 Value::Null

@@ -25,7 +25,7 @@ fn uses(path: &Path) -> Asked {
     let (path, sha256) =
         (path.to_str().expect("text").to_owned(), hex(&sha256(CONTENT.as_bytes())));
     let function = FunctionSpec { path, sha256, ..FunctionSpec::default() };
-    let run = Run { spec, functions: [(used.name, function)].into() };
+    let run = Run { spec, functions: [(used.name, function)].into(), ..Run::default() };
     Asked { name: "web".to_owned(), generation: 1, run }
 }
 

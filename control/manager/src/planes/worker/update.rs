@@ -117,7 +117,7 @@ impl Worker {
 pub(super) fn same_text(one: &Run, other: &Run) -> bool {
     // By its hash alone: where the executable was found does not matter.
     let variables = |run: &Run| run.variables(|function| PathBuf::from(&function.sha256));
-    one.spec.configuration == other.spec.configuration && variables(one) == variables(other)
+    one.configuration() == other.configuration() && variables(one) == variables(other)
 }
 
 /// Records that the configuration and the variables of `run` took over.
@@ -126,6 +126,8 @@ fn take_text(record: &mut Record, run: &Run) {
     record.spec.variables.clone_from(&run.spec.variables);
     record.spec.functions.clone_from(&run.spec.functions);
     record.functions.clone_from(&run.functions);
+    record.spec.groups.clone_from(&run.spec.groups);
+    record.groups.clone_from(&run.groups);
 }
 
 /// Whether two specifications start a process in the same way.
