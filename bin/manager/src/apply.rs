@@ -133,8 +133,8 @@ impl Order<'_> {
         Ok((!refused).then_some(tried))
     }
 
-    /// Whether it was refused because of a function or group that it names and that is declared with
-    /// it.
+    /// Whether it was refused because of a function or group that it names and that is declared
+    /// with it.
     fn is_to_come(&self, target: &Target, problem: &Problem) -> bool {
         let references = self.declared.get(target).map(Declared::references).unwrap_or_default();
         let references = references.into_iter();

@@ -9,7 +9,6 @@ use std::time::SystemTime;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::expansion::groups;
 use crate::kind::{CheckError, Name, Reference, ResourceKind, Spec};
 use crate::on_demand::OnDemandSpec;
 use crate::replicas::{ReplicasSpec, ReplicasStatus};
@@ -197,9 +196,16 @@ impl Run {
         groups.find(|name| self.groups.get(name).is_some_and(|group| group.has(version)))
     }
 
-    /// The configuration, with a declaration of each group that functions run in.
+    /// The groups that functions of the chain run in.
+    pub fn groups_in_use(&self) -> BTreeSet<&GroupName> {
+        self.spec.functions.values().filter_map(|used| self.group_of(&used.name)).collect()
+    }
+
+    /// The configuration, with each group that functions run in as an element behind it.
     pub fn configuration(&self) -> String {
-        self.spec.configuration.clone() + &groups::declarations(self)
+        let groups = self.groups_in_use().into_iter();
+        let declarations = groups.map(|group| format!("\nTrustGroup({group});"));
+        self.spec.configuration.clone() + &declarations.collect::<String>()
     }
 
     /// Values of all variables of the configuration: those that are given, and one for each
@@ -214,7 +220,8 @@ impl Run {
                 let program = program(function);
                 let mut text = used.text(&program.to_string_lossy(), function);
                 if let Some(group) = self.group_of(&used.name) {
-                    text += &groups::arguments(group);
+                    // Writing to a String does not fail.
+                    let _ = write!(text, ", MODE group, GROUP {group}");
                 }
                 variables.insert(variable.clone(), text);
             }

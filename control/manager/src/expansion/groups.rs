@@ -1,7 +1,4 @@
-//! Groups of trust in the text of a configuration: each is declared behind it, and the variables of
-//! its functions say that they are members.
-
-use std::collections::BTreeSet;
+//! Groups of trust in the text of a configuration, where the manager writes them.
 
 use thruway_element::text;
 use thruway_lang::parser;
@@ -10,20 +7,6 @@ use super::Search;
 use crate::kind::CheckError;
 use crate::{GroupName, Run};
 
-/// Arguments of the element `Nf` of a member, behind others.
-pub fn arguments(group: &GroupName) -> String {
-    format!(", MODE group, GROUP {group}")
-}
-
-/// The groups that functions of a chain run in, as elements, each in a line of its own.
-pub fn declarations(run: &Run) -> String {
-    groups_in_use(run).into_iter().map(|group| format!("\nTrustGroup({group});")).collect()
-}
-
-fn groups_in_use(run: &Run) -> BTreeSet<&GroupName> {
-    run.spec.functions.values().filter_map(|used| run.group_of(&used.name)).collect()
-}
-
 /// Checks what a chain declares of groups. They are those of the store.
 ///
 /// # Errors
@@ -31,7 +14,7 @@ fn groups_in_use(run: &Run) -> BTreeSet<&GroupName> {
 /// members are those that the group names.
 pub fn check(run: &Run) -> Result<(), CheckError> {
     let groups = &run.spec.groups;
-    let in_use = groups_in_use(run);
+    let in_use = run.groups_in_use();
     for (at, group) in groups.iter().enumerate() {
         let wrong = |message: String| Err(CheckError::new(format!("groups[{at}]"), message));
         if groups[..at].contains(group) {

@@ -35,8 +35,8 @@ impl Frames {
         self.with(|all| all.len())
     }
 
-    /// All users are elements of one thread, but while a configuration takes over: the lock is never
-    /// waited for.
+    /// All users are elements of one thread, but while a configuration takes over: the lock is
+    /// never waited for.
     fn with<T>(&self, f: impl FnOnce(&mut Vec<u32>) -> T) -> T {
         f(&mut self.free.lock().unwrap_or_else(|poison| poison.into_inner()))
     }

@@ -83,7 +83,7 @@ impl Shared {
             }
             if made.is_adopted {
                 let lender = made.frames.values().max_by_key(|frames| frames.free_count());
-                let lent = lender.and_then(|lender| Frames::lent(lender)).map(Arc::new);
+                let lent = lender.and_then(Frames::lent).map(Arc::new);
                 let lent = lent.ok_or_else(|| {
                     let name = &self.group.name;
                     format!("no frame of group '{name}' is free for thread {thread}: try again")
