@@ -136,7 +136,7 @@ fn shard(threads: u8, workers: u32, more: &str) {
         let (input, output) = (captures.path(&format!("in{n}")), captures.path(&format!("out{n}")));
         write_capture(Path::new(&input), &flows(n));
         text += &format!(
-            "; f{n} :: FromDump({input}, STOP true) -> FlowClassifier(UDP_NEW 1) -> [{n}] nf [{n}]
+            "; f{n} :: FromDump({input}, STOP true) -> FlowClassifier -> [{n}] nf [{n}]
                -> ToDump({output}); StaticThreadSched(f{n} {n})"
         );
     }
@@ -193,7 +193,7 @@ impl Pair {
             let bytes = datagram(n, 1000, 0);
             let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
             text + &format!(
-                "; s{n} :: RatedSource(DATA \\<{hex}>, RATE 2000) -> FlowClassifier(UDP_NEW 1)
+                "; s{n} :: RatedSource(DATA \\<{hex}>, RATE 2000) -> FlowClassifier
                    -> [{n}] nf [{n}] -> d{n} :: Counter -> Discard; StaticThreadSched(s{n} {n})"
             )
         });
