@@ -132,9 +132,10 @@ impl Arena {
         // JUSTIFICATION: a function keeps its state there and works on it in place.
         // SAFETY: these bytes of the mapping are this value's alone: the others of the mapping
         // (`split_at`, which consumes the one that it splits) have other sessions. `&mut self`
-        // excludes a second reference here. The host, whom a Worker trusts, writes a session's scratch only while the function
-        // has no packet of that session. A host that uses this on its own arena gets bytes that
-        // its function may change, which no caller does: it has `clear`.
+        // excludes a second reference here. The host, whom a Worker trusts, writes a session's
+        // scratch only while the function has no packet of that session. A host that uses this on
+        // its own arena gets bytes that its function may change, which no caller does: it has
+        // `clear`.
         Some(unsafe { bytes.as_mut_slice() })
     }
 }

@@ -77,8 +77,7 @@ impl Watch {
     }
 
     fn judge(&mut self, now: Duration, hang: Duration, shares: Vec<Share>) -> bool {
-        let old_enough =
-            |(at, _): &&(Duration, Vec<Share>)| now.saturating_sub(*at) >= hang / 2;
+        let old_enough = |(at, _): &&(Duration, Vec<Share>)| now.saturating_sub(*at) >= hang / 2;
         let Some((at, before)) = self.seen.iter().rfind(old_enough) else { return false };
         let chance = now.saturating_sub(*at) / CHANCE;
         // One that began meanwhile is not known for long enough.
@@ -100,9 +99,8 @@ mod tests {
 
     /// Of threads 1 and so on: how long each ran, in milliseconds, and whether it could run.
     fn shares<const N: usize>(threads: [(u64, bool); N]) -> Vec<Share> {
-        let share = |(thread, (ms, can_run))| {
-            Share { thread, ran: Duration::from_millis(ms), can_run }
-        };
+        let share =
+            |(thread, (ms, can_run))| Share { thread, ran: Duration::from_millis(ms), can_run };
         (1..).zip(threads).map(share).collect()
     }
 
@@ -149,9 +147,8 @@ mod tests {
     fn excuses_end() {
         let mut watch = Watch::default();
         watch.note(Duration::ZERO, shares([(0, true)]));
-        let mut starved = |second: u64| {
-            watch.judge(Duration::from_secs(second), HANG, shares([(0, true)]))
-        };
+        let mut starved =
+            |second: u64| watch.judge(Duration::from_secs(second), HANG, shares([(0, true)]));
         assert!((1..=u64::from(EXCUSES)).all(&mut starved));
         assert!(!starved(u64::from(EXCUSES) + 1));
     }

@@ -1,53 +1,14 @@
 //! Functions in C and C++: compiled without warnings, run by the trial host.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::OnceLock;
-use std::time::{Duration, Instant};
+mod compile;
 
-use tempfile::TempDir;
-use thruway_exchange::{Control, Mapped, Master, SlotTag, Tuning};
+use std::path::Path;
+use std::process::Command;
+
+use compile::{C, CPP, ROOT, compile};
+use thruway_exchange::SlotTag;
 use thruway_nf::trial::{Arrival, Given, Setup, Trial};
 use thruway_nf_abi::stream_need;
-use thruway_nf_host::{Function, FunctionSpec, HostLink, Program, State};
-
-const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-const C: &[&str] = &["gcc", "-std=c11"];
-const CPP: &[&str] = &["g++", "-std=c++11", "-x", "c++"];
-
-/// The static library, built as its user would.
-fn library() -> &'static Path {
-    static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
-    LIBRARY.get_or_init(|| {
-        let me = std::env::current_exe().unwrap();
-        // target/PROFILE/deps/this
-        let target = me.ancestors().nth(3).unwrap();
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["build", "--quiet", "--offline", "-p", "thruway-nf-c", "--target-dir"]);
-        cargo.arg(target).current_dir(ROOT);
-        let rustc = Path::new(env!("CARGO")).with_file_name("rustc");
-        if rustc.exists() {
-            // Under sudo there may be none in the search path.
-            cargo.env("RUSTC", rustc);
-        }
-        assert!(cargo.status().unwrap().success(), "the static library is not built");
-        target.join("debug/libthruway_nf_c.a")
-    })
-}
-
-/// A program of one source, without a single warning.
-fn compile(compiler: &[&str], source: impl AsRef<Path>) -> (TempDir, PathBuf) {
-    let folder = tempfile::tempdir().unwrap();
-    let program = folder.path().join("function");
-    let (name, options) = compiler.split_first().unwrap();
-    let mut command = Command::new(name);
-    command.args(options).args(["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O2", "-I"]);
-    command.arg(format!("{ROOT}/nf/sdk-c/include")).arg(Path::new(ROOT).join(source));
-    command.args(["-x", "none"]).arg(library()).arg("-o").arg(&program);
-    let output = command.output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    (folder, program)
-}
 
 fn given(arrival: Arrival, output: u32, bytes: &[u8]) -> Given {
     Given { arrival, output, bytes: bytes.to_vec() }
@@ -181,79 +142,6 @@ fn flowcount_in_c_and_in_cpp() {
         assert_eq!((trial.counter("packets-max"), trial.counter("without")), (Some(2), Some(1)));
         trial.finish().unwrap();
     }
-}
-
-/// Longest time that anything here may take.
-const PATIENCE: Duration = Duration::from_secs(10);
-
-/// A Master of one link of a function in its sandbox.
-struct Hand {
-    link: HostLink,
-    master: Master<Mapped>,
-}
-
-impl Hand {
-    fn take(function: &Function, thread: usize) -> Hand {
-        let link = function.take_link(thread).expect("a link");
-        Hand { master: Master::new(link.link.clone(), 1, Tuning::DEFAULT), link }
-    }
-
-    /// Sends the first packet of a session and more of it, and waits until all are back.
-    fn send(&mut self, session: u32, count: u32) {
-        let mark = SlotTag::of(0, 0, session);
-        for nth in 0..count {
-            let mark = if nth == 0 { mark.new_session() } else { mark };
-            self.master.put(mark, &[7; 60]).expect("room");
-        }
-        self.master.publish(&self.link.doorbell, 0);
-        let (begin, mut back) = (Instant::now(), 0);
-        while back < count {
-            back += self.master.poll(0, 64, |_| ()).expect("an honest function");
-            assert!(begin.elapsed() < PATIENCE, "{back} of {count} are back");
-            std::thread::sleep(Duration::from_micros(50));
-        }
-    }
-}
-
-/// Three links and two Workers: each counts the sessions of its links, in a control region of its
-/// own.
-#[test]
-fn workers_in_c_have_sessions_and_counters_of_their_own() {
-    let (_folder, program) = compile(C, "examples/functions/c/flowcount.c");
-    let spec = |workers| FunctionSpec {
-        links: 3,
-        workers,
-        sessions: 6,
-        ..FunctionSpec::new(Program::new(&program))
-    };
-    let function = Function::start(spec(2)).unwrap_or_else(|error| panic!("{error}"));
-    for (thread, packets) in [(0, 3), (1, 5), (2, 7)] {
-        // The second session of the link.
-        Hand::take(&function, thread).send(2 * thread as u32 + 1, packets);
-    }
-    let counters: Vec<_> = function.controls().iter().map(Control::counters).collect();
-    let value = |worker: usize, name: &str| {
-        let found = counters[worker].iter().find(|(known, _)| known == name);
-        found.unwrap_or_else(|| panic!("no {name} in {counters:?}")).1
-    };
-    assert_eq!([value(0, "begun"), value(1, "begun")], [2, 1]);
-    assert_eq!([value(0, "packets-max-0"), value(1, "packets-max-1")], [5, 7]);
-    assert_eq!([value(0, "without"), value(1, "without")], [0, 0]);
-    function.drain();
-    let state = function.wait_for(|state| state == State::Stopped, PATIENCE);
-    let status = function.status();
-    assert!(state == State::Stopped && status.restarts == 0, "{status:?}");
-    assert_eq!(
-        status.last_end.as_deref().map(|end| end.contains("status 0")),
-        Some(true),
-        "{status:?}"
-    );
-    for workers in [0, 4] {
-        let error = Function::start(spec(workers)).unwrap_err().to_string();
-        assert!(error.contains("1 to 3"), "{error}");
-    }
-    let uneven = Function::start(FunctionSpec { sessions: 7, ..spec(2) }).unwrap_err();
-    assert!(uneven.to_string().contains("shared out evenly"), "{uneven}");
 }
 
 #[test]

@@ -88,7 +88,8 @@ impl Cx<'_> {
         self.state.clock.now_ns()
     }
 
-    /// How many Master threads send packets to this Worker: [`Cx::inject_on`] may choose among them.
+    /// How many Master threads send packets to this Worker: [`Cx::inject_on`] may choose among
+    /// them.
     pub fn links(&self) -> usize {
         self.links.len()
     }

@@ -59,6 +59,7 @@ mod desk;
 mod function;
 mod host;
 mod not_sent;
+mod request;
 mod requests;
 mod room;
 mod rounds;

@@ -4,14 +4,14 @@ use rustix::io::Errno;
 use thruway_exchange::socket::{Socket, SocketError};
 use thruway_nf_abi::message::{Head, Kind, LEN_MAX};
 
-use crate::desk::{Answer, Question};
 use crate::function::Function;
+use crate::request::{Answer, Request};
 
 /// Takes all requests that wait, and sends the answers that `answer` gives at once. False when the
 /// host has closed the socket.
 pub(crate) fn each(
     socket: &Socket,
-    mut answer: impl FnMut(&mut Question) -> Option<Answer>,
+    mut answer: impl FnMut(&mut Request) -> Option<Answer>,
 ) -> Result<bool, SocketError> {
     loop {
         let message = match socket.try_receive() {
@@ -24,7 +24,7 @@ pub(crate) fn each(
             // Nothing else concerns a function that runs.
             continue;
         };
-        let answer = answer(&mut Question::new(kind, id, message.text(), 1));
+        let answer = answer(&mut Request::new(kind, id, message.text(), 1));
         if let Some(answer) = answer
             && !reply(socket, id, &answer)?
         {
@@ -34,9 +34,9 @@ pub(crate) fn each(
 }
 
 /// What a function says.
-pub(crate) fn of_function<F: Function>(function: &mut F, question: &Question) -> Answer {
-    let (handler, parameter) = split(&question.text);
-    match question.kind {
+pub(crate) fn of_function<F: Function>(function: &mut F, request: &Request) -> Answer {
+    let (handler, parameter) = split(&request.text);
+    match request.kind {
         Kind::Write => function.write(handler, parameter).map(|()| String::new()),
         _ => function.read(handler, parameter),
     }

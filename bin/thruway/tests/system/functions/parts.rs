@@ -66,6 +66,7 @@ fn play(part: &str) -> ExitCode {
         "lies-of-streams" => return isolated::break_protocol(number),
         "stamps" | "checks" | "stamps-2" => return super::moves::play(part),
         "counts" => return super::sessions::play(number != 0),
+        "workers-of-streams" => return super::workers::play_streams(),
         "workers" => return super::workers::play(number),
         _ => {}
     }

@@ -5,7 +5,10 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use rustix::process::{Pid, Signal, kill_process};
-use thruway_nf::{Batch, Config, Counter, Function, Session, Verdict};
+use thruway_nf::{
+    Batch, Config, Counter, Function, Needs, Next, Session, StreamCursor, StreamFunction, Streams,
+    Verdict,
+};
 
 use super::parts::exec;
 use super::{Captures, go};
@@ -90,6 +93,38 @@ pub fn play(number: u64) -> ExitCode {
     })
 }
 
+/// One Worker of a function of streams, which writes the same.
+struct WritesStreams {
+    worker: u32,
+    seen: Counter,
+    begun: Counter,
+}
+
+impl StreamFunction for WritesStreams {
+    type State = u32;
+    const NEEDS: Needs = Needs::CHANGE;
+
+    fn process(&mut self, count: &mut u32, data: &mut StreamCursor<'_>) -> Next {
+        self.begun.add(u64::from(*count == 0));
+        self.seen.add(1);
+        *count += 1;
+        data.advance(WORKER_AT - PAYLOAD);
+        data.overwrite(&[self.worker as u8 + 1]);
+        data.overwrite(&count.to_be_bytes());
+        data.skip_all();
+        Next::Continue
+    }
+}
+
+/// The process that plays "workers-of-streams".
+pub fn play_streams() -> ExitCode {
+    let config = Config::stream::<WritesStreams>("workers of streams");
+    thruway_nf::run_workers(&config, |start| {
+        let (seen, begun) = (start.counter("seen"), start.counter("begun"));
+        Ok(Streams::new(WritesStreams { worker: start.worker(), seen, begun }))
+    })
+}
+
 /// A UDP packet of a flow: the port of a host for each `source`.
 fn datagram(source: u8, port: u16, number: u32) -> Vec<u8> {
     let mut frame = [&[2; 12][..], &[8, 0, 0x45, 0, 0, 46, 0, 0, 0, 0, 64, 17, 0, 0]].concat();
@@ -112,10 +147,10 @@ fn flows(source: u8) -> Vec<Vec<u8>> {
 }
 
 /// What a flow's packets say, in the order in which they came: number, Worker, count.
-type Said = Vec<(u32, u8, u32)>;
+type Packets = Vec<(u32, u8, u32)>;
 
-fn by_flow(frames: &[Vec<u8>]) -> BTreeMap<(u8, u16), Said> {
-    let mut all: BTreeMap<_, Said> = BTreeMap::new();
+fn by_flow(frames: &[Vec<u8>]) -> BTreeMap<(u8, u16), Packets> {
+    let mut all: BTreeMap<_, Packets> = BTreeMap::new();
     for frame in frames {
         let word = |at: usize| u32::from_be_bytes(frame[at..at + 4].try_into().expect("four"));
         let flow = (frame[28], u16::from_be_bytes([frame[34], frame[35]]));
@@ -128,16 +163,25 @@ fn nf(part: &str, more: &str) -> String {
     format!("nf :: Nf({}, CONFIG \"5\", SESSION connection, SESSIONS 100{more})", exec(part))
 }
 
+/// What stands in front of the function and behind it.
+const PLAIN: [&str; 2] = ["", ""];
+const STREAM: [&str; 2] = ["-> UDPIn", "-> UDPOut"];
+
 /// Captures through a function of so many Workers, one by each thread.
 fn shard(threads: u8, workers: u32, more: &str) {
+    shard_of(&format!("workers:{threads}"), PLAIN, (threads, workers), more);
+}
+
+fn shard_of(part: &str, around: [&str; 2], (threads, workers): (u8, u32), more: &str) {
+    let [front, behind] = around;
     let captures = Captures::new(&[]);
-    let mut text = nf(&format!("workers:{threads}"), &format!(", WORKERS {workers}{more}"));
+    let mut text = nf(part, &format!(", WORKERS {workers}{more}"));
     for n in 0..threads {
         let (input, output) = (captures.path(&format!("in{n}")), captures.path(&format!("out{n}")));
         write_capture(Path::new(&input), &flows(n));
         text += &format!(
-            "; f{n} :: FromDump({input}, STOP true) -> FlowClassifier -> [{n}] nf [{n}]
-               -> ToDump({output}); StaticThreadSched(f{n} {n})"
+            "; f{n} :: FromDump({input}, STOP true) -> FlowClassifier {front} -> [{n}] nf [{n}]
+               {behind} -> ToDump({output}); StaticThreadSched(f{n} {n})"
         );
     }
     let pauses = "pause, ".repeat(usize::from(threads));
@@ -162,7 +206,7 @@ fn shard(threads: u8, workers: u32, more: &str) {
         let worker = said[0].1;
         at_work.insert(worker);
         // Each packet once, in order, by one Worker, which counted on from packet to packet.
-        let wanted: Said = (0..ROUNDS).map(|number| (number, worker, number + 1)).collect();
+        let wanted: Packets = (0..ROUNDS).map(|number| (number, worker, number + 1)).collect();
         assert!(*said == wanted, "{flow:?}: {said:?}");
     }
     assert_eq!(at_work, (1..=workers as u8).collect(), "all Workers have work");
@@ -174,6 +218,8 @@ fn each_session_is_one_workers() {
         shard(threads, workers, "");
     }
     shard(2, 2, ", WAIT poll");
+    shard(2, 2, ", MODE group, GROUP friends); TrustGroup(friends");
+    shard_of("workers-of-streams", STREAM, (2, 2), ", STREAM change");
     shard(2, 2, ", WAIT hybrid, STANDBY false");
 }
 
@@ -181,6 +227,7 @@ fn each_session_is_one_workers() {
 struct Pair {
     driver: Running,
     client: Client,
+    text: String,
     _dir: tempfile::TempDir,
 }
 
@@ -197,8 +244,8 @@ impl Pair {
                    -> [{n}] nf [{n}] -> d{n} :: Counter -> Discard; StaticThreadSched(s{n} {n})"
             )
         });
-        let driver = Running::start(&mut click(&["-j", "2", "-u", name, "-e", &text]));
-        let mut pair = Pair { driver, client: Client::unix(&socket), _dir: dir };
+        let driver = Running::start(&mut click(&["-R", "-j", "2", "-u", name, "-e", &text]));
+        let mut pair = Pair { driver, client: Client::unix(&socket), text, _dir: dir };
         pair.wait_for_more();
         pair
     }
@@ -314,6 +361,26 @@ fn a_killed_process_is_back_with_all_workers_and_sessions() {
 }
 
 #[test]
+fn a_hot_swap_to_fewer_workers_keeps_their_sessions() {
+    let mut pair = Pair::start("");
+    for workers in [1, 2] {
+        let pid = pair.pid();
+        let other = format!("WORKERS {}", 3 - workers);
+        pair.text = pair.text.replace(&other, &format!("WORKERS {workers}"));
+        assert_eq!(pair.client.write_data("hotconfig", &pair.text).0, 200);
+        wait_for("the swap", || {
+            let now = pair.client.read("nf.pid");
+            (now != "0" && now != pid.to_string()).then_some(())
+        });
+        pair.wait_for_more();
+        assert_eq!(pair.counter("begun "), 0, "no session is new to it");
+        let others = pair.threads().iter().filter(|one| is_worker(one)).count();
+        assert_eq!(others, workers - 1);
+    }
+    pair.driver.interrupt().expect(0);
+}
+
+#[test]
 fn a_worker_that_panics_takes_the_others_with_it() {
     for worker in 0..2 {
         let mut pair = comes_back("", |pair| {
@@ -354,7 +421,12 @@ fn workers_that_cannot_be_are_refused() {
     let one = ["is one Worker", "WORKERS 2", "run_workers", "leave WORKERS out"];
     refused(&text("passes", ", WORKERS 2"), &one);
     refused(&text("lies", ", WORKERS 2"), &one);
-    refused(&text("workers:1", ", WORKERS 2, VM /tmp"), &["VM"]);
+    let image = tempfile::tempdir().expect("a directory");
+    for file in ["kernel", "initramfs"] {
+        std::fs::write(image.path().join(file), "").expect("a file");
+    }
+    let machine = format!(", WORKERS 2, VM \"{}\"", image.path().display());
+    refused(&text("workers:1", &machine), &["a virtual machine runs one Worker"]);
     // One Worker that cannot begin, and why.
     refused(&text("workers:99", ", WORKERS 2"), &["Worker 1 of 2 finds no rule"]);
     let alone = format!("Idle -> Nf({}, WORKERS 2) -> Discard", exec("workers:1"));
