@@ -59,10 +59,14 @@ mod tests {
             (0..1024).filter(|cpu| all.is_set(*cpu)).collect()
         };
         let (go, may_go) = std::sync::mpsc::channel::<()>();
+        let (begin, has_begun) = std::sync::mpsc::channel::<()>();
         let thread = std::thread::Builder::new().name("worker-1".into()).spawn(move || {
+            // It has its name now.
+            let _ = begin.send(());
             let _ = may_go.recv();
             rustix::thread::sched_getaffinity(None).map(|all| all.count())
         });
+        has_begun.recv().expect("it began");
         let first = rustix::thread::sched_getaffinity(Pid::from_raw(pid)).expect("its first");
         workers(pid, 2, &[cpus[0]]).expect("pinned");
         // As it was, for the other tests.

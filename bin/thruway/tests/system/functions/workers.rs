@@ -298,6 +298,14 @@ fn one_process_has_a_thread_for_each_worker() {
     let pinned = rustix::thread::sched_getaffinity(Pid::from_raw(*number)).expect("it runs");
     let cpus: Vec<usize> = (0..64).filter(|cpu| pinned.is_set(*cpu)).collect();
     assert_eq!(cpus, [1]);
+    // It is in the sandbox as the first one is: the filter, no capabilities, a root of its own.
+    let pid = pair.pid();
+    let task = |name: &str| format!("/proc/{pid}/task/{number}/{name}");
+    let status = std::fs::read_to_string(task("status")).expect("it runs");
+    for line in ["Seccomp:\t2", "CapEff:\t0000000000000000", "NoNewPrivs:\t1"] {
+        assert!(status.contains(line), "{line}: {status}");
+    }
+    assert!(!Path::new(&task("root/etc")).exists(), "it sees no files");
     // No other process is the function: it has one parent, with one child.
     let driver = pair.driver.pid();
     let children = std::fs::read_dir("/proc").expect("proc").flatten().filter(|one| {
