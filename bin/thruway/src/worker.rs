@@ -19,7 +19,7 @@ const FRAMES: u32 = 8192;
 
 /// Runs the command.
 pub fn main() -> ExitCode {
-    let (offer, name) = (Offer::ALL, Hello::name_from("thruway worker"));
+    let (offer, name) = (Offer::ONE_WORKER, Hello::name_from("thruway worker"));
     let hello = Hello { wake: Wake::Eventfd, outputs: 1, scratch_len: 0, stream: 0, offer, name };
     let mut attached = match attach(&hello) {
         Ok(attached) => attached,

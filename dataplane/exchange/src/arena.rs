@@ -1,6 +1,8 @@
 //! Session scratch: memory of a function, indexed by session, that outlives its process.
 
+use std::ops::Range;
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 use thruway_nf_abi::arena_stride;
 use thruway_region::{Pages, Region, RegionError};
@@ -11,10 +13,11 @@ const ZEROS: [u8; 256] = [0; 256];
 /// A function's arena, as its Worker or its host sees it.
 #[derive(Debug)]
 pub struct Arena {
-    region: Region,
+    region: Arc<Region>,
     scratch_len: usize,
     stride: usize,
-    sessions: u32,
+    /// Sessions that are this value's: all, or those of one Worker of several.
+    own: Range<u32>,
 }
 
 /// Bytes of an arena.
@@ -47,7 +50,22 @@ impl Arena {
     fn over(region: Region, scratch_len: u32, sessions: u32) -> Result<Arena, RegionError> {
         let stride = usize::try_from(arena_stride(scratch_len)).unwrap_or(usize::MAX);
         region.bytes(0, stride.saturating_mul(sessions as usize))?;
-        Ok(Arena { region, scratch_len: scratch_len as usize, stride, sessions })
+        let (region, scratch_len) = (Arc::new(region), scratch_len as usize);
+        Ok(Arena { region, scratch_len, stride, own: 0..sessions })
+    }
+
+    /// Two of one: of the sessions in front of this one, and of those from there on. Neither has
+    /// the other's.
+    pub fn split_at(self, session: u32) -> (Arena, Arena) {
+        let Arena { region, scratch_len, stride, own } = self;
+        let at = session.clamp(own.start, own.end);
+        let part = |own| Arena { region: Arc::clone(&region), scratch_len, stride, own };
+        (part(own.start..at), part(at..own.end))
+    }
+
+    #[inline]
+    fn has(&self, session: u32) -> bool {
+        self.own.contains(&session)
     }
 
     /// The descriptor to hand to the Worker.
@@ -67,12 +85,12 @@ impl Arena {
 
     /// Sessions that it has room for.
     pub fn sessions(&self) -> u32 {
-        self.sessions
+        self.own.end - self.own.start
     }
 
     /// Makes a session's scratch zero: the host's, before it gives the index to a new session.
     pub fn clear(&self, session: u32) {
-        if session >= self.sessions {
+        if !self.has(session) {
             return;
         }
         let begin = session as usize * self.stride;
@@ -87,7 +105,7 @@ impl Arena {
     /// such session, or as many bytes.
     #[must_use]
     pub fn copy_out(&self, session: u32, bytes: &mut [u8]) -> bool {
-        let is_whole = session < self.sessions && bytes.len() == self.scratch_len;
+        let is_whole = self.has(session) && bytes.len() == self.scratch_len;
         is_whole && self.region.copy_out(session as usize * self.stride, bytes).is_ok()
     }
 
@@ -95,7 +113,7 @@ impl Arena {
     /// False, and nothing done, when there is no such session, or room for so many bytes.
     #[must_use]
     pub fn copy_in(&self, session: u32, bytes: &[u8]) -> bool {
-        if session >= self.sessions || bytes.len() > self.scratch_len {
+        if !self.has(session) || bytes.len() > self.scratch_len {
             return false;
         }
         if bytes.len() < self.scratch_len {
@@ -107,15 +125,17 @@ impl Arena {
     /// A session's scratch; `None` when there is no such session.
     #[inline]
     pub fn session(&mut self, session: u32) -> Option<&mut [u8]> {
-        if session >= self.sessions {
+        if !self.has(session) {
             return None;
         }
         let bytes = self.region.bytes(session as usize * self.stride, self.scratch_len).ok()?;
         // JUSTIFICATION: a function keeps its state there and works on it in place.
-        // SAFETY: the mapping is this value's alone and `&mut self` excludes a second reference
-        // here. The host, whom a Worker trusts, writes a session's scratch only while the function
-        // has no packet of that session. A host that uses this on its own arena gets bytes that
-        // its function may change, which no caller does: it has `clear`.
+        // SAFETY: these bytes of the mapping are this value's alone: the others of the mapping
+        // (`split_at`, which consumes the one that it splits) have other sessions. `&mut self`
+        // excludes a second reference here. The host, whom a Worker trusts, writes a session's
+        // scratch only while the function has no packet of that session. A host that uses this on
+        // its own arena gets bytes that its function may change, which no caller does: it has
+        // `clear`.
         Some(unsafe { bytes.as_mut_slice() })
     }
 }
@@ -159,6 +179,29 @@ mod tests {
         assert_eq!(found[8..], [0; 92]);
         assert!(!small.copy_in(0, &found) && !small.copy_in(3, &record));
         assert!(!large.copy_out(1, &mut record) && !large.copy_out(3, &mut found));
+    }
+
+    #[test]
+    fn parts_have_sessions_of_their_own() {
+        let host = Arena::create(16, 10).unwrap();
+        let whole = Arena::open(host.fd().try_clone_to_owned().unwrap(), 16, 10).unwrap();
+        let (mut front, rest) = whole.split_at(4);
+        // Beyond the end of what there is, and in front of it.
+        let (rest, mut none) = rest.split_at(20);
+        let (mut nothing, mut back) = rest.split_at(1);
+        assert_eq!((front.sessions(), back.sessions(), none.sessions()), (4, 6, 0));
+        for session in 0..12 {
+            assert_eq!(front.session(session).is_some(), session < 4);
+            assert_eq!(back.session(session).is_some(), (4..10).contains(&session));
+            assert!(none.session(session).is_none() && nothing.session(session).is_none());
+        }
+        std::thread::scope(|scope| {
+            scope.spawn(|| front.session(3).unwrap().fill(1));
+            scope.spawn(|| back.session(4).unwrap().fill(2));
+        });
+        let mut found = [0; 16];
+        assert!(host.copy_out(3, &mut found) && found == [1; 16]);
+        assert!(host.copy_out(4, &mut found) && found == [2; 16]);
     }
 
     #[test]

@@ -6,7 +6,9 @@ use rustix::io::Errno;
 use rustix::net::SocketType;
 use rustix::net::sockopt::socket_type;
 use thruway_nf_abi::features::Disagreement;
-use thruway_nf_abi::message::{Hello, Kind, LEN_MAX, SOCKET_FD, Wake, Welcome, role_names};
+use thruway_nf_abi::message::{
+    Hello, Kind, LEN_MAX, SOCKET_FD, Wake, Welcome, first_link_of, role_names,
+};
 use thruway_nf_abi::{LinkHeader, LinkShape};
 use thruway_region::{Region, RegionError};
 use thruway_sync::atomic::{AtomicBool, Ordering};
@@ -114,23 +116,39 @@ impl WorkerLink {
     }
 }
 
+/// What a Worker beyond the first one has of its host.
+pub struct WorkerPart {
+    /// Its number: 1 and so on.
+    pub number: u32,
+    /// Its control region.
+    pub control: Control,
+    /// The links that it serves.
+    pub links: Vec<WorkerLink>,
+    /// The scratch of its links' sessions.
+    pub arena: Option<Arena>,
+}
+
 /// What a Worker has of its host.
 pub struct Attached {
     /// How the host wants it to behave.
     pub welcome: Welcome,
     /// The roles that outputs lead to: see [`role_names`].
     pub roles: String,
-    /// The control region.
+    /// The control region; of the first Worker if the function is several.
     pub control: Control,
-    /// One for each Master thread.
+    /// One for each Master thread, or each of those that the first Worker serves.
     pub links: Vec<WorkerLink>,
     /// Readable when the host wakes it, if it asked for that; not blocking.
     pub eventfd: Option<OwnedFd>,
-    /// Its sessions' scratch, if it asked for some and there are sessions.
+    /// Its sessions' scratch, if it asked for some and there are sessions; of the first Worker's
+    /// sessions.
     pub arena: Option<Arena>,
+    /// What the other Workers have, in order.
+    pub others: Vec<WorkerPart>,
     /// For requests.
     pub socket: Socket,
-    configuration: Option<String>,
+    /// What the host configures it with, if that came already: see [`Attached::configuration`].
+    pub configuration: Option<String>,
 }
 
 /// Shakes hands with the host that started this process.
@@ -193,7 +211,7 @@ fn open(
     let roles = role_names(&message.body).map_err(SocketError::from)?.to_owned();
     let has_eventfd = hello.wake == Wake::Eventfd;
     let has_arena = hello.scratch_len > 0 && welcome.sessions > 0;
-    let needed = 1
+    let needed = welcome.workers as usize
         + usize::from(has_eventfd)
         + usize::from(welcome.has_group)
         + usize::from(has_arena)
@@ -205,7 +223,10 @@ fn open(
     }
     let mut fds = message.fds.into_iter();
     let mut next = |wanted: bool| if wanted { fds.next() } else { None };
-    let control = Control::open(next(true).ok_or_else(short)?)?;
+    let mut controls = Vec::new();
+    for _ in 0..welcome.workers {
+        controls.push(Control::open(next(true).ok_or_else(short)?)?);
+    }
     let eventfd = next(has_eventfd);
     let group = next(welcome.has_group);
     let arena = match next(has_arena) {
@@ -213,7 +234,33 @@ fn open(
         None => None,
     };
     let links = open_links(fds.collect(), group, welcome.worker_threshold)?;
-    Ok(Attached { welcome, roles, control, links, eventfd, arena, socket, configuration })
+    let mut parts = share_out(&welcome, controls, links, arena).into_iter();
+    let WorkerPart { control, links, arena, .. } = parts.next().ok_or_else(short)?;
+    let others = parts.collect();
+    Ok(Attached { welcome, roles, control, links, eventfd, arena, others, socket, configuration })
+}
+
+/// What each Worker has: links that follow each other, and the part of the arena that has their
+/// sessions.
+fn share_out(
+    welcome: &Welcome,
+    controls: Vec<Control>,
+    links: Vec<WorkerLink>,
+    mut arena: Option<Arena>,
+) -> Vec<WorkerPart> {
+    let Welcome { links: count, workers, .. } = *welcome;
+    let mut links = links.into_iter();
+    let mut parts = Vec::new();
+    for (number, control) in (0..).zip(controls) {
+        let [first, next] = [number, number + 1].map(|n| first_link_of(n, count, workers));
+        // The last one has what a host of sessions that cannot be shared out evenly leaves.
+        let end = if next == count { u32::MAX } else { welcome.sessions / count * next };
+        let (own, rest) = arena.map(|arena| arena.split_at(end)).unzip();
+        arena = rest;
+        let links = links.by_ref().take((next - first) as usize).collect();
+        parts.push(WorkerPart { number, control, links, arena: own });
+    }
+    parts
 }
 
 fn open_links(
@@ -248,6 +295,18 @@ fn shape_of(region: &OwnedFd) -> Result<LinkShape, AttachError> {
     Ok(LinkHeader::parse(&header).ok_or(LinkError::NotALink)?)
 }
 
+/// What the host configures a function with; waits for it. See [`Attached::configuration`].
+///
+/// # Errors
+/// [`AttachError`].
+pub fn receive_configuration(socket: &Socket) -> Result<String, AttachError> {
+    let message = socket.receive()?;
+    match message.head.kind {
+        Kind::Configure => Ok(message.text()),
+        other => Err(AttachError::Unexpected(other)),
+    }
+}
+
 impl Attached {
     /// What the host configures it with; waits for it. Only for functions that cannot do without:
     /// a host that sends none lets them wait until it gives up on them.
@@ -258,11 +317,7 @@ impl Attached {
         if let Some(text) = self.configuration.take() {
             return Ok(text);
         }
-        let message = self.socket.receive()?;
-        match message.head.kind {
-            Kind::Configure => Ok(message.text()),
-            other => Err(AttachError::Unexpected(other)),
-        }
+        receive_configuration(&self.socket)
     }
 
     /// Says that it is ready for packets.

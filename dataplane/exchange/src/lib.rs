@@ -62,7 +62,10 @@ mod worker;
 #[cfg(not(any(loom, miri)))]
 pub use arena::Arena;
 #[cfg(not(any(loom, miri)))]
-pub use attach::{AttachError, Attached, MasterBell, WorkerLink, attach, attach_by};
+pub use attach::{
+    AttachError, Attached, MasterBell, WorkerLink, WorkerPart, attach, attach_by,
+    receive_configuration,
+};
 pub use bell::{Bell, Rest, SleepWord, prepare_wait, rest, ring};
 #[cfg(not(any(loom, miri)))]
 pub use control::{Control, Doorbell, FutexWaiter};

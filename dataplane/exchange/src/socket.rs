@@ -13,7 +13,7 @@ use rustix::net::{
 use thruway_nf_abi::message::{Head, Kind, LEN_MAX, Malformed};
 
 /// Most descriptors of a message: the kernel's limit.
-const FDS_MAX: usize = 253;
+pub const FDS_MAX: usize = 253;
 
 /// Why nothing was sent or received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -35,6 +35,7 @@ const WELCOME: Welcome = Welcome {
     has_group: false,
     restarted: false,
     features: Features::ALL,
+    workers: 1,
 };
 
 /// Attaches against a host that answers so.
@@ -145,6 +146,39 @@ fn descriptors_are_counted_and_checked() {
     assert!(matches!(many, Err(AttachError::Descriptors { got: 4, needed: 3 })));
     assert!(matches!(send(&[all[1], all[0], all[2]]), Err(AttachError::Link(_))));
     assert!(matches!(send(&[all[2], all[1], all[2]]), Err(AttachError::Region(_))));
+}
+
+/// What a host of three links that wants two Workers hands over, with `missing` too few control
+/// regions.
+fn of_two_workers(missing: usize) -> Result<Attached, AttachError> {
+    let links = [(); 3].map(|()| Mapped::create(&LinkShape::DEFAULT, None, Pages::Normal).unwrap());
+    let controls = [(); 2].map(|()| Control::create().unwrap());
+    controls.iter().zip(1..).for_each(|(control, n)| control.set_worker_threshold(n));
+    let arena = thruway_exchange::Arena::create(8, 6).unwrap();
+    let lines = [(); 3].map(|()| event());
+    let welcome = Welcome { links: 3, sessions: 6, workers: 2, ..WELCOME };
+    against(Hello { scratch_len: 8, ..hello() }, |host| {
+        let mut fds: Vec<_> = controls.iter().skip(missing).map(Control::fd).collect();
+        fds.push(arena.fd());
+        fds.extend(links.iter().zip(&lines).flat_map(|(link, line)| [link.fd(), line.as_fd()]));
+        host.send(welcome.head(), &welcome.to_bytes(), &fds).unwrap();
+    })
+}
+
+#[test]
+fn workers_of_one_process_have_parts_of_their_own() {
+    let mut attached = of_two_workers(0).unwrap();
+    let [other] = &mut attached.others[..] else { panic!("one more") };
+    assert_eq!((attached.links.len(), other.links.len(), other.number), (2, 1, 1));
+    let regions = [&attached.control, &other.control].map(|control| control.worker_threshold());
+    assert_eq!(regions, [Some(1), Some(2)]);
+    let [first, second] = [&mut attached.arena, &mut other.arena].map(|one| one.as_mut().unwrap());
+    for session in 0..6 {
+        let has = [first.session(session).is_some(), second.session(session).is_some()];
+        assert_eq!(has, [session < 4, session >= 4]);
+    }
+    let short = of_two_workers(1).err().unwrap();
+    assert!(matches!(short, AttachError::Descriptors { got: 8, needed: 9 }), "{short}");
 }
 
 #[test]

@@ -8,7 +8,7 @@
 //! | bits | HELLO | WELCOME |
 //! |---|---|---|
 //! | 0 to 15 | features that the Worker knows | features in force |
-//! | 16 to 31 | of those the ones that it needs | 0 |
+//! | 16 to 31 | of those the ones that it needs | with `workers` in force, Workers beyond the first; else 0 |
 //!
 //! A host ignores features that it does not know, and refuses a Worker that needs one of them. A
 //! host from before there were features ignores the word. Its WELCOME puts none into force, so a
@@ -26,11 +26,14 @@ impl Features {
     pub const NONE: Features = Features(0);
     /// The names of outputs' roles come with the WELCOME.
     pub const ROLES: Features = Features(1);
+    /// The function can be several Workers, each with a control region and links of its own: the
+    /// WELCOME says how many.
+    pub const WORKERS: Features = Features(2);
     /// All that this side knows.
-    pub const ALL: Features = Features::ROLES;
+    pub const ALL: Features = Features(Features::ROLES.0 | Features::WORKERS.0);
 
     /// Names, from bit 0 on.
-    const NAMES: [&str; 1] = ["roles"];
+    const NAMES: [&str; 2] = ["roles", "workers"];
 
     /// The features of these bits, known here or not.
     pub const fn from_bits(bits: u16) -> Features {
@@ -132,6 +135,10 @@ impl core::error::Error for Disagreement {}
 impl Offer {
     /// Everything of this side, needing none of it.
     pub const ALL: Offer = Offer { known: Features::ALL, needed: Features::NONE };
+
+    /// The same of a function that is one Worker: it has one control region and serves all links.
+    pub const ONE_WORKER: Offer =
+        Offer { known: Features::ALL.without(Features::WORKERS), needed: Features::NONE };
 
     /// As the last word of a HELLO's head.
     pub const fn to_word(self) -> u32 {

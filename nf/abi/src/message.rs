@@ -3,7 +3,7 @@
 //! | kind | from | body | descriptors |
 //! |---|---|---|---|
 //! | HELLO | Worker | [`Hello`], its [features](crate::features) in the head | |
-//! | WELCOME | host | [`Welcome`], features in force in the head, then [roles](role_names) | in order: the control region; the Worker's end of its wake-up line if it asked for one; the group's region if tokens are descriptors; the arena if it asked for scratch and there are sessions; then per link its region and the Worker's end of the line that wakes the Master |
+//! | WELCOME | host | [`Welcome`], features in force in the head, then [roles](role_names) | in order: the control regions, one for each Worker (by [`Welcome::workers`]); the Worker's end of its wake-up line if it asked for one; the group's region if tokens are descriptors; the arena if it asked for scratch and there are sessions; then per link its region and the Worker's end of the line that wakes the Master |
 //! | REFUSED | host | text for people | |
 //! | CONFIGURE | host | text: what the function is configured with (a `thruway worker`'s graph) | |
 //! | READY | Worker | | |
@@ -280,6 +280,21 @@ pub struct Welcome {
     pub restarted: bool,
     /// Features in force; in the head of its WELCOME.
     pub features: Features,
+    /// Workers that share out the links, 1 to `links`: see [`worker_of`]. More than one only with
+    /// [`Features::WORKERS`] in force; in the head of its WELCOME, less one.
+    pub workers: u32,
+}
+
+/// The Worker that serves a link, of `workers` that share out `links` of them: links that follow
+/// each other, so that each Worker's sessions are one part of the arena. No Worker has more than
+/// one link more than another.
+pub const fn worker_of(link: u32, links: u32, workers: u32) -> u32 {
+    (link as u64 * workers as u64 / links as u64) as u32
+}
+
+/// The first link of a Worker, see [`worker_of`]; `links` for the Worker behind the last one.
+pub const fn first_link_of(worker: u32, links: u32, workers: u32) -> u32 {
+    (worker as u64 * links as u64).div_ceil(workers as u64) as u32
 }
 
 /// The roles that outputs lead to, from the body of a WELCOME: a name for each output, with a line
@@ -299,7 +314,8 @@ impl Welcome {
 
     /// The head of its message.
     pub const fn head(&self) -> Head {
-        Head { features: self.features.bits() as u32, ..Head::new(Kind::Welcome, 0) }
+        let more = self.workers.saturating_sub(1) << 16;
+        Head { features: self.features.bits() as u32 | more, ..Head::new(Kind::Welcome, 0) }
     }
 
     /// The body as bytes.
@@ -333,7 +349,11 @@ impl Welcome {
             2 => WaitMode::Hybrid,
             _ => return Err(Malformed::Value),
         };
-        let features = u16::try_from(head.features).map_err(|_| Malformed::Value)?;
+        let features = Features::from_bits(head.features as u16);
+        let workers = (head.features >> 16) + 1;
+        if workers > 1 && !features.contains(Features::WORKERS) || workers > links {
+            return Err(Malformed::Value);
+        }
         if links == 0 || links > LINKS_MAX || worker_threshold == 0 || group > 1 || restarted > 1 {
             return Err(Malformed::Value);
         }
@@ -347,7 +367,8 @@ impl Welcome {
             sessions,
             has_group: group == 1,
             restarted: restarted == 1,
-            features: Features::from_bits(features),
+            features,
+            workers,
         })
     }
 }

@@ -3,7 +3,9 @@ extern crate std;
 use std::string::ToString as _;
 
 use crate::features::{Features, Offer};
-use crate::message::{Head, Hello, Kind, Malformed, WaitMode, Wake, Welcome};
+use crate::message::{
+    Head, Hello, Kind, Malformed, WaitMode, Wake, Welcome, first_link_of, worker_of,
+};
 use crate::{
     HEAD_LEN, LinkHeader, LinkShape, OLDEST_VERSION, Ring, ShapeError, SlotHead, StreamHead, Token,
     VERSION, Word, arena_stride, control, flag, stream_need,
@@ -104,10 +106,36 @@ fn messages_are_read_back() {
         has_group: true,
         restarted: false,
         features: Features::ROLES,
+        workers: 1,
     };
     assert_eq!(Welcome::parse(welcome.head(), &welcome.to_bytes()), Ok(welcome));
+    assert_eq!(welcome.head().features, 1, "as before there were Workers");
+    let two = Welcome { features: Features::ALL, workers: 2, ..welcome };
+    assert_eq!(Welcome::parse(two.head(), &two.to_bytes()), Ok(two));
+    // Not agreed on; more than there are links.
+    for wrong in [Welcome { features: Features::ROLES, ..two }, Welcome { workers: 3, ..two }] {
+        assert_eq!(Welcome::parse(wrong.head(), &wrong.to_bytes()), Err(Malformed::Value));
+    }
     let head = Head { features: u32::MAX, ..Head::new(Kind::Hello, 7) };
     assert_eq!(Head::parse(&head.to_bytes()), Ok((head, &[][..])));
+}
+
+/// All numbers of links and Workers: each link is one Worker's, in order, and they have as many, or
+/// one more.
+#[test]
+fn links_are_shared_out_among_workers() {
+    for (links, workers) in (1..=40).flat_map(|links| (1..=links).map(move |n| (links, n))) {
+        let mut counts = std::vec![0; workers as usize];
+        for link in 0..links {
+            let worker = worker_of(link, links, workers);
+            assert!(link >= first_link_of(worker, links, workers));
+            assert!(link < first_link_of(worker + 1, links, workers));
+            counts[worker as usize] += 1;
+        }
+        let (least, most) = (links / workers, links.div_ceil(workers));
+        assert!(counts.iter().all(|count| (least..=most).contains(count)), "{links} {workers}");
+        assert_eq!(first_link_of(workers, links, workers), links);
+    }
 }
 
 #[test]

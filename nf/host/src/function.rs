@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use thruway_exchange::socket::FDS_MAX;
 use thruway_exchange::{Arena, Control, PeerFault};
 use thruway_nf_abi::message::{Kind, LEN_MAX, LINKS_MAX};
 
@@ -61,9 +62,12 @@ impl Function {
             let why = format!("{} Master threads; a function serves 1 to {LINKS_MAX}", spec.links);
             return Err(HostError::Argument { what: "links", why });
         }
+        check_workers(&spec)?;
         spec.order.limits.regions_bytes = wiring::regions_bytes(&spec)?;
-        // Each link is two descriptors, besides those of the control region and the start.
-        spec.order.limits.open_files += 2 * u64::from(spec.links);
+        // Each link is two descriptors, besides those of a control region and the start.
+        let more_workers = u64::from(spec.workers - 1);
+        spec.order.limits.open_files += 2 * u64::from(spec.links) + more_workers;
+        spec.order.limits.threads += more_workers;
         let shared = Arc::new(Shared::new()?);
         let (tell, attached) = sync_channel(1);
         let thread = keeper::spawn(spec, shared.clone(), tell)?;
@@ -109,9 +113,9 @@ impl Function {
         self.shared.status()
     }
 
-    /// The control region of the present generation: figures and counters.
-    pub fn control(&self) -> Option<Control> {
-        self.shared.control()
+    /// The control regions of the present generation, one for each Worker: figures and counters.
+    pub fn controls(&self) -> Vec<Control> {
+        self.shared.controls()
     }
 
     /// The scratch of its sessions, if it asked for any.
@@ -171,6 +175,34 @@ impl Function {
     pub fn wait_for(&self, wanted: impl Fn(State) -> bool, at_most: Duration) -> State {
         self.shared.wait_for(wanted, at_most)
     }
+}
+
+/// Descriptors of a WELCOME besides those of links and Workers, at most: a wake-up line, a group's
+/// region, an arena.
+const OTHER_FDS: u32 = 3;
+
+fn check_workers(spec: &FunctionSpec) -> Result<(), HostError> {
+    let FunctionSpec { workers, links, sessions, .. } = *spec;
+    let wrong = |why| Err(HostError::Argument { what: "WORKERS", why });
+    if workers == 0 || workers > links {
+        let why = format!("{workers} Workers; {links} threads reach the function: 1 to {links}");
+        return wrong(why);
+    }
+    if workers == 1 {
+        return Ok(());
+    }
+    if spec.order.machine.is_some() {
+        return wrong("a virtual machine runs one Worker: leave WORKERS or VM out".into());
+    }
+    if workers + 2 * links + OTHER_FDS > FDS_MAX as u32 {
+        let most = FDS_MAX as u32 - 2 * links - OTHER_FDS;
+        return wrong(format!("{workers} Workers; with {links} threads there can be {most}"));
+    }
+    if !sessions.is_multiple_of(links) {
+        let why = format!("{sessions} sessions cannot be shared out evenly to {links} threads");
+        return wrong(why);
+    }
+    Ok(())
 }
 
 impl Drop for Function {

@@ -16,6 +16,7 @@ use crate::call::Reply;
 use crate::error::HostError;
 use crate::life::{Action, Event, Life, Overdue, State};
 use crate::line::Handshake;
+use crate::pin;
 use crate::process::Process;
 use crate::shared::{Command, Published, Shared};
 use crate::spec::FunctionSpec;
@@ -304,11 +305,22 @@ impl Keeper {
         }
     }
 
+    /// Gives each of several Workers a CPU of those that the function may use.
+    fn pin_workers(&self) {
+        let Some(process) = &self.process else { return };
+        let cpus = &self.spec.order.limits.cpus;
+        if let Err(reason) = pin::workers(process.pid(), self.spec.workers, cpus) {
+            let function = self.spec.label.as_str();
+            tracing::warn!(function, reason, "Workers are not pinned to CPUs");
+        }
+    }
+
     fn publish(&mut self) {
+        self.pin_workers();
         if let Some(wiring) = &self.wiring {
             let published = Published {
                 links: wiring.host_links(self.life.generation()),
-                control: Some(wiring.control.clone()),
+                controls: wiring.controls.clone(),
                 arena: self.scratch.as_ref().map(|(arena, _)| arena.clone()),
             };
             self.shared.publish(self.life.generation(), published);

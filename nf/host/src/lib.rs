@@ -32,6 +32,7 @@
 //! | `process` | [`Process`]: a process in its sandbox: its output, CPU time, end |
 //! | `line` | what messages mean, and the order in which they may come |
 //! | `life` | the states of a function, as a pure machine: [`State`], [`Patience`], [`Backoff`] |
+//! | `pin` | Workers of one function on CPUs of their own |
 //! | `wiring` | the regions of one generation: [`HostLink`] |
 //! | `keeper` | the supervisor thread: does what `life` says; a second thread starts processes |
 //! | `starvation` | whether a function that gives nothing back had a processor to work with |
@@ -61,6 +62,7 @@ mod keeper;
 mod life;
 mod line;
 mod machine;
+mod pin;
 mod process;
 mod sandbox;
 mod shared;

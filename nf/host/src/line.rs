@@ -1,6 +1,7 @@
 //! What the messages of a function mean, and in which order they may come.
 
-use thruway_nf_abi::message::{Head, Hello, Kind};
+use thruway_nf_abi::features::Features;
+use thruway_nf_abi::message::{Head, Hello, Kind, Wake};
 use thruway_nf_abi::stream_need;
 
 /// A stranger's text for people: printable, and not too long.
@@ -25,6 +26,26 @@ pub(crate) fn misfit(may: u32, does: u32) -> Option<&'static str> {
              receiver gets, change keeps the length, resize does all",
         ),
     }
+}
+
+/// Why a function cannot be so many Workers.
+pub(crate) fn too_many_workers(workers: u32, hello: &Hello, in_force: Features) -> Option<String> {
+    if workers <= 1 {
+        return None;
+    }
+    if !in_force.contains(Features::WORKERS) {
+        return Some(format!(
+            "it is one Worker, and its element says WORKERS {workers}: build it with run_workers \
+             (in C thruway_run_workers) of this Thruway's library, or leave WORKERS out"
+        ));
+    }
+    let waits_for_more = hello.wake != Wake::Futex;
+    waits_for_more.then(|| {
+        format!(
+            "it waits for other descriptors, which is for one Worker, and its element says WORKERS \
+             {workers}: leave WORKERS out"
+        )
+    })
 }
 
 /// Where the handshake stands, and what a message means there.
@@ -105,6 +126,26 @@ mod tests {
         ] {
             assert_eq!(misfit(may, does).is_none(), fits, "{may:x} {does:x}");
         }
+    }
+
+    #[test]
+    fn one_that_is_one_worker_is_not_several() {
+        let hello = |wake| Hello {
+            wake,
+            outputs: 1,
+            scratch_len: 0,
+            stream: 0,
+            offer: Offer::ALL,
+            name: [0; 32],
+        };
+        let (futex, other) = (hello(Wake::Futex), hello(Wake::Eventfd));
+        let old = Features::ROLES;
+        assert!(too_many_workers(1, &other, old).is_none());
+        assert!(too_many_workers(3, &futex, Features::ALL).is_none());
+        let why = too_many_workers(3, &futex, old).unwrap();
+        assert!(why.contains("WORKERS 3") && why.contains("leave WORKERS out"), "{why}");
+        let why = too_many_workers(2, &other, Features::ALL).unwrap();
+        assert!(why.contains("other descriptors"), "{why}");
     }
 
     #[test]

@@ -49,7 +49,8 @@ pub(crate) struct Shared {
 #[derive(Debug, Default)]
 pub(crate) struct Published {
     pub links: Vec<Option<HostLink>>,
-    pub control: Option<Control>,
+    /// One for each Worker.
+    pub controls: Vec<Control>,
     pub arena: Option<Arc<Arena>>,
 }
 
@@ -89,9 +90,9 @@ impl Shared {
         lock(&self.published).links.get_mut(thread)?.take()
     }
 
-    /// The control region of the present generation.
-    pub fn control(&self) -> Option<Control> {
-        lock(&self.published).control.clone()
+    /// The control regions of the present generation.
+    pub fn controls(&self) -> Vec<Control> {
+        lock(&self.published).controls.clone()
     }
 
     /// The scratch of sessions, if there is any.

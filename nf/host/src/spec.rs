@@ -26,6 +26,9 @@ pub struct FunctionSpec {
     pub group: Option<GroupRegion>,
     /// Master threads: each gets a link.
     pub links: u32,
+    /// Workers, a thread of the function each, that share out the links: 1 to `links`. With more
+    /// than one, `sessions` is a multiple of `links`.
+    pub workers: u32,
     /// Inputs of its element.
     pub inputs: u32,
     /// Outputs of its element.
@@ -68,6 +71,7 @@ impl FunctionSpec {
             pages,
             group: None,
             links: 1,
+            workers: 1,
             inputs: 1,
             outputs: 1,
             roles: Vec::new(),

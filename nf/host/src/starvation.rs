@@ -9,76 +9,83 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::time::Duration;
 
-/// What the threads of a process have of the processors.
-#[derive(Debug, Clone, Copy, Default)]
+/// What a thread has of the processors.
+#[derive(Debug, Clone, Copy)]
 struct Share {
-    /// How long they ran, in all.
+    /// The thread's number.
+    thread: i32,
+    /// How long it ran, in all.
     ran: Duration,
-    /// Whether one of them runs, or could.
+    /// Whether it runs, or could.
     can_run: bool,
 }
 
 impl Share {
-    /// Of a process; `None` when it has ended or the kernel does not report.
-    fn of(pid: i32) -> Option<Share> {
+    /// Of each thread of a process; `None` when it has ended or the kernel does not report.
+    fn all_of(pid: i32) -> Option<Vec<Share>> {
         let threads = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?;
-        let each = threads.flatten().filter_map(|thread| Share::of_thread(&thread.path()));
-        each.reduce(|all, one| Share {
-            ran: all.ran + one.ran,
-            can_run: all.can_run || one.can_run,
-        })
+        let all: Vec<Share> =
+            threads.flatten().filter_map(|thread| Share::of_thread(&thread.path())).collect();
+        (!all.is_empty()).then_some(all)
     }
 
-    fn of_thread(thread: &Path) -> Option<Share> {
-        let read = |name| std::fs::read_to_string(thread.join(name)).ok();
+    fn of_thread(path: &Path) -> Option<Share> {
+        let read = |name| std::fs::read_to_string(path.join(name)).ok();
+        let thread = path.file_name()?.to_str()?.parse().ok()?;
         let ran = read("schedstat")?.split(' ').next()?.parse().ok()?;
         // Behind the name, which is in parentheses and may hold any.
         let state = read("stat")?.rsplit_once(')')?.1.trim_start().chars().next();
-        Some(Share { ran: Duration::from_nanos(ran), can_run: state == Some('R') })
+        Some(Share { thread, ran: Duration::from_nanos(ran), can_run: state == Some('R') })
     }
 }
 
 /// How often in a row a function may be late for want of a processor: one that has made itself the
 /// last in the queue is not waited for without end.
 const EXCUSES: u32 = 16;
-/// A function has had its chance if it ran for this share of the time.
+/// A thread has had its chance if it ran for this share of the time.
 const CHANCE: u32 = 10;
 
 /// What is known of one process.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
-    /// When it was looked at, newest last, and how long it had run by then.
-    seen: VecDeque<(Duration, Duration)>,
+    /// When it was looked at, newest last, and what its threads had by then.
+    seen: VecDeque<(Duration, Vec<Share>)>,
     excuses: u32,
 }
 
 impl Watch {
     /// Packets begin to wait for the process.
     pub fn look(&mut self, now: Duration, pid: i32) {
-        if let Some(share) = Share::of(pid) {
-            self.note(now, share.ran);
+        if let Some(shares) = Share::all_of(pid) {
+            self.note(now, shares);
         }
     }
 
-    fn note(&mut self, now: Duration, ran: Duration) {
+    fn note(&mut self, now: Duration, shares: Vec<Share>) {
         // One that is old enough, and the last.
         if self.seen.len() > 1 {
             self.seen.pop_front();
         }
-        self.seen.push_back((now, ran));
+        self.seen.push_back((now, shares));
     }
 
-    /// Whether the process, which has had a packet for `hang`, hardly had a processor meanwhile.
+    /// Whether a thread of the process, which has had a packet for `hang`, hardly had a processor
+    /// meanwhile. Which of them has the packet only the process knows: others that work do not
+    /// speak against the one that cannot.
     pub fn is_starved(&mut self, now: Duration, hang: Duration, pid: i32) -> bool {
-        Share::of(pid).is_some_and(|share| self.judge(now, hang, share))
+        Share::all_of(pid).is_some_and(|shares| self.judge(now, hang, shares))
     }
 
-    fn judge(&mut self, now: Duration, hang: Duration, share: Share) -> bool {
-        let old_enough = |(at, _): &&(Duration, Duration)| now.saturating_sub(*at) >= hang / 2;
-        let Some((at, before)) = self.seen.iter().rfind(old_enough).copied() else { return false };
-        let time = now.saturating_sub(at);
-        let is_starved = share.can_run && share.ran.saturating_sub(before) < time / CHANCE;
-        self.note(now, share.ran);
+    fn judge(&mut self, now: Duration, hang: Duration, shares: Vec<Share>) -> bool {
+        let old_enough = |(at, _): &&(Duration, Vec<Share>)| now.saturating_sub(*at) >= hang / 2;
+        let Some((at, before)) = self.seen.iter().rfind(old_enough) else { return false };
+        let chance = now.saturating_sub(*at) / CHANCE;
+        // One that began meanwhile is not known for long enough.
+        let is_starved = shares.iter().filter(|share| share.can_run).any(|share| {
+            let known = before.iter().find(|old| old.thread == share.thread);
+            known.is_some_and(|old| share.ran.saturating_sub(old.ran) < chance)
+        });
+        self.note(now, shares);
         self.excuses = if is_starved { self.excuses + 1 } else { 0 };
         is_starved && self.excuses <= EXCUSES
     }
@@ -90,46 +97,58 @@ mod tests {
 
     const HANG: Duration = Duration::from_secs(1);
 
-    fn ran(ms: u64) -> Duration {
-        Duration::from_millis(ms)
+    /// Of threads 1 and so on: how long each ran, in milliseconds, and whether it could run.
+    fn shares<const N: usize>(threads: [(u64, bool); N]) -> Vec<Share> {
+        let share =
+            |(thread, (ms, can_run))| Share { thread, ran: Duration::from_millis(ms), can_run };
+        (1..).zip(threads).map(share).collect()
     }
 
-    /// Of a process that could run, or sleeps.
-    fn share(ms: u64, can_run: bool) -> Share {
-        Share { ran: ran(ms), can_run }
-    }
-
-    /// Looked at now, and a second later.
-    fn judged(ms: u64, can_run: bool) -> bool {
+    /// Looked at now, and a second later, in which its threads ran so long.
+    fn judged<const N: usize>(threads: [(u64, bool); N]) -> bool {
         let mut watch = Watch::default();
-        watch.note(Duration::from_secs(5), ran(70));
-        watch.judge(Duration::from_secs(6), HANG, share(70 + ms, can_run))
+        watch.note(Duration::from_secs(5), shares([(70, true); N]));
+        let after = threads.map(|(ms, can_run)| (70 + ms, can_run));
+        watch.judge(Duration::from_secs(6), HANG, shares(after))
     }
 
     #[test]
     fn who_could_run_and_hardly_did_is_starved() {
-        assert!(judged(0, true) && judged(99, true));
-        assert!(!judged(0, false), "it sleeps");
-        assert!(!judged(100, true) && !judged(1000, true), "it had its chance");
+        assert!(judged([(0, true)]) && judged([(99, true)]));
+        assert!(!judged([(0, false)]), "it sleeps");
+        assert!(!judged([(100, true)]) && !judged([(1000, true)]), "it had its chance");
+    }
+
+    #[test]
+    fn each_thread_is_judged_by_itself() {
+        assert!(judged([(1000, true), (3, true)]), "one Worker starves beside one that works");
+        assert!(judged([(0, false), (3, true)]));
+        assert!(!judged([(1000, true), (0, false)]), "one hangs beside one that works");
+        assert!(!judged([(0, false), (0, false)]));
+        let mut watch = Watch::default();
+        watch.note(Duration::from_secs(5), shares([(70, true)]));
+        let with_a_new_one = shares([(1000, true), (1, true)]);
+        assert!(!watch.judge(Duration::from_secs(6), HANG, with_a_new_one));
     }
 
     #[test]
     fn nobody_is_judged_by_a_moment() {
+        let one = |ms| shares([(ms, true)]);
         let mut watch = Watch::default();
-        assert!(!watch.judge(HANG, HANG, share(0, true)), "it was never looked at");
+        assert!(!watch.judge(HANG, HANG, one(0)), "it was never looked at");
         let mut watch = Watch::default();
-        watch.note(Duration::from_millis(400), ran(0));
-        watch.note(Duration::from_millis(1300), ran(90));
+        watch.note(Duration::from_millis(400), one(0));
+        watch.note(Duration::from_millis(1300), one(90));
         // By the older of the two.
-        assert!(watch.judge(Duration::from_millis(1400), HANG, share(90, true)));
+        assert!(watch.judge(Duration::from_millis(1400), HANG, one(90)));
     }
 
     #[test]
     fn excuses_end() {
         let mut watch = Watch::default();
-        watch.note(Duration::ZERO, ran(0));
+        watch.note(Duration::ZERO, shares([(0, true)]));
         let mut starved =
-            |second: u64| watch.judge(Duration::from_secs(second), HANG, share(0, true));
+            |second: u64| watch.judge(Duration::from_secs(second), HANG, shares([(0, true)]));
         assert!((1..=u64::from(EXCUSES)).all(&mut starved));
         assert!(!starved(u64::from(EXCUSES) + 1));
     }
@@ -138,11 +157,16 @@ mod tests {
     fn the_kernel_tells_of_this_process() {
         let clock = || rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime).tv_nsec;
         let pid = std::process::id().cast_signed();
-        let before = Share::of(pid).expect("the kernel reports it");
+        let own = rustix::thread::gettid().as_raw_nonzero().get();
+        let now = || {
+            let all = Share::all_of(pid).expect("the kernel reports it");
+            *all.iter().find(|share| share.thread == own).expect("this thread")
+        };
+        let before = now();
         let begin = clock();
         while clock().abs_diff(begin) < 20_000_000 {}
-        let after = Share::of(pid).expect("the kernel reports it");
+        let after = now();
         assert!(after.ran >= before.ran + Duration::from_millis(10) && after.can_run);
-        assert!(Share::of(i32::MAX).is_none());
+        assert!(Share::all_of(i32::MAX).is_none());
     }
 }

@@ -8,12 +8,17 @@ use thruway_exchange::socket::Socket;
 use thruway_exchange::{Arena, Control, Doorbell, LinkError, Mapped, Storage as _, WakeLine, ring};
 use thruway_nf_abi::control::DRAIN;
 use thruway_nf_abi::features::Features;
-use thruway_nf_abi::message::{Hello, Wake, Welcome};
+use thruway_nf_abi::message::{Hello, Wake, Welcome, worker_of};
 use thruway_nf_abi::{Token, arena_stride};
 
 /// Address space that mapping a region may take beyond its length, in bytes: a huge page to round
 /// up to and one to align.
 const MAPPING_SLACK: u64 = 4 << 20;
+
+/// Address space that a Worker beyond the first takes as a thread, in bytes: a stack of 2 MB with
+/// its guard, and the heap that the C library reserves for each thread that allocates, of which it
+/// maps twice as much first (glibc, malloc/arena.c, HEAP_MAX_SIZE).
+const WORKER_SPACE: u64 = 132 << 20;
 
 /// One Master thread's end of a function's present generation.
 #[derive(Debug)]
@@ -34,8 +39,9 @@ pub(crate) type Scratch = (Arc<Arena>, u32);
 /// All that one generation was handed.
 #[derive(Debug)]
 pub(crate) struct Wiring {
-    pub control: Control,
-    doorbell: Doorbell,
+    /// One for each Worker.
+    pub controls: Vec<Control>,
+    doorbells: Vec<Doorbell>,
     links: Vec<(Mapped, Arc<WakeLine>)>,
     worker_line: Option<Arc<WakeLine>>,
 }
@@ -43,7 +49,8 @@ pub(crate) struct Wiring {
 impl Wiring {
     /// Makes fresh regions for a function that says hello.
     pub fn new(spec: &FunctionSpec, hello: &Hello) -> Result<Wiring, HostError> {
-        let control = Control::create().map_err(LinkError::from)?;
+        let controls = (0..spec.workers.max(1)).map(|_| Control::create());
+        let controls: Vec<Control> = controls.collect::<Result<_, _>>().map_err(LinkError::from)?;
         let worker_line = match hello.wake {
             Wake::Futex => None,
             Wake::Eventfd => Some(wake_line()?),
@@ -57,8 +64,9 @@ impl Wiring {
             Ok((link, wake_line()?))
         };
         let links = (0..spec.links).map(make).collect::<Result<_, HostError>>()?;
-        let doorbell = Doorbell::new(control.clone(), worker_line.clone());
-        Ok(Wiring { control, doorbell, links, worker_line })
+        let bell = |control: &Control| Doorbell::new(control.clone(), worker_line.clone());
+        let doorbells = controls.iter().map(bell).collect();
+        Ok(Wiring { controls, doorbells, links, worker_line })
     }
 
     /// Sends WELCOME with every descriptor in the order of `nf/abi`: with the features in force,
@@ -81,8 +89,9 @@ impl Wiring {
             has_group: spec.shape.token == Token::Descriptor,
             restarted,
             features,
+            workers: self.controls.len() as u32, // at most as many as links
         };
-        let mut fds = vec![self.control.fd()];
+        let mut fds: Vec<_> = self.controls.iter().map(Control::fd).collect();
         fds.extend(self.worker_line.as_ref().map(|line| line.worker_end()));
         if welcome.has_group {
             fds.extend(spec.group.as_ref().map(|group| group.fd()));
@@ -97,18 +106,20 @@ impl Wiring {
 
     /// The Masters' ends.
     pub fn host_links(&self, generation: u32) -> Vec<Option<HostLink>> {
-        let link = |(link, line): &(Mapped, Arc<WakeLine>)| HostLink {
+        let [links, workers] = [self.links.len(), self.controls.len()].map(|len| len as u32);
+        let link = |(nth, (link, line)): (u32, &(Mapped, Arc<WakeLine>))| HostLink {
             generation,
             link: link.clone(),
-            doorbell: self.doorbell.clone(),
+            doorbell: self.doorbells[worker_of(nth, links, workers) as usize].clone(),
             wakened: line.clone(),
         };
-        self.links.iter().map(|one| Some(link(one))).collect()
+        (0..).zip(&self.links).map(|one| Some(link(one))).collect()
     }
 
     /// Whether memory that it shares with the function was lost.
     pub fn is_damaged(&self) -> bool {
-        self.control.region().is_damaged() || self.links.iter().any(|(link, _)| link.is_damaged())
+        self.controls.iter().any(|control| control.region().is_damaged())
+            || self.links.iter().any(|(link, _)| link.is_damaged())
     }
 
     /// Ends the sleep of every Master that waits for this generation.
@@ -118,16 +129,21 @@ impl Wiring {
         }
     }
 
-    /// Shows the function that a question waits at its socket.
+    /// Shows the function that a question waits at its socket, which its first Worker reads.
     pub fn announce_request(&self) {
-        self.control.count_request();
-        ring(&self.doorbell);
+        let first = self.controls.iter().zip(&self.doorbells).take(1);
+        first.for_each(|(control, bell)| {
+            control.count_request();
+            ring(bell);
+        });
     }
 
     /// Asks the function to finish what waits and to end.
     pub fn ask_to_drain(&self) {
-        self.control.set_command(DRAIN);
-        ring(&self.doorbell);
+        for (control, bell) in self.controls.iter().zip(&self.doorbells) {
+            control.set_command(DRAIN);
+            ring(bell);
+        }
     }
 }
 
@@ -172,7 +188,8 @@ pub(crate) fn regions_bytes(spec: &FunctionSpec) -> Result<u64, HostError> {
     };
     let arena = u64::from(spec.sessions) * arena_stride(spec.scratch_len_max);
     let arena = arena.next_power_of_two() + MAPPING_SLACK;
-    Ok(link * u64::from(spec.links) + group + arena + MAPPING_SLACK)
+    let workers = u64::from(spec.workers.saturating_sub(1)) * (WORKER_SPACE + MAPPING_SLACK);
+    Ok(link * u64::from(spec.links) + group + arena + workers + MAPPING_SLACK)
 }
 
 fn wake_line() -> Result<Arc<WakeLine>, HostError> {

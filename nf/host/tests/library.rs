@@ -60,7 +60,7 @@ fn run(wait: WaitMode) {
     }
     let figures = master.figures();
     assert_eq!((figures.returned, figures.dropped), (5_000, 5_000), "{wait:?}");
-    let counters = function.control().unwrap().counters();
+    let counters = function.controls()[0].counters();
     assert_eq!(counters, [("odd".to_owned(), 5_000)]);
     function.drain();
     let state = function.wait_for(State::is_final, Duration::from_secs(10));

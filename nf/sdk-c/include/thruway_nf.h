@@ -115,6 +115,13 @@ static inline thruway_config thruway_default_config(const char *name,
 /* Runs the function until its host ends it; what main returns: 0, or 1 after saying why. */
 int thruway_run(const thruway_config *config);
 
+/* The same as so many Workers as WORKERS of the element says, a thread each, in this process. Each
+ * calls `start` (one after the other, by their numbers) and from then on its callbacks, at the same
+ * time as the others call theirs: what they share is for the program to protect. A session is one
+ * Worker's alone. Give each Worker data of its own by thruway_set_user; counters of one name are
+ * added up by the host. */
+int thruway_run_workers(const thruway_config *config);
+
 /* ---- In `batch` ---- */
 
 /* The next packet, or NULL. Is done with the one before: as its verdict says. */
@@ -275,6 +282,13 @@ int thruway_role(thruway *t, const char *name);
 /* The text that the element's CONFIG gives; NULL if the host has gone. Waits for it: only for a
  * function that cannot do without, because without CONFIG it never comes. */
 const char *thruway_configuration(thruway *t);
+
+/* Gives this Worker's callbacks another `user` than that of thruway_config, once `start` is over. */
+void thruway_set_user(thruway *t, void *user);
+
+/* The number of this Worker, from 0; how many there are. In all callbacks that have a thruway. */
+uint32_t thruway_worker(const thruway *t);
+uint32_t thruway_workers(const thruway *t);
 
 /* Inputs and outputs of the element; whether the function begins again after a failure (scratch
  * then holds what it held). */

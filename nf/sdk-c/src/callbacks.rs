@@ -2,9 +2,9 @@
 
 use std::ffi::{CString, c_char, c_int, c_void};
 
-use thruway_nf::{Batch, Counter, Cx, Function, Session, Start, Timer, Welcome};
+use thruway_nf::{Batch, Counter, Cx, Function, Session, Start, Timer};
 
-use crate::handle::{Phase, Thruway};
+use crate::handle::{About, Phase, Thruway};
 
 type OnHandle = unsafe extern "C" fn(*mut Thruway<'_, '_>, *mut c_void);
 type OnStart = unsafe extern "C" fn(*mut Thruway<'_, '_>, *mut c_void) -> c_int;
@@ -38,6 +38,7 @@ pub struct CConfig {
 }
 
 /// The callbacks, before the function is made.
+#[derive(Clone, Copy)]
 pub struct Callbacks {
     user: *mut c_void,
     start: Option<OnStart>,
@@ -49,6 +50,11 @@ pub struct Callbacks {
     new_session: Option<OnSession>,
     released_session: Option<OnSession>,
 }
+
+// JUSTIFICATION: each Worker of a function makes its own of the same callbacks.
+// SAFETY: functions, and an address that is only handed on. The header says that threads may use
+// them at once where the program asks for several Workers.
+unsafe impl Sync for Callbacks {}
 
 impl Callbacks {
     /// Those of a configuration, if it has the one that it must have.
@@ -67,32 +73,33 @@ impl Callbacks {
     }
 
     /// Calls `start`.
-    pub fn start(self, start: &mut Start<'_>) -> Result<CFunction, String> {
-        let welcome = *start.welcome();
+    pub fn start(mut self, start: &mut Start<'_>) -> Result<CFunction, String> {
+        let about = About { welcome: *start.welcome(), worker: start.worker() };
         let outside = start.counter("packets-outside");
         if let Some(callback) = self.start {
-            let mut handle = Thruway::new(Phase::Start(start), welcome, None);
+            let mut handle = Thruway::new(Phase::Start(start), about, None);
             // JUSTIFICATION: the program's own code.
             // SAFETY: it is called as the header declares it, with a handle that lives meanwhile.
             let problem = unsafe { callback(&mut handle, self.user) };
             if problem != 0 {
                 return Err(handle.problem.unwrap_or_else(|| "its start callback failed".into()));
             }
+            self.user = handle.user.unwrap_or(self.user);
         }
-        Ok(CFunction { callbacks: self, welcome, outside })
+        Ok(CFunction { callbacks: self, about, outside })
     }
 }
 
 /// The function.
 pub struct CFunction {
     callbacks: Callbacks,
-    welcome: Welcome,
+    about: About,
     outside: Counter,
 }
 
 impl Function for CFunction {
     fn batch(&mut self, batch: &mut Batch<'_>) {
-        let mut handle = Thruway::new(Phase::Batch(batch), self.welcome, Some(&self.outside));
+        let mut handle = Thruway::new(Phase::Batch(batch), self.about, Some(&self.outside));
         // JUSTIFICATION: the program's own code.
         // SAFETY: as in `Callbacks::start`.
         unsafe { (self.callbacks.batch)(&mut handle, self.callbacks.user) };
@@ -109,7 +116,7 @@ impl Function for CFunction {
 
     fn timer(&mut self, cx: &mut Cx<'_>, timer: Timer) {
         if let Some(callback) = self.callbacks.timer {
-            let mut handle = Thruway::new(Phase::Cx(cx), self.welcome, None);
+            let mut handle = Thruway::new(Phase::Cx(cx), self.about, None);
             // JUSTIFICATION: the program's own code.
             // SAFETY: as in `Callbacks::start`.
             unsafe { callback(&mut handle, timer.number(), self.callbacks.user) };
@@ -126,7 +133,7 @@ impl Function for CFunction {
 
     fn drain(&mut self, cx: &mut Cx<'_>) {
         if let Some(callback) = self.callbacks.drain {
-            let mut handle = Thruway::new(Phase::Cx(cx), self.welcome, None);
+            let mut handle = Thruway::new(Phase::Cx(cx), self.about, None);
             // JUSTIFICATION: the program's own code.
             // SAFETY: as in `Callbacks::start`.
             unsafe { callback(&mut handle, self.callbacks.user) };
@@ -138,7 +145,7 @@ impl CFunction {
     fn notify(&self, callback: Option<OnSession>, session: &mut Session<'_>) {
         let Some(callback) = callback else { return };
         let number = session.number();
-        let mut handle = Thruway::new(Phase::Session(session), self.welcome, None);
+        let mut handle = Thruway::new(Phase::Session(session), self.about, None);
         // JUSTIFICATION: the program's own code.
         // SAFETY: as in `Callbacks::start`.
         unsafe { callback(&mut handle, number, self.callbacks.user) };

@@ -1,5 +1,7 @@
 //! What a callback has in hand.
 
+use std::ffi::c_void;
+
 use thruway_nf::{Batch, Counter, Cx, NotSent, Session, Start, Welcome};
 
 use crate::packet::CPacket;
@@ -16,12 +18,22 @@ pub enum Phase<'a, 'b> {
     Cx(&'a mut Cx<'b>),
 }
 
+/// What is known of the function and does not change.
+#[derive(Clone, Copy)]
+pub struct About {
+    pub welcome: Welcome,
+    /// The number of this Worker.
+    pub worker: u32,
+}
+
 /// `thruway` of the header.
 pub struct Thruway<'a, 'b> {
     pub phase: Phase<'a, 'b>,
-    pub welcome: Welcome,
+    pub about: About,
     /// Why it cannot begin.
     pub problem: Option<String>,
+    /// What its callbacks are to be given from now on.
+    pub user: Option<*mut c_void>,
     packet: CPacket,
     /// `packet` shows the first packet that is left.
     is_open: bool,
@@ -33,10 +45,11 @@ impl<'a, 'b> Thruway<'a, 'b> {
     /// For one callback.
     pub fn new(
         phase: Phase<'a, 'b>,
-        welcome: Welcome,
+        about: About,
         outside: Option<&'a Counter>,
     ) -> Thruway<'a, 'b> {
-        Thruway { phase, welcome, problem: None, packet: CPacket::NONE, is_open: false, outside }
+        let packet = CPacket::NONE;
+        Thruway { phase, about, problem: None, user: None, packet, is_open: false, outside }
     }
 
     /// Is done with the packet in hand and takes the next one; null when none is left.

@@ -38,29 +38,18 @@ macro_rules! exported {
 exported! {
     /// Runs the function.
     fn thruway_run(config: Option<&CConfig>) -> c_int {
-        let Some(config) = config else {
-            return fail("thruway_run: config is NULL");
+        let run = |settings: &Config, callbacks: Callbacks| {
+            thruway_nf::run(settings, |start| callbacks.start(start))
         };
-        if config.api != API {
-            return fail("thruway_nf.h and libthruway_nf_c.a are of different versions");
-        }
-        let Some(callbacks) = Callbacks::of(config) else {
-            return fail("thruway_run: the callback `batch` is NULL");
+        run_by("thruway_run", config, run)
+    }
+
+    /// Runs the function as so many Workers as its element says.
+    fn thruway_run_workers(config: Option<&CConfig>) -> c_int {
+        let run = |settings: &Config, callbacks: Callbacks| {
+            thruway_nf::run_workers(settings, |start| callbacks.start(start))
         };
-        // JUSTIFICATION: a C string.
-        // SAFETY: the header asks for a NUL-terminated string, or NULL.
-        let name = unsafe { text(config.name) };
-        let settings = Config {
-            // Once in a process.
-            name: String::leak(name),
-            outputs: config.outputs,
-            scratch_len: config.scratch_len,
-            batch_len_max: config.batch_len_max,
-            prefetch: config.prefetch,
-            stream: (config.stream != 0).then(|| Needs::from_bits(config.stream)),
-        };
-        let code = thruway_nf::run(&settings, |start| callbacks.start(start));
-        c_int::from(code != ExitCode::SUCCESS)
+        run_by("thruway_run_workers", config, run)
     }
 
     /// The next packet of the batch.
@@ -185,24 +174,41 @@ exported! {
             Some(Phase::Start(start)) => start.configuration().ok(),
             _ => None,
         };
-        // Once in a process.
+        // Once for each Worker of a process.
         let text = text.and_then(|text| CString::new(text).ok());
         text.map_or(std::ptr::null(), |text| text.into_raw())
     }
 
+    /// The number of this Worker.
+    fn thruway_worker(t: Option<&Thruway<'_, '_>>) -> u32 {
+        t.map_or(0, |t| t.about.worker)
+    }
+
+    /// How many Workers the function is.
+    fn thruway_workers(t: Option<&Thruway<'_, '_>>) -> u32 {
+        t.map_or(0, |t| t.about.welcome.workers)
+    }
+
+    /// What this Worker's callbacks are given.
+    fn thruway_set_user(t: Option<&mut Thruway<'_, '_>>, user: *mut c_void) {
+        if let Some(t) = t && matches!(t.phase, Phase::Start(_)) {
+            t.user = Some(user);
+        }
+    }
+
     /// Inputs of the element.
     fn thruway_inputs(t: Option<&Thruway<'_, '_>>) -> u32 {
-        t.map_or(0, |t| t.welcome.inputs)
+        t.map_or(0, |t| t.about.welcome.inputs)
     }
 
     /// Outputs of the element.
     fn thruway_outputs(t: Option<&Thruway<'_, '_>>) -> u32 {
-        t.map_or(0, |t| t.welcome.outputs)
+        t.map_or(0, |t| t.about.welcome.outputs)
     }
 
     /// Whether it begins again.
     fn thruway_restarted(t: Option<&Thruway<'_, '_>>) -> c_int {
-        t.map_or(0, |t| c_int::from(t.welcome.restarted))
+        t.map_or(0, |t| c_int::from(t.about.welcome.restarted))
     }
 
     /// Why it cannot begin.
@@ -215,6 +221,36 @@ exported! {
         }
         1
     }
+}
+
+/// Runs a function by `run`, once its configuration was checked; `name` is what the program called.
+fn run_by(
+    name: &str,
+    config: Option<&CConfig>,
+    run: impl FnOnce(&Config, Callbacks) -> ExitCode,
+) -> c_int {
+    let Some(config) = config else {
+        return fail(&format!("{name}: config is NULL"));
+    };
+    if config.api != API {
+        return fail("thruway_nf.h and libthruway_nf_c.a are of different versions");
+    }
+    let Some(callbacks) = Callbacks::of(config) else {
+        return fail(&format!("{name}: the callback `batch` is NULL"));
+    };
+    // JUSTIFICATION: a C string.
+    // SAFETY: the header asks for a NUL-terminated string, or NULL.
+    let text = unsafe { text(config.name) };
+    let settings = Config {
+        // Once in a process.
+        name: String::leak(text),
+        outputs: config.outputs,
+        scratch_len: config.scratch_len,
+        batch_len_max: config.batch_len_max,
+        prefetch: config.prefetch,
+        stream: (config.stream != 0).then(|| Needs::from_bits(config.stream)),
+    };
+    c_int::from(run(&settings, callbacks) != ExitCode::SUCCESS)
 }
 
 thread_local! {

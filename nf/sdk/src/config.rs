@@ -45,13 +45,13 @@ impl Config {
         Config { name, scratch_len, stream: Some(F::NEEDS), ..Config::DEFAULT }
     }
 
-    pub(crate) fn hello(&self) -> Hello {
+    pub(crate) fn hello(&self, offer: Offer) -> Hello {
         Hello {
             wake: Wake::Futex,
             outputs: self.outputs,
             scratch_len: self.scratch_len,
             stream: self.stream.map_or(0, |needs| stream_need::STREAM | needs.bits()),
-            offer: Offer::ALL,
+            offer,
             name: Hello::name_from(self.name),
         }
     }

@@ -13,9 +13,11 @@ use crate::counters::{Counter, Counters};
 use crate::not_sent::NotSent;
 use crate::timers::{Timer, Timers, ns};
 
-/// What belongs to the function as a whole.
+/// What belongs to the function as a whole, or to one Worker of several.
 pub(crate) struct FunctionState {
     pub welcome: Welcome,
+    /// The number of the Worker that it is.
+    pub worker: u32,
     pub control: Control,
     pub clock: Clock,
     pub timers: Timers,
@@ -86,7 +88,8 @@ impl Cx<'_> {
         self.state.clock.now_ns()
     }
 
-    /// How many Master threads send packets: [`Cx::inject_on`] may choose among them.
+    /// How many Master threads send packets to this Worker: [`Cx::inject_on`] may choose among
+    /// them.
     pub fn links(&self) -> usize {
         self.links.len()
     }

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use thruway_exchange::Attached;
 use thruway_nf_abi::features::Features;
 use thruway_nf_abi::message::Welcome;
 
 use crate::batch::Batch;
 use crate::counters::Counter;
 use crate::cx::{Cx, FunctionState};
+use crate::host::Host;
 use crate::session::Session;
 use crate::timers::Timer;
 
@@ -70,7 +70,7 @@ impl<F: FnMut(&mut Batch<'_>)> Function for F {
 /// What a function can ask for while it is made.
 pub struct Start<'a> {
     pub(crate) state: &'a mut FunctionState,
-    pub(crate) attached: &'a mut Attached,
+    pub(crate) host: &'a Host,
     pub(crate) problem: Option<String>,
 }
 
@@ -114,7 +114,7 @@ impl Start<'_> {
 
     /// The roles of the element's outputs, each with its output.
     pub fn roles(&self) -> impl Iterator<Item = (&str, u8)> {
-        self.attached.roles.split('\n').zip(0..).filter(|(role, _)| !role.is_empty())
+        self.host.roles.split('\n').zip(0..).filter(|(role, _)| !role.is_empty())
     }
 
     /// Sets a timer that goes off once.
@@ -144,7 +144,19 @@ impl Start<'_> {
     /// # Errors
     /// When the host closes the control socket instead.
     pub fn configuration(&mut self) -> Result<String, String> {
-        self.attached.configuration().map_err(|error| error.to_string())
+        self.host.configuration()
+    }
+
+    /// The number of this Worker: 0 up to one less than [`workers`](Self::workers). 0 of a function
+    /// that is one.
+    pub fn worker(&self) -> u32 {
+        self.state.worker
+    }
+
+    /// How many Workers the function is: WORKERS of its element, with
+    /// [`run_workers`](crate::run_workers).
+    pub fn workers(&self) -> u32 {
+        self.welcome().workers
     }
 
     /// Nanoseconds of the system's monotonic clock.

@@ -40,6 +40,7 @@
 //! | count | [`Start::counter`] |
 //! | be asked and told while it runs | [`Function::read`], [`Function::write`] |
 //! | see and change what flows in connections | [`run_stream`], [`StreamFunction`] |
+//! | be several Workers, a thread each, in one process | [`run_workers`], [`Start::worker`] |
 //! | test it without a configuration | [`trial`] |
 //!
 //! While packets wait, the loop makes no system call, takes no lock and allocates nothing; a
@@ -54,8 +55,11 @@ mod clock;
 mod config;
 mod counters;
 mod cx;
+mod desk;
 mod function;
+mod host;
 mod not_sent;
+mod request;
 mod requests;
 mod room;
 mod rounds;
@@ -64,6 +68,7 @@ mod sessions;
 mod streams;
 mod timers;
 pub mod trial;
+mod workers;
 
 pub use batch::{Batch, Packet, Peek, Verdict};
 pub use config::Config;
@@ -77,6 +82,7 @@ pub use streams::{Streams, run_stream};
 pub use thruway_nf_abi::message::Welcome;
 pub use thruway_payload::{Needs, Next, StreamCursor, StreamFunction};
 pub use timers::Timer;
+pub use workers::run_workers;
 
 /// The programs of the authors' page compile, and its trials run.
 #[cfg(doctest)]

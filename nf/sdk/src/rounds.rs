@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use thruway_exchange::socket::{Socket, SocketError};
 use thruway_exchange::{
-    AttachError, Attached, FutexWaiter, Rest, WorkerLink, attach, attach_by, rest,
+    Arena, AttachError, Attached, FutexWaiter, Rest, WorkerLink, WorkerPart, attach, attach_by,
+    rest,
 };
 use thruway_nf_abi::control::{DRAIN, Figure};
+use thruway_nf_abi::features::Offer;
 use thruway_nf_abi::message::WaitMode;
 
 use crate::batch::Batch;
@@ -15,8 +17,9 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::counters::Counters;
 use crate::cx::{Cx, FunctionState};
+use crate::desk::Desk;
 use crate::function::{Function, Start};
-use crate::requests;
+use crate::host::Host;
 use crate::sessions::{self, Front};
 use crate::timers::Timers;
 
@@ -50,8 +53,13 @@ pub fn run<F: Function>(
     config: &Config,
     make: impl FnOnce(&mut Start<'_>) -> Result<F, String>,
 ) -> ExitCode {
-    let result = attach(&config.hello()).map_err(RunError::from);
-    match result.and_then(|attached| serve(config, attached, make)) {
+    let result = attach(&config.hello(Offer::ONE_WORKER)).map_err(RunError::from);
+    report(config, result.and_then(|attached| serve(config, attached, make)))
+}
+
+/// What a function's program ends with, and says if it is an error.
+pub(crate) fn report(config: &Config, result: Result<(), RunError>) -> ExitCode {
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{}: {error}", config.name);
@@ -69,47 +77,58 @@ pub fn run_on<F: Function>(
     config: &Config,
     make: impl FnOnce(&mut Start<'_>) -> Result<F, String>,
 ) -> Result<(), RunError> {
-    serve(config, attach_by(socket, &config.hello())?, make)
+    serve(config, attach_by(socket, &config.hello(Offer::ONE_WORKER))?, make)
 }
 
 fn serve<F: Function>(
     config: &Config,
-    mut attached: Attached,
+    attached: Attached,
     make: impl FnOnce(&mut Start<'_>) -> Result<F, String>,
 ) -> Result<(), RunError> {
+    let (host, part, _) = Host::of(attached);
+    match begin(&host, part, make) {
+        Ok(made) => {
+            host.ready()?;
+            Ok(Rounds::new(config, made, Desk::First(&host, &[])).run()?)
+        }
+        Err(why) => {
+            host.failed(&why)?;
+            Err(RunError::Begin(why))
+        }
+    }
+}
+
+/// A Worker that could begin.
+pub(crate) struct Made<F> {
+    function: F,
+    state: FunctionState,
+    links: Vec<WorkerLink>,
+    arena: Option<Arena>,
+}
+
+/// Makes the function of a Worker, or says why there is none.
+pub(crate) fn begin<F: Function>(
+    host: &Host,
+    part: WorkerPart,
+    make: impl FnOnce(&mut Start<'_>) -> Result<F, String>,
+) -> Result<Made<F>, String> {
+    let WorkerPart { number, control, links, arena } = part;
     let mut state = FunctionState {
-        welcome: attached.welcome,
-        control: attached.control.clone(),
+        welcome: host.welcome,
+        worker: number,
+        control: control.clone(),
         clock: Clock::default(),
         timers: Timers::default(),
-        counters: Counters::new(attached.control.clone()),
+        counters: Counters::new(control),
         arena: None,
         no_output: None,
     };
-    let mut start = Start { state: &mut state, attached: &mut attached, problem: None };
+    let mut start = Start { state: &mut state, host, problem: None };
     let made = make(&mut start);
-    let function = match (made, start.problem) {
-        (Ok(function), None) => function,
-        (Err(why), _) | (_, Some(why)) => {
-            attached.failed(&why)?;
-            return Err(RunError::Begin(why));
-        }
-    };
-    attached.ready()?;
-    state.arena = attached.arena;
-    let waiter = FutexWaiter(attached.control);
-    let rounds = Rounds {
-        batch_len_max: config.batch_len_max.max(1),
-        prefetch: config.prefetch,
-        links: attached.links,
-        state,
-        function,
-        socket: attached.socket,
-        waiter,
-        requests: 0,
-        idle: Idle::default(),
-    };
-    Ok(rounds.run()?)
+    match (made, start.problem) {
+        (Ok(function), None) => Ok(Made { function, state, links, arena }),
+        (Err(why), _) | (_, Some(why)) => Err(why),
+    }
 }
 
 /// How long nothing has come.
@@ -119,21 +138,40 @@ struct Idle {
     since_ns: u64,
 }
 
-struct Rounds<F> {
+/// The work of one Worker.
+pub(crate) struct Rounds<'a, F> {
     batch_len_max: u32,
     prefetch: u32,
     links: Vec<WorkerLink>,
     state: FunctionState,
     function: F,
-    socket: Socket,
+    desk: Desk<'a>,
     waiter: FutexWaiter,
     /// Requests that were answered, as the host counts them.
     requests: u32,
     idle: Idle,
 }
 
-impl<F: Function> Rounds<F> {
-    fn run(mut self) -> Result<(), SocketError> {
+impl<'a, F: Function> Rounds<'a, F> {
+    /// Of a Worker that could begin. Its sessions have scratch from now on.
+    pub fn new(config: &Config, made: Made<F>, desk: Desk<'a>) -> Rounds<'a, F> {
+        let Made { function, state, links, arena } = made;
+        let waiter = FutexWaiter(state.control.clone());
+        Rounds {
+            batch_len_max: config.batch_len_max.max(1),
+            prefetch: config.prefetch,
+            links,
+            state: FunctionState { arena, ..state },
+            function,
+            desk,
+            waiter,
+            requests: 0,
+            idle: Idle::default(),
+        }
+    }
+
+    /// Until the host ends it, or is gone.
+    pub fn run(mut self) -> Result<(), SocketError> {
         loop {
             let has_worked = self.packets();
             if !self.state.timers.is_empty()
@@ -229,7 +267,7 @@ impl<F: Function> Rounds<F> {
     #[cold]
     fn requests(&mut self) -> Result<bool, SocketError> {
         self.state.clock.forget();
-        let goes_on = requests::answer(&self.socket, &mut self.function)?;
+        let goes_on = self.desk.answer(&mut self.function)?;
         self.state.counters.announce();
         self.state.control.beat();
         Ok(goes_on)

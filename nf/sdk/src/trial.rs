@@ -179,6 +179,7 @@ impl Setup {
             has_group: false,
             restarted: false,
             features: hello.offer.known.and(self.features),
+            workers: 1,
         }
     }
 }

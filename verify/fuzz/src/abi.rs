@@ -55,7 +55,7 @@ fn agree(head: Head, body: &[u8]) {
         assert_eq!(hello.offer, offer);
     }
     if let Ok(welcome) = Welcome::parse(head, body) {
-        assert_eq!(u32::from(welcome.features.bits()), head.features);
+        assert_eq!(welcome.head().features, head.features);
         let _ = offer.accept(welcome.features);
     }
 }

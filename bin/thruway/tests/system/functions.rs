@@ -12,6 +12,7 @@ mod sessions;
 mod shares;
 mod steering;
 mod wakes;
+pub mod workers;
 
 use std::path::Path;
 use std::time::Duration;

@@ -17,16 +17,19 @@ impl Nf {
     /// program in the same way; else there are none yet.
     pub fn entries(&mut self) -> (Option<Entries>, Option<Arc<Arena>>) {
         let Some(wanted) = &self.settings.sessions else { return (None, None) };
+        let first = self.replica.saturating_mul(wanted.entries);
         let mut epoch = 1;
         if let Some(other) = &mut self.other {
+            // Sessions stand where the Worker of this thread's link finds them.
+            let stay = |entries: &Entries| entries.first() == first;
             if other.settings.keeps_sessions(&self.settings)
+                && other.entries.as_ref().is_some_and(stay)
                 && let Some(entries) = other.entries.take()
             {
                 return (Some(entries), other.function.arena());
             }
             epoch += other.entries.as_ref().map_or(0, Entries::epoch);
         }
-        let first = self.replica.saturating_mul(wanted.entries);
         let stream = self.settings.stream.as_ref();
         let streams = stream.map(|to| Streams::new(to.needs, wanted.entries, to.hold_ns));
         (Some(Entries::new(first, wanted.entries, epoch).with_streams(streams)), None)

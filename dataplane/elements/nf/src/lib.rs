@@ -36,6 +36,7 @@ mod streams;
 mod tokens;
 mod trust_group;
 mod waking;
+mod workers;
 
 use thruway_element::Entry;
 

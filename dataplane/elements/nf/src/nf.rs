@@ -58,7 +58,12 @@ it does not drop comes back out of the output that it chose, with its changes. T
 written with the library of nf/sdk (docs/nf-authors.md). A packet keeps its annotations and \
 timestamp; packets that the function makes of another one have that one's, others the present \
 time. Empty packets, and those longer than SLOT_SIZE, are dropped.\n\
-Each thread that reaches the element has rings of its own; the function serves them all. WAIT says \
+Each thread that reaches the element has rings of its own; the function serves them all. With WORKERS \
+more than one it serves them by so many threads (Workers) of its one process, if it is written so \
+(run_workers): each Worker serves some threads alone, neighbours by number, so a session always meets the same Worker. \
+CPUS then gives each Worker a CPU, in turn. Counters of one name are added up; `handler` asks all \
+Workers, and gives one answer if all are the same, else each line with its Worker. A Worker that ends or \
+hangs ends them all. WAIT says \
 what it does when nothing waits: sleep (block), look all the time (poll), or look for SPIN and \
 then sleep (hybrid). A function that sleeps is woken when the thread has nothing else to do, when \
 half of its ring waits, or when a packet has waited for LATENCY. With \
@@ -117,7 +122,7 @@ relaxed the function runs without it, and handler `sandbox` tells. When the conf
 replaced (hot swap), a function whose arguments are the same goes on with its packets.";
 
 /// How many of the arguments say what the function is; the others say how it is run.
-pub(super) const OWN: usize = 12;
+pub(super) const OWN: usize = 13;
 
 /// See [`Settings`](super::settings::Settings).
 const STREAM: &[&str] = &["order", "guard", "change", "resize"];
@@ -148,6 +153,8 @@ pub(super) const ARGS: &[Arg] = &[
     Arg::keyword("STREAM", Ty::Choice(STREAM), "what a function of streams does to them"),
     Arg::keyword("STREAM_HOLD", Ty::Time, "STREAM: longest that it holds bytes back; 0: ever")
         .or("0"),
+    Arg::keyword("WORKERS", Ty::UInt, "threads of the function, each for some of this process's")
+        .or("1"),
     Arg::keyword("MODE", Ty::Choice(&["isolated", "group"]), "who shares its memory")
         .or("isolated"),
     Arg::keyword("GROUP", Ty::Str, "name of its TrustGroup, with MODE group"),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use thruway_element::{HandlerError, Later, Promise};
-use thruway_exchange::{Arena, GroupRegion, PeerFault};
+use thruway_exchange::{Arena, Control, GroupRegion, PeerFault};
 use thruway_nf_abi::VERSION;
 use thruway_nf_abi::control::Figure;
 use thruway_nf_abi::message::Kind;
@@ -57,6 +57,7 @@ fn spec(settings: &Settings, group: Option<GroupRegion>) -> FunctionSpec {
         shape: settings.shape,
         group,
         links: settings.threads,
+        workers: settings.workers,
         inputs: settings.inputs,
         outputs: settings.outputs,
         roles: settings.roles.clone(),
@@ -95,13 +96,21 @@ impl Drop for Isolated {
 
 impl Isolated {
     fn figure(&self, figure: Figure) -> String {
-        self.function.control().map_or(0, |control| control.figure(figure)).to_string()
+        let controls = self.function.controls();
+        controls.iter().map(|control| control.figure(figure)).sum::<u64>().to_string()
     }
 
-    /// A line per counter.
+    /// A line per counter, in the order in which the first Worker named them; counters of several
+    /// Workers with one name are one.
     fn counters(&self) -> String {
-        let counters = self.function.control().map(|control| control.counters());
-        counters.into_iter().flatten().fold(String::new(), |mut text, (name, value)| {
+        let mut all: Vec<(String, u64)> = Vec::new();
+        for (name, value) in self.function.controls().iter().flat_map(Control::counters) {
+            match all.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, sum)) => *sum = sum.wrapping_add(value),
+                None => all.push((name, value)),
+            }
+        }
+        all.into_iter().fold(String::new(), |mut text, (name, value)| {
             let _ = writeln!(text, "{name} {value}");
             text
         })
@@ -163,7 +172,7 @@ impl Function for Isolated {
     }
 
     fn set_worker_threshold(&self, threshold: u32) {
-        if let Some(control) = self.function.control() {
+        for control in self.function.controls() {
             control.set_worker_threshold(threshold);
             // A sleeping Worker need not know: it looks when it wakes.
             control.count_request();

@@ -75,6 +75,11 @@ impl Entries {
     }
 
     /// See [`Entries::new`].
+    pub fn first(&self) -> u32 {
+        self.first
+    }
+
+    /// See [`Entries::new`].
     pub fn epoch(&self) -> u32 {
         self.epoch
     }

@@ -10,6 +10,7 @@ use thruway_nf_abi::{LinkShape, Token};
 use thruway_nf_host::{Acceleration, Machine};
 
 use super::carried::PREFIX_LEN;
+use super::workers::workers;
 
 /// What happens to packets while the function does not run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +40,8 @@ pub(super) struct Settings {
     pub roles: Vec<String>,
     /// Links: threads that reach the element.
     pub threads: u32,
+    /// Threads of the function that share out the links.
+    pub workers: u32,
     pub shape: LinkShape,
     pub group: Option<Group>,
     pub wait: WaitMode,
@@ -183,6 +186,7 @@ impl Settings {
             outputs,
             roles: roles(args)?,
             threads: env.threads.max(1) as u32,
+            workers: workers(args)?,
             shape: *shape,
             group: None,
             wait: wait(args)?,

@@ -2,6 +2,8 @@
 //!
 //! `FlowClassifier -> Nf(EXEC "flowcount", SESSION connection)`
 //!
+//! With WORKERS it is as many Workers: each counts its sessions, the host adds the counters up.
+//!
 //! What it has counted is in memory that the host keeps for it: it outlives this process. When a
 //! session ends, its counts are added to the counters `ended-...`.
 #![forbid(unsafe_code)]
@@ -25,7 +27,7 @@ struct FlowCount {
     ended: Counter,
     ended_packets: Counter,
     ended_bytes: Counter,
-    /// Most packets of a session so far.
+    /// Most packets of a session so far, of each Worker.
     packets_max: Counter,
     /// Packets without a session.
     without: Counter,
@@ -64,13 +66,18 @@ impl Function for FlowCount {
 fn main() -> ExitCode {
     let scratch_len = size_of::<Counts>() as u32;
     let config = Config { name: "flowcount", scratch_len, ..Config::DEFAULT };
-    thruway_nf::run(&config, |start| {
+    thruway_nf::run_workers(&config, |start| {
+        // Counters of one name are added up, which a level is not.
+        let packets_max = match start.workers() {
+            1 => "packets-max".to_owned(),
+            _ => format!("packets-max-{}", start.worker()),
+        };
         Ok(FlowCount {
             begun: start.counter("begun"),
             ended: start.counter("ended"),
             ended_packets: start.counter("ended-packets"),
             ended_bytes: start.counter("ended-bytes"),
-            packets_max: start.counter("packets-max"),
+            packets_max: start.counter(&packets_max),
             without: start.counter("without"),
         })
     })

@@ -100,6 +100,9 @@ impl Keeper {
         if let Some(why) = line::misfit(self.spec.stream, hello.stream) {
             return Err(HostError::Misfit { name, why: why.into() });
         }
+        if let Some(why) = line::too_many_workers(self.spec.workers, hello, features) {
+            return Err(HostError::Misfit { name, why });
+        }
         let Some(process) = &self.process else { return Ok(()) };
         let before = self.scratch.take();
         self.scratch = wiring::scratch(&self.spec, hello, before.clone())?;

@@ -11,7 +11,7 @@ use thruway_nf_abi::message::{Hello, Wake};
 /// When it cannot attach.
 pub fn begin(name: &str, scratch_len: u32) -> Result<Attached, Box<dyn std::error::Error>> {
     let name = Hello::name_from(name);
-    let offer = Offer::ALL;
+    let offer = Offer::ONE_WORKER;
     let hello =
         Hello { wake: Wake::Eventfd, outputs: OUTPUTS, scratch_len, stream: 0, offer, name };
     let host = attach(&hello)?;

@@ -58,7 +58,7 @@ impl Function for Stamps {
 pub fn play(part: &str) -> ExitCode {
     let scratch_len = if part == "stamps-2" { 24 } else { 8 };
     let config = Config { name: "stamps", scratch_len, ..Config::DEFAULT };
-    thruway_nf::run(&config, |start| {
+    thruway_nf::run_workers(&config, |start| {
         Ok(Stamps {
             is_checking: part == "checks",
             begun: start.counter("begun"),
@@ -109,10 +109,15 @@ impl Moved {
     }
 
     fn start_text(text: &str) -> Moved {
+        Moved::start_with(&[], text)
+    }
+
+    fn start_with(options: &[&str], text: &str) -> Moved {
         let dir = tempfile::tempdir().expect("a directory");
         let socket = dir.path().join("control");
         let name = socket.to_str().expect("plain text");
-        let driver = Running::start(&mut click(&["-R", "-u", name, "-e", text]));
+        let options = [options, &["-R", "-u", name, "-e", text]].concat();
+        let driver = Running::start(&mut click(&options));
         Moved { driver, client: Client::unix(&socket), _dir: dir }
     }
 
@@ -184,6 +189,34 @@ fn sessions_move_a_hundred_times_in_order_and_nothing_is_lost() {
     moved.wait_for_moves();
     assert_eq!(moved.held()[0], 0);
     println!("moved {} sessions", moved.client.read("b.moved"));
+    let lost = moved.drained();
+    let drops = ["b", "r0", "r1", "r2", "k"].map(|of| moved.client.read(&format!("{of}.drops")));
+    assert_eq!(lost, 0, "none is lost: {drops:?}");
+    assert_eq!((moved.counter("k", "gaps"), moved.counter("k", "backwards")), (0, 0));
+    let begun: u64 = (0..3).map(|n| moved.counter(&format!("r{n}"), "begun")).sum();
+    assert_eq!(begun, 500, "each begins once");
+    moved.driver.interrupt().expect(0);
+}
+
+/// The same in two threads, of which each has sessions of its own at a Worker of its own, in each
+/// replica.
+#[test]
+fn sessions_of_several_workers_move_and_nothing_is_lost() {
+    let one = text(250, 10_000, 2048, &["stamps"; 3]);
+    let second = one[..one.find("-> Unqueue").expect("a source")].replace("s ::", "t ::");
+    let second = second.replace("10.0.0.1", "10.0.1.1");
+    let text = one.replace("-> Unqueue", "-> u0 :: Unqueue").replace("SLOTS", "WORKERS 2, SLOTS")
+        + &format!("; {second} -> u1 :: Unqueue -> Strip(14) -> CheckIPHeader -> c;")
+        + "StaticThreadSched(u0 0, u1 1)";
+    let mut moved = Moved::start_with(&["-j", "2"], &text).with(500);
+    for nth in 0..30 {
+        let from = nth % 3;
+        moved.write(&format!("b.move {from} {} all", (from + 1) % 3));
+        // Each thread moves its own; `moving` may be of one that is through.
+        wait_for("both threads' moves", || (moved.held()[from] == 0).then_some(()));
+        assert_eq!(moved.held().iter().sum::<u64>(), 500, "move {nth}");
+    }
+    moved.write("t.active false");
     let lost = moved.drained();
     let drops = ["b", "r0", "r1", "r2", "k"].map(|of| moved.client.read(&format!("{of}.drops")));
     assert_eq!(lost, 0, "none is lost: {drops:?}");

@@ -66,6 +66,8 @@ fn play(part: &str) -> ExitCode {
         "lies-of-streams" => return isolated::break_protocol(number),
         "stamps" | "checks" | "stamps-2" => return super::moves::play(part),
         "counts" => return super::sessions::play(number != 0),
+        "workers-of-streams" => return super::workers::play_streams(),
+        "workers" => return super::workers::play(number),
         _ => {}
     }
     let outputs = match part {
@@ -81,7 +83,7 @@ fn play(part: &str) -> ExitCode {
 
 /// Breaks the protocol at the packet of this number: the library would not let it.
 fn break_protocol(number: u64) -> ExitCode {
-    let (offer, name) = (Offer::ALL, Hello::name_from("liar"));
+    let (offer, name) = (Offer::ONE_WORKER, Hello::name_from("liar"));
     let hello = Hello { wake: Wake::Futex, outputs: 1, scratch_len: 0, stream: 0, offer, name };
     let mut attached = attach(&hello).expect("a host");
     attached.ready().expect("a host");
