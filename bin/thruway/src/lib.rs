@@ -13,6 +13,7 @@ pub mod output;
 
 mod bench;
 mod calibrate;
+mod calibrate_function;
 mod check;
 mod cli;
 mod click;

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use thruway_element::Operation;
 
 use crate::file_error::{self, FileError};
 
@@ -55,6 +56,10 @@ pub struct Hardware {
     /// What elementary operations cost, by name, with all their data in the first level.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub operations: BTreeMap<String, OperationCost>,
+    /// The same of the path to isolated functions, where the function's process and the thread are
+    /// on one core. [`operations`](Hardware::operations) has what it costs on cores of their own.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub shared_core: BTreeMap<String, OperationCost>,
     /// The constants of the paper's mapping (its section 2.2), by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub paper: BTreeMap<String, Constant>,
@@ -206,6 +211,14 @@ impl Hardware {
         toml::to_string_pretty(self).expect("a description is plain tables and numbers")
     }
 
+    /// What an operation costs; `shares_core`: by a thread, or a function's process, that has the
+    /// other one on its core.
+    pub fn cost(&self, operation: Operation, shares_core: bool) -> Option<&OperationCost> {
+        let is_shared = shares_core && operation.is_of_isolation();
+        let table = if is_shared { &self.shared_core } else { &self.operations };
+        table.get(operation.name())
+    }
+
     /// Seconds that so many cycles take.
     pub fn seconds(&self, cycles: f64) -> f64 {
         cycles / self.clock_hz.value
@@ -261,9 +274,13 @@ impl Hardware {
             all.push(("between_cores.wake.value".into(), &between.wake));
             all.push(("between_cores.woken.value".into(), &between.woken));
         }
-        for (name, cost) in &self.operations {
-            all.push((format!("operations.{name}.each.value"), &cost.each));
-            all.extend(cost.batch.iter().map(|it| (format!("operations.{name}.batch.value"), it)));
+        for (table, costs) in [("operations", &self.operations), ("shared_core", &self.shared_core)]
+        {
+            for (name, cost) in costs {
+                all.push((format!("{table}.{name}.each.value"), &cost.each));
+                let batch = cost.batch.iter();
+                all.extend(batch.map(|it| (format!("{table}.{name}.batch.value"), it)));
+            }
         }
         all.extend(self.paper.iter().map(|(name, it)| (format!("paper.{name}.value"), it)));
         all

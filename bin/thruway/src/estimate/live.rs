@@ -123,7 +123,7 @@ impl Comparison {
         let cycles: u64 = counts.cycles.iter().sum();
         Comparison {
             lines,
-            predicted: estimate.cycles(),
+            predicted: estimate.thread_cycles(),
             observed: cycles as f64 / packets.max(1) as f64,
             packets,
             remark: worst.map(|(_, why)| why),

@@ -8,6 +8,7 @@ mod carriers;
 mod cores;
 mod effort;
 mod error;
+mod isolation;
 mod levels;
 mod machine;
 mod memory;
@@ -20,6 +21,7 @@ use std::time::SystemTime;
 
 pub use effort::Settings;
 pub use error::CalibrateError;
+pub use isolation::Programs;
 pub use machine::{allowed, bind, bind_to};
 pub use statistics::{Summary, quantile};
 
@@ -65,7 +67,17 @@ fn measure(
     note_machine(&machine, &mut notes);
     let levels = levels::measure(&machine, &effort, &mut notes)?;
     let between_cores = between(&machine, core, &effort, &mut notes);
-    let operations = operations::measure(&effort, &mut notes)?;
+    let mut operations = operations::measure(&effort, &mut notes)?;
+    let cores = isolation::Cores {
+        own: core,
+        other: machine.neighbour(core),
+        clock_hz: machine.clock_hz.value,
+    };
+    let isolation = match &settings.programs {
+        Some(programs) => isolation::measure((programs, cores), &operations, &effort, &mut notes),
+        None => isolation::Measured::default(),
+    };
+    operations.extend(isolation.apart);
     let hardware = Hardware {
         name: settings.name.clone().unwrap_or_else(|| machine.name.clone()),
         clock_hz: machine.clock_hz.constant(&notes.day),
@@ -75,6 +87,7 @@ fn measure(
         between_cores,
         links: Default::default(),
         operations,
+        shared_core: isolation.shared,
         paper: Default::default(),
     };
     Ok(Calibration { hardware, model: machine.model, core, notes: notes.notes })

@@ -1,18 +1,23 @@
 //! A configuration run from memory, for what its packets do: which elements they visit, in what
 //! batches; and, when it is to be known, in what time.
 
+mod parts;
 mod stand_in;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use thruway_element::{Cost, CostModel, Load, Made, Operation, Registry, Spec};
+use thruway_element::{
+    Apart, Cost, CostModel, Load, Made, Operation, Purpose, Registry, Spec,
+};
 use thruway_engine::{BuildError, Options, Router};
 use thruway_lang::{Checked, Diagnostics, Graph};
 
 pub use stand_in::{Captures, Replaced, Trace};
 
+use crate::estimate::placement::Placement;
 use crate::estimate::price::Station;
+use parts::Parts;
 
 /// Length of a trace with paths that branch predictors learn. (Measured: they learn 4,096, and not
 /// of a million.)
@@ -61,6 +66,27 @@ pub enum RehearsalError {
         /// What to look at.
         why: String,
     },
+    /// A function does not say what it takes.
+    #[error("the processor time of '{function}' cannot be read: {why}")]
+    Function {
+        /// The element's name.
+        function: String,
+        /// What it said.
+        why: String,
+    },
+}
+
+impl RehearsalError {
+    /// All that is wrong, in one line.
+    pub fn details(&self) -> String {
+        match self {
+            RehearsalError::Build(_, errors) => {
+                errors.iter().map(|error| error.message.clone()).collect::<Vec<_>>().join("; ")
+            }
+            RehearsalError::Ports(found) => found.render(false),
+            other => other.to_string(),
+        }
+    }
 }
 
 /// A configuration that is run from memory.
@@ -71,6 +97,8 @@ pub struct Rehearsal {
     pub replaced: Vec<Replaced>,
     /// Elements of the configuration as written; those of higher numbers only help.
     pub written: usize,
+    /// What runs in processes of isolated elements.
+    parts: Parts,
 }
 
 impl Rehearsal {
@@ -92,8 +120,9 @@ impl Rehearsal {
         if found.has_errors() {
             return Err(RehearsalError::Ports(Box::new(found)));
         }
+        let parts = Parts::of(&graph, registry, options)?;
         let router = open(graph, checked, registry, options)?;
-        Ok(Rehearsal { router, replaced, written })
+        Ok(Rehearsal { router, replaced, written, parts })
     }
 
     /// What has been counted so far.
@@ -234,6 +263,8 @@ impl Rehearsal {
                 visits: packets / made as f64,
                 batch: packets / (counts.batches[element].max(1) as f64),
                 costs,
+                apart: self.apart(element, load),
+                placement: Placement::default(),
             };
             (element, station)
         };
@@ -266,6 +297,33 @@ impl Rehearsal {
         }
         // Copies, which are no surprise, make it less than nothing.
         (1.0 - squares).clamp(0.0, 1.0)
+    }
+
+    /// What an element's process does, if it has one: the way there and back, and the elements that
+    /// run in it. What a program does by itself nobody declares.
+    fn apart(&self, element: usize, load: &Load) -> Option<Apart> {
+        let mut apart = self.router.cost_model(element)?.apart(load)?;
+        apart.costs.extend(self.parts.costs(element, load));
+        Some(apart)
+    }
+
+    /// Processor time that the processes of isolated functions have had since they began, seconds.
+    ///
+    /// # Errors
+    /// When one cannot be asked.
+    pub fn process_seconds(&mut self) -> Result<f64, RehearsalError> {
+        let elements = &self.router.layout().graph.elements;
+        let functions = elements.iter().filter(|it| it.spec.purpose == Purpose::RunProcess);
+        let names: Vec<String> = functions.map(|it| it.name.clone()).collect();
+        let mut sum = 0.0;
+        for function in names {
+            let text = self.router.read(&format!("{function}.cpu_time"));
+            let seconds = text.map_err(|error| error.to_string()).and_then(|text| {
+                text.trim().parse::<f64>().map_err(|error| format!("{text}: {error}"))
+            });
+            sum += seconds.map_err(|why| RehearsalError::Function { function, why })?;
+        }
+        Ok(sum)
     }
 
     fn costs(&self, element: usize, load: &Load) -> Vec<Cost> {

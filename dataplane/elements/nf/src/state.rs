@@ -45,6 +45,8 @@ pub(super) struct NfState {
     pub latency: Latency,
     pub gathering: Gathering,
     pub outlet: Outlet,
+    /// Packets that came from another function's slot, or in its frame.
+    pub token_count: u64,
 }
 
 impl NfState {
@@ -71,6 +73,7 @@ impl NfState {
             latency: Latency::default(),
             gathering: Gathering::default(),
             outlet: Outlet::new(settings.carry, as_taker),
+            token_count: 0,
         }
     }
 
