@@ -14,8 +14,8 @@ use crate::log;
 use crate::run_args::{CheckArgs, RunArgs};
 use crate::shell::ShellCommand;
 use crate::{
-    bench, calibrate, calibrate_function, check, ctl, doctor, estimate, manager, manual, nf_new, offload, plan, reload,
-    run, tools, top, trace, worker,
+    bench, calibrate, calibrate_function, check, ctl, doctor, estimate, manager, manual, nf_new,
+    offload, plan, reload, run, tools, top, trace, worker,
 };
 
 /// Runs chains of network functions written in the Click language.

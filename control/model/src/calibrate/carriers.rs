@@ -220,7 +220,6 @@ const LINES_SUMMED: f64 = 1472.0 / 64.0;
 
 /// Operations that no carrier can measure, and why.
 pub const UNCALIBRATED: &[(Op, &str)] = &[
-
     (Op::PortReceive, "it is the kernel's and the interface's: measure it on the interface"),
     (Op::PortSend, "it is the kernel's and the interface's: measure it on the interface"),
 ];

@@ -1,7 +1,8 @@
 //! Calibration: what this host is, measured.
 //!
 //! All of it is interleaved and repeated: of measurements that are close together the shortest
-//! counts, since whatever disturbs them makes them longer, and of these the median. Operations are
+//! counts, since whatever disturbs them makes them longer, and of these the median. Rounds that
+//! something else disturbed are refused and measured again (`steady`). Operations are
 //! differences between configurations that the real engine runs; see `carriers`.
 
 mod carriers;
@@ -14,6 +15,7 @@ mod machine;
 mod memory;
 mod operations;
 pub(crate) mod statistics;
+mod steady;
 mod traffic;
 mod workload;
 

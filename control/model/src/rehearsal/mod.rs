@@ -7,9 +7,7 @@ mod stand_in;
 use std::sync::Arc;
 use std::time::Duration;
 
-use thruway_element::{
-    Apart, Cost, CostModel, Load, Made, Operation, Purpose, Registry, Spec,
-};
+use thruway_element::{Apart, Cost, CostModel, Load, Made, Operation, Purpose, Registry, Spec};
 use thruway_engine::{BuildError, Options, Router};
 use thruway_lang::{Checked, Diagnostics, Graph};
 

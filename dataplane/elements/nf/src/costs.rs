@@ -143,7 +143,8 @@ impl CostModel for Nf {
 mod tests {
     use super::*;
 
-    const LOAD: Load = Load { packet_bytes: 60.0, payload_bytes: 18.0, sessions: 1.0, opening: 0.0 };
+    const LOAD: Load =
+        Load { packet_bytes: 60.0, payload_bytes: 18.0, sessions: 1.0, opening: 0.0 };
     const NOTHING: Shares = Shares { woken: 0.0, changed: 0.0, hopped: 0.0, tokens: 0.0 };
 
     fn count(costs: &[Cost], operation: Operation) -> f64 {

@@ -4,7 +4,8 @@ use std::any::Any;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Buffer, Changes, Cx, Demand, Element, Ended, Entry, Handler,
-    HandlerError, Handlers, HotSwap, Needs, Operation, Purpose, Replicas, Run, Scratch, SessionFunction, Spec, StreamMember, Threading, Topic, Ty,
+    HandlerError, Handlers, HotSwap, Needs, Operation, Purpose, Replicas, Run, Scratch,
+    SessionFunction, Spec, StreamMember, Threading, Topic, Ty,
 };
 use thruway_exchange::Tuning;
 use thruway_packet::Batch;

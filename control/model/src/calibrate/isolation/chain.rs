@@ -70,16 +70,18 @@ impl Chain {
         let quoted = |text: &str| thruway_element::text::quote(text.as_bytes());
         let own = match self.mode {
             Mode::Inside => return "Null".to_owned(),
-            Mode::Ring => String::new(),
+            Mode::Ring => ", CONFIG keep".to_owned(),
             Mode::Changing => ", CONFIG change".to_owned(),
-            Mode::Eager => ", MASTER_THRESHOLD 0".to_owned(),
+            Mode::Eager => ", CONFIG keep, MASTER_THRESHOLD 0".to_owned(),
             Mode::Part => format!(", CARRY true, CONFIG {}", quoted(PART)),
-            Mode::Group => ", MODE group, GROUP calibration".to_owned(),
+            Mode::Group => ", CONFIG keep, MODE group, GROUP calibration".to_owned(),
         };
         let is_part = self.mode == Mode::Part;
         let program = if is_part { &programs.worker } else { &programs.function };
         let exec = quoted(program);
-        format!("Nf(EXEC {exec}{own}, CPUS \"{cpu}\", ISOLATION relaxed, STANDBY false)")
+        // Between two runs of a chain others run, for seconds: nobody is to be blamed for that.
+        let rest = "HANG 0, ISOLATION relaxed, STANDBY false";
+        format!("Nf(EXEC {exec}{own}, CPUS \"{cpu}\", {rest})")
     }
 }
 
@@ -146,7 +148,8 @@ impl Running {
         let after = self.counted()?;
         let arrived: u64 = self.number("d.count")?;
         if arrived != packets {
-            return Err(wrong(format!("{arrived} of {packets} packets came through")));
+            let ends = (1..=self.chain.count).map(|nth| self.end(nth)).collect::<String>();
+            return Err(wrong(format!("{arrived} of {packets} packets came through{ends}")));
         }
         let cycles = |now: u64, then: u64| {
             now.saturating_sub(then) as f64 * self.clock_hz / 1e9 / packets as f64
@@ -156,6 +159,12 @@ impl Running {
             process: cycles(after.process_ns, before.process_ns),
             woken: after.woken.saturating_sub(before.woken) as f64 / packets as f64,
         })
+    }
+
+    /// How the process of a function ended, if one did.
+    fn end(&mut self, nth: usize) -> String {
+        let said = self.router.read(&format!("c{nth}.last_error")).unwrap_or_default();
+        if said.trim().is_empty() { String::new() } else { format!("; c{nth}: {}", said.trim()) }
     }
 
     fn counted(&mut self) -> Result<Counted, CalibrateError> {

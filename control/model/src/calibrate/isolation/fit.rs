@@ -93,8 +93,8 @@ impl Fit<'_> {
     /// What one wake-up takes of the thread, and of the function's process. None where functions
     /// that are woken for whatever waits hardly slept.
     fn waking(&self) -> Option<(f64, f64)> {
-        let [eager, usual] = [Mode::Eager, Mode::Ring]
-            .map(|mode| self.sample(mode, 1, SHORT, BURSTS[1]));
+        let [eager, usual] =
+            [Mode::Eager, Mode::Ring].map(|mode| self.sample(mode, 1, SHORT, BURSTS[1]));
         let (eager, usual) = (eager?, usual?);
         let more = eager.woken - usual.woken;
         let per = |eager: f64, usual: f64| ((eager - usual) / more).max(0.0);
@@ -236,7 +236,8 @@ mod tests {
         ] {
             assert!((found[&op] - value).abs() < 1e-6, "{}: {}", op.name(), found[&op]);
         }
-        let batch = costs.summaries().find_map(|(op, _, batch)| batch.filter(|_| op == Op::RingHop));
+        let batch =
+            costs.summaries().find_map(|(op, _, batch)| batch.filter(|_| op == Op::RingHop));
         assert!((batch.unwrap().value - 320.0).abs() < 1e-6);
         assert!(found.keys().all(|op| op.is_of_isolation()));
     }

@@ -16,6 +16,7 @@ pub use chain::Programs;
 use super::Summary;
 use super::effort::{Effort, Notes};
 use super::error::CalibrateError;
+use super::steady::{Steadiness, steady};
 use crate::hardware::OperationCost;
 use chain::{Chain, Mode, Running};
 use fit::{Costs, Round};
@@ -81,7 +82,8 @@ pub fn measure(
     let mut on = |cpu: usize, what: &str| {
         notes.progress(&format!("isolated functions on {what}"));
         match costs((programs, cpu), (cores.clock_hz, operations), effort) {
-            Ok(costs) => {
+            Ok((costs, steadiness)) => {
+                notes.notes.extend(steadiness.note(&format!("isolated functions on {what}")));
                 let found = named(&costs, &notes.day);
                 note_missing(&found, what, notes);
                 found
@@ -102,7 +104,7 @@ fn costs(
     on: (&Programs, usize),
     (clock_hz, operations): (f64, &BTreeMap<String, OperationCost>),
     effort: &Effort,
-) -> Result<Costs, CalibrateError> {
+) -> Result<(Costs, Steadiness), CalibrateError> {
     let mut running = Vec::new();
     for chain in chains() {
         running.push((chain, Running::start(chain, on, clock_hz)?));
@@ -111,19 +113,20 @@ fn costs(
         // Processes come to their places, rings into caches.
         chain.run(effort.packets / 4)?;
     }
-    let mut rounds = Vec::new();
-    for _ in 0..effort.rounds {
+    let measure = || {
         let mut round = Round::new();
         for (chain, running) in &mut running {
             round.insert(*chain, running.run(effort.packets)?);
         }
-        rounds.push(round);
-    }
+        let values = round.values().map(|sample| sample.thread + sample.process).collect();
+        Ok::<_, CalibrateError>((round, values))
+    };
+    let (rounds, steadiness) = steady(effort.rounds, measure)?;
     let dispatch = operations.get(Operation::Dispatch.name());
     let dispatch = dispatch.map_or((0.0, 0.0), |cost| {
         (cost.each.value, cost.batch.as_ref().map_or(0.0, |batch| batch.value))
     });
-    Ok(Costs::of(&rounds, dispatch))
+    Ok((Costs::of(&rounds, dispatch), steadiness))
 }
 
 fn named(costs: &Costs, day: &str) -> BTreeMap<String, OperationCost> {
