@@ -76,6 +76,15 @@ pub fn hardware(file: Option<&std::path::Path>) -> anyhow::Result<thruway_model:
     estimate::hardware(file)
 }
 
+/// What the description of a host lacks of what isolated functions cost, and what to do; none if an
+/// estimate has all of it.
+pub fn lacks_isolation(
+    estimate: &thruway_model::estimate::Estimate,
+    hardware: &thruway_model::Hardware,
+) -> Option<String> {
+    estimate::lacks_isolation(estimate, hardware)
+}
+
 fn command() -> ExitCode {
     let args: Vec<String> =
         std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect();

@@ -159,3 +159,115 @@ fn what_no_packet_came_to_is_said_first() {
     let first = told.lines().next().unwrap_or_default();
     assert!(first.starts_with("Caution: no packet of this traffic came to dear"), "{told}");
 }
+
+/// Operations of isolated functions in round numbers, on cores of their own and on the thread's.
+const ISOLATION: &str = r#"
+count = { each = { value = 5, source = "round" } }
+ring-hop = { each = { value = 50, source = "round" }, batch = { value = 320, source = "round" } }
+ring-copy = { each = { value = 4, source = "round" } }
+ring-return = { each = { value = 15, source = "round" } }
+ring-serve = { each = { value = 40, source = "round" } }
+part-hop = { each = { value = 70, source = "round" } }
+part-copy = { each = { value = 3, source = "round" } }
+part-serve = { each = { value = 100, source = "round" } }
+worker-wake = { each = { value = 0, source = "round" } }
+worker-sleep = { each = { value = 0, source = "round" } }
+process-turn = { each = { value = 9, source = "round" } }
+[shared_core]
+ring-hop = { each = { value = 30, source = "round" } }
+ring-copy = { each = { value = 2, source = "round" } }
+ring-serve = { each = { value = 20, source = "round" } }
+worker-wake = { each = { value = 0, source = "round" } }
+worker-sleep = { each = { value = 0, source = "round" } }
+process-turn = { each = { value = 6, source = "round" } }
+"#;
+
+/// A function that lets packets pass, with more arguments.
+fn passing(more: &str) -> String {
+    let program = env!("CARGO_BIN_EXE_thruway");
+    format!(
+        "Nf(EXEC \"{program} calibrate-function\", CONFIG keep, ISOLATION relaxed, STANDBY false{more})"
+    )
+}
+
+/// A host that knows isolated functions, with so many cores.
+fn isolating_host(dir: &Path, cores: u32) -> String {
+    let path = host(dir);
+    let text = std::fs::read_to_string(&path).unwrap() + ISOLATION;
+    let lines = text.lines().map(|line| match line.starts_with("cores = ") {
+        true => format!("cores = {cores}"),
+        false => line.to_owned(),
+    });
+    std::fs::write(&path, lines.collect::<Vec<_>>().join("\n")).unwrap();
+    path
+}
+
+fn told(text: &str, host: &str) -> Value {
+    let done = estimate(&["-e", text, "--hardware", host, "--json"]).expect(0);
+    serde_json::from_str(&done.stdout).unwrap()
+}
+
+const SOURCE: &str = "InfiniteSource(LENGTH 60, LIMIT -1, BURST 32, TIMESTAMP false)";
+
+#[test]
+fn isolated_functions_cost_their_thread_and_a_process() {
+    let dir = tempfile::tempdir().unwrap();
+    let host = isolating_host(dir.path(), 2);
+    let text = format!("{SOURCE} -> f :: {} -> Discard", passing(""));
+    let alone = told(&text, &host);
+    assert_eq!(alone["unknown_operations"], serde_json::json!([]), "{alone:#}");
+    let function = &alone["elements"][1];
+    // 50 and a part of the batch's 320, a line of 4, a dispatch: batches are of up to 32.
+    let cycles = function["cycles"].as_f64().unwrap();
+    assert!((66.0..70.0).contains(&cycles), "{function}");
+    assert_eq!(function["process_cycles"], 40.0, "{function}");
+    // On one core with the thread.
+    let one = isolating_host(dir.path(), 1);
+    let together = told(&text, &one);
+    let function = &together["elements"][1];
+    assert_eq!(function["process_cycles"], 20.0, "{function}");
+    assert_eq!(together["limit"], "the core", "{together:#}");
+    // Three that share a core which the thread has not: the process is what limits.
+    let host = isolating_host(dir.path(), 2);
+    let nf = passing(", CPUS 0");
+    let three = told(&format!("{SOURCE} -> {nf} -> f :: {nf} -> {nf} -> Discard"), &host);
+    assert_eq!(three["process_cycles"], 3.0 * 49.0, "{three:#}");
+    let rate = three["packets_per_second"].as_f64().unwrap();
+    assert!(rate <= 2.5e9 / (3.0 * 49.0) + 1.0, "{three:#}");
+}
+
+#[test]
+fn isolated_elements_cost_their_process_what_they_cost() {
+    let dir = tempfile::tempdir().unwrap();
+    let host = isolating_host(dir.path(), 2);
+    let text = format!(
+        "{SOURCE} -> c :: Counter -> Discard; Isolate(c, ISOLATION relaxed, STANDBY false)"
+    );
+    let told = told(&text, &host);
+    let process = told["process_cycles"].as_f64().unwrap();
+    // 100, three lines of 3, a count of 5 and a dispatch of 64 / 31.
+    assert!((process - (100.0 + 9.0 + 5.0 + 64.0 / 31.0)).abs() < 1e-6, "{told:#}");
+}
+
+#[test]
+fn an_older_description_is_said_to_lack_isolated_functions() {
+    let dir = tempfile::tempdir().unwrap();
+    let host = host(dir.path());
+    let text = format!("{SOURCE} -> {} -> Discard", passing(""));
+    let done = estimate(&["-e", &text, "--hardware", &host]).expect(0);
+    let first = done.stdout.lines().next().unwrap_or_default();
+    assert!(first.starts_with("Caution: the description of"), "{done:#?}");
+    for what in ["ring-hop", "ring-serve", "too low", "run `thruway calibrate`"] {
+        assert!(first.contains(what), "no {what}: {done:#?}");
+    }
+    let told = told(&text, &host);
+    assert!(told["remedy"].as_str().unwrap().contains("thruway calibrate"), "{told:#}");
+    std::fs::write(dir.path().join("chain.click"), &text).unwrap();
+    let plan = format!(
+        "[[chain]]\nname = \"apart\"\nconfiguration = \"chain.click\"\nrate = 1e6\npacket = 60\n\
+         [[host]]\nname = \"edge\"\nhardware = \"{host}\"\n"
+    );
+    std::fs::write(dir.path().join("plan.toml"), plan).unwrap();
+    let done = run(thruway().current_dir(dir.path()).args(["plan", "plan.toml"])).expect(0);
+    assert!(done.stderr.contains("run `thruway calibrate`"), "{done:#?}");
+}

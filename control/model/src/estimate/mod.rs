@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use thruway_element::{Load, Made, Operation};
 
+use crate::calibrate::allowed;
 use crate::calibrate::statistics::Summary;
 use crate::hardware::Hardware;
 use crate::rehearsal::{Counts, Rehearsal, RehearsalError};
@@ -179,7 +180,16 @@ impl Rehearsal {
             seen.add(&self.run(WATCH));
         }
         // What has come to its end has shown all that it does.
-        if self.made_packets(&seen) > 0 { seen } else { first }
+        if self.made_packets(&seen) == 0 {
+            return first;
+        }
+        // Traffic that comes again opens its sessions the first time only.
+        if seen.opened > 0 {
+            let again = self.run(WATCH);
+            let share = again.opened as f64 / self.made_packets(&again).max(1) as f64;
+            seen.opened = (share * self.made_packets(&seen) as f64).round() as u64;
+        }
+        seen
     }
 
     /// The estimate of what was watched; `as_written` with what ports cost, else with what stands
@@ -197,7 +207,8 @@ impl Rehearsal {
         let load = self.load(counts, assumed);
         let stations = self.stations(counts, &load, as_written)?;
         let (elements, mut stations): (Vec<usize>, Vec<Station>) = stations.into_iter().unzip();
-        let seats = place(&mut stations, counts.by_thread.len(), hardware);
+        let cores = if as_written { placement::cores(hardware) } else { allowed() };
+        let seats = place(&mut stations, counts.by_thread.len(), &cores);
         let bills = price(&stations, hardware);
         let lines = elements.into_iter().zip(stations).zip(bills.bills);
         let lines = lines.map(|((element, station), bill)| Line { element, station, bill });
@@ -223,7 +234,7 @@ impl Rehearsal {
             // Behind Ethernet, IPv4 and the mean of UDP's and TCP's headers.
             payload_bytes: (packet_bytes - 48.0).max(0.0),
             sessions: assumed.sessions.unwrap_or(made.sessions).max(1.0),
-            opening: 0.0,
+            opening: (counts.opened as f64 / self.made_packets(counts).max(1) as f64).min(1.0),
         }
     }
 
@@ -287,13 +298,13 @@ impl Rehearsal {
 }
 
 /// Places the processes of stations.
-fn place(stations: &mut [Station], threads: usize, hardware: &Hardware) -> Seats {
+fn place(stations: &mut [Station], threads: usize, cores: &[usize]) -> Seats {
     let cpus = stations.iter().filter_map(|station| Some(station.apart.as_ref()?.cpus.clone()));
     let cpus: Vec<Vec<usize>> = cpus.collect();
     if cpus.is_empty() {
         return Seats { threads: (0..threads).collect(), processes: Vec::new() };
     }
-    let seats = seat(&placement::cores(hardware), threads, &cpus);
+    let seats = seat(cores, threads, &cpus);
     let apart = stations.iter_mut().filter(|station| station.apart.is_some());
     for (station, placement) in apart.zip(&seats.processes) {
         station.placement = *placement;

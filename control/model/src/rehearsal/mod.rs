@@ -38,6 +38,8 @@ pub struct Counts {
     pub elapsed: u64,
     /// CPU time of its first thread, nanoseconds.
     pub cpu_ns: u64,
+    /// Sessions that began.
+    pub opened: u64,
 }
 
 /// Why a configuration cannot be run from memory.
@@ -148,6 +150,7 @@ impl Rehearsal {
     /// Runs for so long, or until it ends by itself; what that added to the counts.
     pub fn run(&mut self, time: Duration) -> Counts {
         let before = self.counts();
+        let opened = self.sessions_begun();
         let control = Arc::clone(self.router.control());
         // Of this run alone: the timer may be earlier than its beginning, or later than its end.
         let run = control.run();
@@ -164,7 +167,19 @@ impl Rehearsal {
         // It may have gone already.
         let _ = done.send(());
         let _ = timer.join();
-        Counts { elapsed: outcome.cycles, cpu_ns, ..self.counts().since(&before) }
+        let opened = self.sessions_begun().saturating_sub(opened);
+        Counts { elapsed: outcome.cycles, cpu_ns, opened, ..self.counts().since(&before) }
+    }
+
+    /// Sessions that have begun since the start, where the configuration has any.
+    fn sessions_begun(&mut self) -> u64 {
+        let elements = &self.router.layout().graph.elements;
+        let classifiers = elements.iter().filter(|it| it.spec.name == "FlowClassifier");
+        let names: Vec<String> = classifiers.map(|it| it.name.clone()).collect();
+        let begun = names.iter().filter_map(|name| {
+            self.router.read(&format!("{name}.created")).ok()?.trim().parse::<u64>().ok()
+        });
+        begun.sum()
     }
 
     /// Per element: what has replaced it, if anything has.
@@ -362,8 +377,10 @@ impl Counts {
     /// Adds what a further run counted.
     pub fn add(&mut self, more: &Counts) {
         let times = (self.elapsed + more.elapsed, self.cpu_ns + more.cpu_ns);
+        let opened = self.opened + more.opened;
         *self = self.with(more, u64::saturating_add);
         (self.elapsed, self.cpu_ns) = times;
+        self.opened = opened;
     }
 
     /// Each count with the other's of the same kind; no times.
