@@ -238,15 +238,21 @@ impl Rehearsal {
         }
     }
 
-    /// Runs for so long, and again while a busy machine gave it less of that than it needs.
+    /// Runs for so long, and again while packets come and are too few: a machine is busy, or a
+    /// configuration slow.
     fn run_enough(&mut self, time: Duration) -> Counts {
         let mut counts = self.run(time);
         for _ in 1..LOOKS {
-            let had_time = u128::from(counts.cpu_ns) >= time.as_nanos();
-            if had_time || self.made_packets(&counts) >= FEW {
+            if self.made_packets(&counts) >= FEW {
                 break;
             }
-            counts.add(&self.run(time));
+            let more = self.run(time);
+            let have_ended =
+                self.made_packets(&more) == 0 && u128::from(counts.cpu_ns) >= time.as_nanos();
+            counts.add(&more);
+            if have_ended {
+                break;
+            }
         }
         counts
     }
