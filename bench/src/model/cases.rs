@@ -52,20 +52,9 @@ pub fn all(workspace: &Workspace, is_quick: bool) -> anyhow::Result<Vec<Model>> 
     for (name, text) in switches::all(workspace)? {
         add(name, text);
     }
-    for (function, text) in [("counter", "Counter"), ("queue", "Queue(1024) -> Unqueue(64)")] {
-        let one = |nth: usize| format!("source{nth} :: {MADE} -> {text} -> out{nth} :: Discard;\n");
-        add(format!("{TWO_THREADS}{function}"), one(0) + &one(1));
+    for (name, text) in others() {
+        add(name, text);
     }
-    add("bng/up".to_owned(), format!("{GATEWAY} {SUBSCRIBED} -> gw -> Discard; {FROM_CORE}"));
-    // Room for few of the sessions: each packet opens one and ends another.
-    add(
-        "sessions/opened".to_owned(),
-        format!(
-            "{} -> fc :: FlowClassifier(SESSIONS_MAX 128, EMBRYONIC_MAX 128) -> SessionStats \
-             -> out :: Discard;",
-            udp(64, 4_000)
-        ),
-    );
     for length in LENGTHS {
         for (class, front) in [
             ("Null", ""),
@@ -113,6 +102,25 @@ pub fn all(workspace: &Workspace, is_quick: bool) -> anyhow::Result<Vec<Model>> 
         }
     }
     Ok(models)
+}
+
+/// Two threads, a gateway, and sessions that begin.
+fn others() -> Vec<(String, String)> {
+    let mut texts = Vec::new();
+    for (function, text) in [("counter", "Counter"), ("queue", "Queue(1024) -> Unqueue(64)")] {
+        let one = |nth: usize| format!("source{nth} :: {MADE} -> {text} -> out{nth} :: Discard;\n");
+        texts.push((format!("{TWO_THREADS}{function}"), one(0) + &one(1)));
+    }
+    let gateway = format!("{GATEWAY} {SUBSCRIBED} -> gw -> Discard; {FROM_CORE}");
+    texts.push(("bng/up".to_owned(), gateway));
+    // Room for few of the sessions: each packet opens one and ends another.
+    let opened = format!(
+        "{} -> fc :: FlowClassifier(SESSIONS_MAX 128, EMBRYONIC_MAX 128) -> SessionStats \
+         -> out :: Discard;",
+        udp(64, 4_000)
+    );
+    texts.push(("sessions/opened".to_owned(), opened));
+    texts
 }
 
 /// Those with isolated functions: they start programs that lie beside this one. `cores`: those that

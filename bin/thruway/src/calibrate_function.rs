@@ -1,6 +1,6 @@
-//! `thruway calibrate-function`: the function that `thruway calibrate` starts as an isolated one, to
-//! measure what isolation costs. It does nothing with packets but let them pass, or, configured with
-//! `change`, write their first byte.
+//! `thruway calibrate-function`: the function that `thruway calibrate` starts as an isolated one,
+//! to measure what isolation costs. It does nothing with packets but let them pass, or, configured
+//! with `change`, write their first byte.
 
 use std::process::ExitCode;
 

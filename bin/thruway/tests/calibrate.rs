@@ -34,8 +34,8 @@ fn a_quick_calibration_writes_the_hosts_own_file() {
     assert!(said.contains("measuring the clock"), "{said}");
 }
 
-/// Everything of the path to isolated functions has a cost: on the thread's core, and on another one
-/// where there is one.
+/// Everything of the path to isolated functions has a cost: on the thread's core, and on another
+/// one where there is one.
 fn isolation_is_known(hardware: &Hardware, told: &str) {
     for operation in ["ring-hop", "ring-serve", "part-serve", "group-pass", "process-turn"] {
         let of = |costs: &BTreeMap<String, OperationCost>| costs.contains_key(operation);

@@ -202,7 +202,7 @@ fn isolating_host(dir: &Path, cores: u32) -> String {
     path
 }
 
-fn told(text: &str, host: &str) -> Value {
+fn reported(text: &str, host: &str) -> Value {
     let done = estimate(&["-e", text, "--hardware", host, "--json"]).expect(0);
     serde_json::from_str(&done.stdout).unwrap()
 }
@@ -214,7 +214,7 @@ fn isolated_functions_cost_their_thread_and_a_process() {
     let dir = tempfile::tempdir().unwrap();
     let host = isolating_host(dir.path(), 2);
     let text = format!("{SOURCE} -> f :: {} -> Discard", passing(""));
-    let alone = told(&text, &host);
+    let alone = reported(&text, &host);
     assert_eq!(alone["unknown_operations"], serde_json::json!([]), "{alone:#}");
     let function = &alone["elements"][1];
     // 50 and a part of the batch's 320, a line of 4, a dispatch: batches are of up to 32.
@@ -223,17 +223,24 @@ fn isolated_functions_cost_their_thread_and_a_process() {
     assert_eq!(function["process_cycles"], 40.0, "{function}");
     // On one core with the thread.
     let one = isolating_host(dir.path(), 1);
-    let together = told(&text, &one);
+    let together = reported(&text, &one);
     let function = &together["elements"][1];
     assert_eq!(function["process_cycles"], 20.0, "{function}");
     assert_eq!(together["limit"], "the core", "{together:#}");
-    // Three that share a core which the thread has not: the process is what limits.
+    // Three that share a core which the thread has not.
     let host = isolating_host(dir.path(), 2);
     let nf = passing(", CPUS 0");
-    let three = told(&format!("{SOURCE} -> {nf} -> f :: {nf} -> {nf} -> Discard"), &host);
-    assert_eq!(three["process_cycles"], 3.0 * 49.0, "{three:#}");
+    let three = reported(&format!("{SOURCE} -> {nf} -> f :: {nf} -> {nf} -> Discard"), &host);
+    assert_eq!(processes(&three), [49.0; 3], "{three:#}");
+    // The thread has 216 cycles; packets under way have not visited all of it.
     let rate = three["packets_per_second"].as_f64().unwrap();
-    assert!(rate <= 2.5e9 / (3.0 * 49.0) + 1.0, "{three:#}");
+    assert!((0.99..2.0).contains(&(rate / (2.5e9 / 216.0))), "{three:#}");
+}
+
+/// Cycles that the processes of functions take for a packet that visits them.
+fn processes(answer: &Value) -> Vec<f64> {
+    let elements = answer["elements"].as_array().unwrap();
+    elements.iter().filter_map(|element| element["process_cycles"].as_f64()).collect()
 }
 
 #[test]
@@ -243,8 +250,8 @@ fn isolated_elements_cost_their_process_what_they_cost() {
     let text = format!(
         "{SOURCE} -> c :: Counter -> Discard; Isolate(c, ISOLATION relaxed, STANDBY false)"
     );
-    let told = told(&text, &host);
-    let process = told["process_cycles"].as_f64().unwrap();
+    let told = reported(&text, &host);
+    let process = processes(&told)[0];
     // 100, three lines of 3, a count of 5 and a dispatch of 64 / 31.
     assert!((process - (100.0 + 9.0 + 5.0 + 64.0 / 31.0)).abs() < 1e-6, "{told:#}");
 }
@@ -260,7 +267,7 @@ fn an_older_description_is_said_to_lack_isolated_functions() {
     for what in ["ring-hop", "ring-serve", "too low", "run `thruway calibrate`"] {
         assert!(first.contains(what), "no {what}: {done:#?}");
     }
-    let told = told(&text, &host);
+    let told = reported(&text, &host);
     assert!(told["remedy"].as_str().unwrap().contains("thruway calibrate"), "{told:#}");
     std::fs::write(dir.path().join("chain.click"), &text).unwrap();
     let plan = format!(

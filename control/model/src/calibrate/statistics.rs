@@ -115,8 +115,8 @@ impl<'a> Probe<'a> {
     }
 }
 
-/// Measures all in turn, `tries` times a round, and keeps the lowest of each round. Disturbed rounds
-/// are measured again.
+/// Measures all in turn, `tries` times a round, and keeps the lowest of each round. Disturbed
+/// rounds are measured again.
 ///
 /// # Errors
 /// The first that a probe has.

@@ -4,8 +4,6 @@
 //! a virtual machine, makes some of them longer, and never one of them shorter. So a round is
 //! refused where many of its values lie far above what most rounds have for the same thing.
 
-use super::statistics::quantile;
-
 /// Beyond this multiple of its lower quartile a value is far above.
 const FAR: f64 = 1.3;
 /// ... if it is by so many cycles: what takes next to nothing varies by more than that.
@@ -77,7 +75,7 @@ fn disturbed(rounds: &[&[f64]]) -> Vec<usize> {
         .map(|thing| {
             let mut all: Vec<f64> = rounds.iter().map(|values| values[thing]).collect();
             all.sort_by(f64::total_cmp);
-            quantile(&all, 0.25)
+            all[(all.len() - 1) / 4]
         })
         .collect();
     let is_far = |(value, usual): (&f64, &f64)| *value > usual * FAR && *value > usual + FAR_CYCLES;

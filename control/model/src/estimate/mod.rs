@@ -13,7 +13,7 @@ use crate::calibrate::allowed;
 use crate::calibrate::statistics::Summary;
 use crate::hardware::Hardware;
 use crate::rehearsal::{Counts, Rehearsal, RehearsalError};
-use placement::{Seats, seat};
+use placement::{Assignment, assign};
 use price::{Bill, Station, price};
 
 /// How long a configuration runs until its tables and batches are as they will be.
@@ -208,7 +208,7 @@ impl Rehearsal {
         let stations = self.stations(counts, &load, as_written)?;
         let (elements, mut stations): (Vec<usize>, Vec<Station>) = stations.into_iter().unzip();
         let cores = if as_written { placement::cores(hardware) } else { allowed() };
-        let seats = place(&mut stations, counts.by_thread.len(), &cores);
+        let assigned = assign_cores(&mut stations, counts.by_thread.len(), &cores);
         let bills = price(&stations, hardware);
         let lines = elements.into_iter().zip(stations).zip(bills.bills);
         let lines = lines.map(|((element, station), bill)| Line { element, station, bill });
@@ -221,7 +221,7 @@ impl Rehearsal {
             lines.iter().map(of).sum()
         }))
         .collect();
-        let cores = core_loads(&threads, &lines, &seats);
+        let cores = core_loads(&threads, &lines, &assigned);
         Ok(Estimate { threads, cores, unknown: bills.unknown, load, lines })
     }
 
@@ -303,25 +303,25 @@ impl Rehearsal {
     }
 }
 
-/// Places the processes of stations.
-fn place(stations: &mut [Station], threads: usize, cores: &[usize]) -> Seats {
+/// Assigns cores to the processes of stations.
+fn assign_cores(stations: &mut [Station], threads: usize, cores: &[usize]) -> Assignment {
     let cpus = stations.iter().filter_map(|station| Some(station.apart.as_ref()?.cpus.clone()));
     let cpus: Vec<Vec<usize>> = cpus.collect();
     if cpus.is_empty() {
-        return Seats { threads: (0..threads).collect(), processes: Vec::new() };
+        return Assignment { threads: (0..threads).collect(), processes: Vec::new() };
     }
-    let seats = seat(cores, threads, &cpus);
+    let assigned = assign(cores, threads, &cpus);
     let apart = stations.iter_mut().filter(|station| station.apart.is_some());
-    for (station, placement) in apart.zip(&seats.processes) {
+    for (station, placement) in apart.zip(&assigned.processes) {
         station.placement = *placement;
     }
-    seats
+    assigned
 }
 
 /// What the cores have to do.
-fn core_loads(threads: &[f64], lines: &[Line], seats: &Seats) -> Vec<CoreLoad> {
+fn core_loads(threads: &[f64], lines: &[Line], assigned: &Assignment) -> Vec<CoreLoad> {
     let mut cores: BTreeMap<usize, CoreLoad> = BTreeMap::new();
-    for (thread, (core, cycles)) in seats.threads.iter().zip(threads).enumerate() {
+    for (thread, (core, cycles)) in assigned.threads.iter().zip(threads).enumerate() {
         let load = cores.entry(*core).or_default();
         load.threads.push(thread);
         load.cycles += cycles;

@@ -1,5 +1,5 @@
-//! Which cores the threads and the processes of isolated functions run on: what is bound stays where
-//! it is bound; the rest goes where the least is, as the system's scheduler has it sooner or later.
+//! Which cores the threads and the processes of isolated functions run on: what is bound stays
+//! where it is bound; the rest goes where the least is, as the system's scheduler has it in time.
 
 use crate::Hardware;
 use crate::calibrate::allowed;
@@ -17,7 +17,7 @@ pub struct Placement {
 
 /// Cores of all threads and processes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Seats {
+pub struct Assignment {
     /// By thread: its core.
     pub threads: Vec<usize>,
     /// By process, in the order that was given.
@@ -31,9 +31,9 @@ pub fn cores(hardware: &Hardware) -> Vec<usize> {
     if own.len() == hardware.cores as usize { own } else { (0..hardware.cores as usize).collect() }
 }
 
-/// Seats `threads`, which may run on all cores, and processes, each with those that it may run on
+/// Assigns cores to `threads`, which may run on all cores, and processes, each with those that it may run on
 /// (empty: all; cores that the host does not have count as it says).
-pub fn seat(cores: &[usize], threads: usize, processes: &[Vec<usize>]) -> Seats {
+pub fn assign(cores: &[usize], threads: usize, processes: &[Vec<usize>]) -> Assignment {
     let bound = processes.iter().flatten().copied();
     let mut free: Vec<(usize, usize)> = cores.iter().copied().map(|core| (core, 0)).collect();
     for core in bound {
@@ -49,12 +49,12 @@ pub fn seat(cores: &[usize], threads: usize, processes: &[Vec<usize>]) -> Seats 
         Some(*core)
     };
     let mut of_process = vec![None; processes.len()];
-    for (seat, may) in of_process.iter_mut().zip(processes).filter(|(_, may)| may.len() == 1) {
-        *seat = take(may);
+    for (core, may) in of_process.iter_mut().zip(processes).filter(|(_, may)| may.len() == 1) {
+        *core = take(may);
     }
     let of_thread: Vec<usize> = (0..threads).map(|_| take(cores).unwrap_or(0)).collect();
-    for (seat, may) in of_process.iter_mut().zip(processes).filter(|(_, may)| may.len() != 1) {
-        *seat = take(may);
+    for (core, may) in of_process.iter_mut().zip(processes).filter(|(_, may)| may.len() != 1) {
+        *core = take(may);
     }
     let of_process: Vec<usize> = of_process.into_iter().map(Option::unwrap_or_default).collect();
     let placement = |core: &usize| Placement {
@@ -62,20 +62,20 @@ pub fn seat(cores: &[usize], threads: usize, processes: &[Vec<usize>]) -> Seats 
         is_with_thread: of_thread.contains(core),
         is_in_turn: of_process.iter().filter(|other| *other == core).count() > 1,
     };
-    Seats { processes: of_process.iter().map(placement).collect(), threads: of_thread }
+    Assignment { processes: of_process.iter().map(placement).collect(), threads: of_thread }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn placed(cores: &[usize], threads: usize, processes: &[&[usize]]) -> Seats {
+    fn placed(cores: &[usize], threads: usize, processes: &[&[usize]]) -> Assignment {
         let processes: Vec<Vec<usize>> = processes.iter().map(|may| may.to_vec()).collect();
-        seat(cores, threads, &processes)
+        assign(cores, threads, &processes)
     }
 
-    fn is_shared(seats: &Seats) -> Vec<(bool, bool)> {
-        seats.processes.iter().map(|it| (it.is_with_thread, it.is_in_turn)).collect()
+    fn is_shared(assigned: &Assignment) -> Vec<(bool, bool)> {
+        assigned.processes.iter().map(|it| (it.is_with_thread, it.is_in_turn)).collect()
     }
 
     #[test]
@@ -91,8 +91,8 @@ mod tests {
     #[test]
     fn what_is_bound_stays_and_threads_make_room() {
         // Bound to what would have been the thread's core.
-        let seats = placed(&[0, 1], 1, &[&[0]]);
-        assert_eq!((seats.threads, seats.processes[0].core), (vec![1], 0));
+        let assigned = placed(&[0, 1], 1, &[&[0]]);
+        assert_eq!((assigned.threads, assigned.processes[0].core), (vec![1], 0));
         let turns = placed(&[0, 1], 1, &[&[0], &[0], &[0]]);
         assert_eq!(is_shared(&turns), [(false, true); 3], "{turns:?}");
         let all = placed(&[0], 1, &[&[0], &[0]]);

@@ -1,6 +1,7 @@
 //! A configuration run from memory, for what its packets do: which elements they visit, in what
 //! batches; and, when it is to be known, in what time.
 
+mod error;
 mod parts;
 mod stand_in;
 
@@ -8,9 +9,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use thruway_element::{Apart, Cost, CostModel, Load, Made, Operation, Purpose, Registry, Spec};
-use thruway_engine::{BuildError, Options, Router};
-use thruway_lang::{Checked, Diagnostics, Graph};
+use thruway_engine::{Options, Router};
+use thruway_lang::{Checked, Graph};
 
+pub use error::RehearsalError;
 pub use stand_in::{Captures, Replaced, Trace};
 
 use crate::estimate::placement::Placement;
@@ -40,53 +42,6 @@ pub struct Counts {
     pub cpu_ns: u64,
     /// Sessions that began.
     pub opened: u64,
-}
-
-/// Why a configuration cannot be run from memory.
-#[derive(Debug, thiserror::Error)]
-pub enum RehearsalError {
-    /// It is wrong once its ports are replaced.
-    #[error("the configuration is wrong")]
-    Ports(Box<Diagnostics>),
-    /// It cannot be built.
-    #[error("the configuration is wrong")]
-    Build(Box<Graph>, Vec<BuildError>),
-    /// Nobody said what it receives.
-    #[error(
-        "'{element}' receives packets from outside: say which with --traffic FILE, a capture or a \
-         description (docs/model.md)"
-    )]
-    NoTraffic {
-        /// The element's name.
-        element: String,
-    },
-    /// Nothing ran.
-    #[error("no packet moved: {why}")]
-    Still {
-        /// What to look at.
-        why: String,
-    },
-    /// A function does not say what it takes.
-    #[error("the processor time of '{function}' cannot be read: {why}")]
-    Function {
-        /// The element's name.
-        function: String,
-        /// What it said.
-        why: String,
-    },
-}
-
-impl RehearsalError {
-    /// All that is wrong, in one line.
-    pub fn details(&self) -> String {
-        match self {
-            RehearsalError::Build(_, errors) => {
-                errors.iter().map(|error| error.message.clone()).collect::<Vec<_>>().join("; ")
-            }
-            RehearsalError::Ports(found) => found.render(false),
-            other => other.to_string(),
-        }
-    }
 }
 
 /// A configuration that is run from memory.

@@ -1,5 +1,5 @@
-//! What runs in the processes of isolated elements: the configurations that `Isolate` took out. They
-//! are built here, for their elements to be asked what they cost, and do not run here.
+//! What runs in the processes of isolated elements: the configurations that `Isolate` took out.
+//! They are built here, for their elements to be asked what they cost, and do not run here.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use thruway_element::{Catalog as _, Cost, Load, Operation, Purpose, Registry};
 use thruway_engine::{Options, Router};
 use thruway_lang::{ElementDecl, Graph, NoLibraries, Source, Variables};
 
-use super::RehearsalError;
+use super::error::RehearsalError;
 
 /// Isolated parts by the element that hands packets to them.
 #[derive(Default)]

@@ -19,6 +19,37 @@ pub struct Programs {
     pub worker: String,
 }
 
+/// Bytes of short packets, which take one line, and of long ones.
+pub const SHORT: usize = 60;
+pub const LONG: usize = 1400;
+/// Lines that a long packet has more.
+pub const LINES_MORE: f64 = 21.0;
+/// Packets of a batch: what is done once a batch comes apart by them.
+pub const BURSTS: [usize; 2] = [4, 32];
+
+/// Every chain that is measured.
+pub fn chains() -> impl Iterator<Item = Chain> {
+    let [few, usual] = BURSTS;
+    let of = |mode, count, len, burst| Chain { mode, count, len, burst };
+    let all = [
+        of(Mode::Inside, 1, SHORT, usual),
+        of(Mode::Inside, 1, SHORT, few),
+        of(Mode::Inside, 1, LONG, usual),
+        of(Mode::Inside, 3, SHORT, usual),
+        of(Mode::Ring, 1, SHORT, usual),
+        of(Mode::Ring, 1, SHORT, few),
+        of(Mode::Ring, 1, LONG, usual),
+        of(Mode::Ring, 3, SHORT, usual),
+        of(Mode::Eager, 1, SHORT, usual),
+        of(Mode::Changing, 1, SHORT, usual),
+        of(Mode::Part, 1, SHORT, usual),
+        of(Mode::Part, 1, LONG, usual),
+        of(Mode::Group, 1, SHORT, usual),
+        of(Mode::Group, 3, SHORT, usual),
+    ];
+    all.into_iter()
+}
+
 /// What the functions of a chain are, and how packets go there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Mode {

@@ -8,8 +8,7 @@ use std::collections::BTreeMap;
 use thruway_element::Operation as Op;
 
 use super::super::statistics::{Summary, parts};
-use super::chain::{Chain, Mode, Sample};
-use super::{BURSTS, LINES_MORE, LONG, SHORT};
+use super::chain::{BURSTS, Chain, LINES_MORE, LONG, Mode, SHORT, Sample};
 
 /// What one round measured, by chain.
 pub type Round = BTreeMap<Chain, Sample>;
@@ -173,7 +172,7 @@ impl Fit<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::chains;
+    use super::super::chain::chains;
     use super::*;
 
     /// A host of round numbers.

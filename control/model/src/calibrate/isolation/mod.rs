@@ -18,39 +18,8 @@ use super::effort::{Effort, Notes};
 use super::error::CalibrateError;
 use super::steady::{Steadiness, steady};
 use crate::hardware::OperationCost;
-use chain::{Chain, Mode, Running};
+use chain::{Running, chains};
 use fit::{Costs, Round};
-
-/// Bytes of short packets, which take one line, and of long ones.
-const SHORT: usize = 60;
-const LONG: usize = 1400;
-/// Lines that a long packet has more.
-const LINES_MORE: f64 = 21.0;
-/// Packets of a batch: what is done once a batch comes apart by them.
-const BURSTS: [usize; 2] = [4, 32];
-
-/// Every chain that is measured.
-fn chains() -> impl Iterator<Item = Chain> {
-    let [few, usual] = BURSTS;
-    let of = |mode, count, len, burst| Chain { mode, count, len, burst };
-    let all = [
-        of(Mode::Inside, 1, SHORT, usual),
-        of(Mode::Inside, 1, SHORT, few),
-        of(Mode::Inside, 1, LONG, usual),
-        of(Mode::Inside, 3, SHORT, usual),
-        of(Mode::Ring, 1, SHORT, usual),
-        of(Mode::Ring, 1, SHORT, few),
-        of(Mode::Ring, 1, LONG, usual),
-        of(Mode::Ring, 3, SHORT, usual),
-        of(Mode::Eager, 1, SHORT, usual),
-        of(Mode::Changing, 1, SHORT, usual),
-        of(Mode::Part, 1, SHORT, usual),
-        of(Mode::Part, 1, LONG, usual),
-        of(Mode::Group, 1, SHORT, usual),
-        of(Mode::Group, 3, SHORT, usual),
-    ];
-    all.into_iter()
-}
 
 /// Operations by name, with functions on cores of their own and on the thread's core.
 #[derive(Debug, Default)]
