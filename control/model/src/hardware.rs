@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use thruway_element::Operation;
 
 use crate::file_error::{self, FileError};
+use crate::observed::{Observed, ObservedError};
 
 /// A number, how far its measurements lay apart, and where it comes from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -63,6 +64,9 @@ pub struct Hardware {
     /// The constants of the paper's mapping (its section 2.2), by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub paper: BTreeMap<String, Constant>,
+    /// What running configurations showed on this host; in a file of its own.
+    #[serde(skip)]
+    pub observed: Observed,
 }
 
 /// A level of the memory hierarchy, as one core sees it.
@@ -156,6 +160,9 @@ pub enum HardwareError {
     /// The file cannot be read, or is not such a file.
     #[error(transparent)]
     File(#[from] FileError),
+    /// The observed costs beside it cannot be read.
+    #[error(transparent)]
+    Observed(#[from] ObservedError),
     /// A value that cannot be.
     #[error("{path}: {field} is {value}: {remedy}")]
     Value {
@@ -185,12 +192,15 @@ fn one() -> u32 {
 }
 
 impl Hardware {
-    /// Reads a description from a file.
+    /// Reads a description from a file, and what was observed on its host.
     ///
     /// # Errors
-    /// When there is none, it is not one, or it has impossible values.
+    /// When there is none, it is not one, or it has impossible values; or the same of the file of
+    /// observations beside it.
     pub fn load(path: &Path) -> Result<Hardware, HardwareError> {
-        Hardware::parse(&path.display().to_string(), &file_error::read(path)?)
+        let text = file_error::read(path)?;
+        let hardware = Hardware::parse(&path.display().to_string(), &text)?;
+        Ok(Hardware { observed: Observed::load(path, &text)?, ..hardware })
     }
 
     /// Reads a description; `path` is what errors call it.

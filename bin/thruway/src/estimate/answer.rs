@@ -62,6 +62,10 @@ fn elements(answer: &Answer) -> String {
     if has_processes {
         head.push("process");
     }
+    let is_refined = answer.estimate.lines.iter().any(|line| line.bill.ratio.is_some());
+    if is_refined {
+        head.push("declared");
+    }
     if answer.truth.is_some() {
         head.extend(["measured", "error %"]);
     }
@@ -79,6 +83,9 @@ fn elements(answer: &Answer) -> String {
         if has_processes {
             let cycles = line.station.apart.as_ref().map(|_| line.bill.process_cycles());
             row.push(cycles.map_or("-".into(), |cycles| format!("{cycles:.1}")));
+        }
+        if is_refined {
+            row.push(format!("{:.1}", line.bill.declared_cycles()));
         }
         if let Some(truth) = &answer.truth {
             let measured = truth.elements.get(at).copied().unwrap_or_default();
@@ -114,9 +121,12 @@ fn operations(estimate: &Estimate) -> String {
 fn by_operation(lines: &[Line]) -> Vec<(Operation, f64, f64)> {
     let mut sums: Vec<(Operation, f64, f64)> = Vec::new();
     for line in lines {
-        for term in line.bill.terms.iter().chain(&line.bill.process) {
+        let of_thread = line.bill.terms.iter().map(|term| (term, line.bill.ratio));
+        let of_process = line.bill.process.iter().map(|term| (term, None));
+        for (term, ratio) in of_thread.chain(of_process) {
             let times = term.count * line.station.visits;
-            let cycles = (term.work + term.memory) * line.station.visits;
+            let ratio = ratio.unwrap_or(1.0);
+            let cycles = (term.work + term.memory) * ratio * line.station.visits;
             match sums.iter_mut().find(|(operation, ..)| *operation == term.operation) {
                 Some(sum) => (sum.1, sum.2) = (sum.1 + times, sum.2 + cycles),
                 None => sums.push((term.operation, times, cycles)),
@@ -211,6 +221,31 @@ fn rates(answer: &Answer) -> String {
 
 /// What is not in the numbers.
 fn remarks(answer: &Answer) -> String {
+    unknown(answer) + &refined(answer)
+}
+
+/// What was observed on the host, and what of that is used.
+fn refined(answer: &Answer) -> String {
+    let host = &answer.hardware.name;
+    if answer.hardware.observed.is_of_another {
+        return format!(
+            "\nWhat was observed on {host} belongs to another calibration and is not used: observe \
+             again (`thruway estimate --live ADDRESS --refine`), or `thruway estimate --forget`.\n"
+        );
+    }
+    let lines = answer.estimate.lines.iter().filter(|line| line.bill.ratio.is_some());
+    let names: Vec<&str> = lines.map(|line| line.station.name.as_str()).collect();
+    if names.is_empty() {
+        return String::new();
+    }
+    format!(
+        "\nCycles of {} as observed on {host}, beside what they declare; `thruway estimate \
+         --forget` drops what was observed.\n",
+        names.join(", ")
+    )
+}
+
+fn unknown(answer: &Answer) -> String {
     let names = names(answer.estimate.unknown.iter().filter(|it| !it.is_of_isolation()));
     if names.is_empty() {
         return String::new();
@@ -264,6 +299,8 @@ pub fn json(answer: &Answer) -> Value {
             "visits": line.station.visits,
             "batch": line.station.batch,
             "cycles": line.bill.cycles(),
+            "declared_cycles": line.bill.declared_cycles(),
+            "is_observed": line.bill.ratio.is_some(),
             "memory_cycles": line.bill.memory(),
             "process_cycles": line.station.apart.as_ref().map(|_| line.bill.process_cycles()),
             "measured_cycles": answer.truth.as_ref().and_then(|truth| truth.elements.get(at)),
@@ -326,9 +363,10 @@ pub fn page(answer: &Answer) -> String {
 
 fn stack(line: &Line) -> Stack {
     let visits = line.station.visits;
+    let ratio = line.bill.ratio.unwrap_or(1.0);
     let part = |name: &str, cycles: f64| (name.to_owned(), cycles * visits);
     let mut parts: Vec<(String, f64)> =
-        line.bill.terms.iter().map(|term| part(term.operation.name(), term.work)).collect();
+        line.bill.terms.iter().map(|term| part(term.operation.name(), term.work * ratio)).collect();
     let process = line.bill.process.iter();
     parts.extend(process.map(|term| part(term.operation.name(), term.work)));
     parts.push(part("memory", line.bill.memory()));

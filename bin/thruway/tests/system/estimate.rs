@@ -278,3 +278,50 @@ fn an_older_description_is_said_to_lack_isolated_functions() {
     let done = run(thruway().current_dir(dir.path()).args(["plan", "plan.toml"])).expect(0);
     assert!(done.stderr.contains("run `thruway calibrate`"), "{done:#?}");
 }
+
+#[test]
+fn what_was_observed_is_kept_used_and_forgotten() {
+    let dir = tempfile::tempdir().unwrap();
+    let (host, socket) = (host(dir.path()), dir.path().join("sock"));
+    let socket = socket.display().to_string();
+    let text = format!("source :: {CHAIN}; ControlSocket(UNIX, {socket})");
+    let before = reported(CHAIN, &host);
+    let chain = Running::start(thruway().args(["run", "--quiet", "-e", &text]));
+    wait_for("the control socket", || std::os::unix::net::UnixStream::connect(&socket).ok());
+    let live = ["--live", &socket, "--hardware", &host, "--interval", "0.5"];
+    estimate(&live).expect(0);
+    let file = dir.path().join("host.observed.toml");
+    assert!(!file.exists(), "nothing is kept unless it is asked for");
+    let done = estimate(&[&live[..], &["--refine"]].concat()).expect(0);
+    assert!(done.stderr.contains("host.observed.toml") && file.exists(), "{done:#?}");
+    drop(chain);
+    // The source with the same arguments takes what it took, beside what it declares.
+    let after = reported(CHAIN, &host);
+    let source = |of: &Value, what: &str| of["elements"][0][what].as_f64().unwrap();
+    assert_eq!(after["elements"][0]["is_observed"], true, "{after:#}");
+    assert_eq!(source(&after, "declared_cycles"), source(&before, "cycles"), "{after:#}");
+    assert_ne!(source(&after, "cycles"), source(&before, "cycles"), "{after:#}");
+    let shown = estimate(&["-e", CHAIN, "--hardware", &host]).expect(0);
+    shown.prints(&["declared", "as observed on", "--forget"]);
+    // One with others takes what it declares.
+    let other = reported(&CHAIN.replace("LENGTH 64", "LENGTH 63"), &host);
+    assert_eq!(other["elements"][0]["is_observed"], false, "{other:#}");
+    // A plan takes what was observed, too.
+    std::fs::write(dir.path().join("chain.click"), CHAIN).unwrap();
+    let plan = format!(
+        "[[chain]]\nname = \"c\"\nconfiguration = \"chain.click\"\nrate = 1e3\npacket = 64\n\
+         [[host]]\nname = \"edge\"\nhardware = \"{host}\"\n"
+    );
+    std::fs::write(dir.path().join("plan.toml"), plan).unwrap();
+    let done = run(thruway().current_dir(dir.path()).args(["plan", "plan.toml", "--json"]));
+    let answer: Value = serde_json::from_str(&done.expect(0).stdout).unwrap();
+    let load = answer["hosts"][0]["cores"][0]["load"].as_f64().unwrap();
+    let cycles = after["cycles"].as_f64().unwrap();
+    assert!((load - cycles * 1e3 / 2.5e9).abs() < load / 100.0, "{answer:#} {after:#}");
+    // A damaged file is an error with the remedy, which works.
+    std::fs::write(&file, "version = 7").unwrap();
+    let refused = estimate(&["-e", CHAIN, "--hardware", &host]);
+    assert!(refused.code() == 1 && refused.stderr.contains("--forget"), "{refused:#?}");
+    estimate(&["--forget", "--hardware", &host]).expect(0).prints(&["dropped: "]);
+    assert_eq!(reported(CHAIN, &host), before);
+}

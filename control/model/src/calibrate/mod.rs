@@ -91,6 +91,7 @@ fn measure(
         operations,
         shared_core: isolation.shared,
         paper: Default::default(),
+        observed: Default::default(),
     };
     Ok(Calibration { hardware, model: machine.model, core, notes: notes.notes })
 }

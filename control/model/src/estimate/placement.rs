@@ -31,8 +31,8 @@ pub fn cores(hardware: &Hardware) -> Vec<usize> {
     if own.len() == hardware.cores as usize { own } else { (0..hardware.cores as usize).collect() }
 }
 
-/// Assigns cores to `threads`, which may run on all cores, and processes, each with those that it may run on
-/// (empty: all; cores that the host does not have count as it says).
+/// Assigns cores to `threads`, which may run on all of them, and to processes, each with those that
+/// it may run on (empty: all; a core that the host does not have counts as one more).
 pub fn assign(cores: &[usize], threads: usize, processes: &[Vec<usize>]) -> Assignment {
     let bound = processes.iter().flatten().copied();
     let mut free: Vec<(usize, usize)> = cores.iter().copied().map(|core| (core, 0)).collect();

@@ -15,6 +15,8 @@ pub struct Station {
     pub name: String,
     /// Its class.
     pub class: String,
+    /// Its arguments; of one that is replaced for the rehearsal, none.
+    pub arguments: String,
     /// Visits per packet that the sources make.
     pub visits: f64,
     /// Packets that come to it together, on average.
@@ -49,11 +51,18 @@ pub struct Bill {
     pub terms: Vec<Priced>,
     /// Those of its process, if it has one.
     pub process: Vec<Priced>,
+    /// By how much the thread's took more on this host, if that was observed.
+    pub ratio: Option<f64>,
 }
 
 impl Bill {
-    /// Cycles of the thread per visit.
+    /// Cycles of the thread per visit: as observed on the host, else as declared.
     pub fn cycles(&self) -> f64 {
+        self.declared_cycles() * self.ratio.unwrap_or(1.0)
+    }
+
+    /// The same by the operations alone.
+    pub fn declared_cycles(&self) -> f64 {
         self.terms.iter().map(|term| term.work + term.memory).sum()
     }
 
@@ -64,7 +73,7 @@ impl Bill {
 
     /// Of these, cycles that pass until lines are there.
     pub fn memory(&self) -> f64 {
-        self.terms.iter().map(|term| term.memory).sum()
+        self.terms.iter().map(|term| term.memory).sum::<f64>() * self.ratio.unwrap_or(1.0)
     }
 
     /// Lines per visit that come from the last level.
@@ -107,7 +116,8 @@ pub fn price(stations: &[Station], hardware: &Hardware) -> Bills {
                 let priced = priced(cost, (PROCESS_BATCH, station.placement), hardware);
                 priced.unwrap_or_else(|| nothing(cost, &mut unknown))
             });
-            Bill { process: process.collect(), terms }
+            let ratio = hardware.observed.ratio(&station.class, &station.arguments);
+            Bill { process: process.collect(), terms, ratio }
         })
         .collect();
     Bills { bills, unknown }
@@ -210,6 +220,7 @@ hash-lookup = { each = { value = 10, source = "" }, batch = { value = 32, source
         Station {
             name: "e".into(),
             class: "E".into(),
+            arguments: String::new(),
             visits: 1.0,
             batch,
             costs,

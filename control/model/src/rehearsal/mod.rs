@@ -228,6 +228,7 @@ impl Rehearsal {
             let station = Station {
                 name: decl.name.clone(),
                 class: original.map_or_else(|| decl.class.clone(), |spec| spec.name.to_owned()),
+                arguments: self.arguments(element),
                 visits: packets / made as f64,
                 batch: packets / (counts.batches[element].max(1) as f64),
                 costs,
@@ -265,6 +266,14 @@ impl Rehearsal {
         }
         // Copies, which are no surprise, make it less than nothing.
         (1.0 - squares).clamp(0.0, 1.0)
+    }
+
+    /// An element's arguments as they were written; none of one that was replaced.
+    fn arguments(&self, element: usize) -> String {
+        let decl = &self.router.layout().graph.elements[element];
+        let is_own = self.original(element).is_none();
+        let texts = decl.args.iter().filter(|_| is_own).map(|arg| arg.text.as_str());
+        texts.collect::<Vec<_>>().join(", ")
     }
 
     /// What an element's process does, if it has one: the way there and back, and the elements that
