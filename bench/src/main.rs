@@ -105,7 +105,7 @@ enum Own {
 
 /// First arguments with which this program is `thruway`: isolated parts of a configuration
 /// (`worker`) and some benches start it so; `calibrate` describes the host for `model`.
-const PROGRAM: [&str; 4] = ["run", "click", "worker", "calibrate"];
+const PROGRAM: [&str; 5] = ["run", "click", "worker", "calibrate", "calibrate-function"];
 
 fn main() -> ExitCode {
     let first = std::env::args().nth(1);

@@ -45,6 +45,32 @@ fn an_unknown_bench_or_case_is_refused_with_those_that_exist() {
     assert!(error.contains("no case matches 'nothing'"), "{error}");
 }
 
+/// The smoke form: this host is calibrated in a hurry, so errors are large; that each row has an
+/// estimate and a measurement of the same order is what counts.
+#[test]
+fn estimates_of_isolated_functions_are_held_against_what_they_take() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    let (host, rows) = (path("host.toml"), path("rows.json"));
+    let calibrated = bench(&["calibrate", "--quick", "--out", &host]).output();
+    let (code, _, error) = outcome(&calibrated.expect("it starts"));
+    assert_eq!(code, Some(0), "{error}");
+    let words = ["model", "--quick", "--case", "isolated/*", "--hardware", &host, "--rows", &rows];
+    let (code, text, error) = outcome(&bench(&words).output().expect("it starts"));
+    assert_eq!(code, Some(0), "{error}");
+    assert!(text.contains("median error"), "{text}");
+    let told = std::fs::read_to_string(&rows).expect("its rows");
+    let told: serde_json::Value = serde_json::from_str(&told).expect("JSON");
+    let rows = told["rows"].as_array().expect("rows");
+    assert!(rows.len() >= 25, "{}", rows.len());
+    for row in rows {
+        let [estimated, measured] =
+            ["estimated_cycles", "measured_cycles"].map(|it| row[it].as_f64().unwrap_or(0.0));
+        assert!(measured > 0.0 && estimated > measured / 10.0, "{row}");
+        assert!(estimated < measured * 10.0, "{row}");
+    }
+}
+
 #[test]
 fn every_recorded_report_gives_results() {
     let record = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("record");

@@ -6,7 +6,7 @@ use thruway_lang::Source;
 use crate::case::Workspace;
 use crate::path;
 
-use super::switches;
+use super::{isolated, switches};
 
 /// A configuration that runs from memory, and what is known of its traffic.
 pub struct Model {
@@ -14,11 +14,25 @@ pub struct Model {
     pub name: String,
     /// Its text.
     pub text: Source,
+    /// Threads that it runs on.
+    pub threads: usize,
 }
 
 /// A source of short packets of one flow, marked as packets of a port.
 const SHORT: &str = "source :: InfiniteSource(DATA \\<02000000000202000000000108004500003200000000\
                      40110000c0a80101c0a802040001 0035001e0000>, LENGTH 64, LIMIT -1, BURST 64)";
+/// Names of configurations on two threads begin so.
+const TWO_THREADS: &str = "threads/two/";
+const MADE: &str = "InfiniteSource(LENGTH 64, LIMIT -1, BURST 64)";
+
+/// A gateway, a packet of its subscriber again and again, and what comes from the core: nothing.
+const GATEWAY: &str = "gw :: BNG(ACCESS_MAC 02:00:00:00:00:01, CORE_MAC 02:00:00:00:00:02, \
+    IP 192.0.2.1, TUNNEL 0 192.0.2.9 02:00:00:00:00:09 1 1000, ROUTE 0.0.0.0/0 0, \
+    SUBSCRIBER 100 7 42 10.0.0.7);";
+const SUBSCRIBED: &str = "source :: InfiniteSource(\\<020000000001 020000000007 88a8 0064 8100 \
+    0007 0800 4500001400000000401160c30a00000708080808>, LIMIT -1, BURST 64)";
+const FROM_CORE: &str = "Idle -> [1] gw; gw[1] -> out :: Discard;";
+
 /// Elements of a chain.
 const LENGTHS: [usize; 3] = [1, 4, 16];
 const SIZES: [usize; 3] = [64, 512, 1514];
@@ -28,13 +42,17 @@ const SESSIONS: [usize; 3] = [1_000, 10_000, 300_000];
 pub fn all(workspace: &Workspace, is_quick: bool) -> anyhow::Result<Vec<Model>> {
     let mut models = Vec::new();
     for (name, text) in path::sources(workspace, is_quick)? {
-        models.push(Model { name: format!("path/{name}"), text });
+        models.push(Model { name: format!("path/{name}"), text, threads: 1 });
     }
     let mut add = |name: String, text: String| {
         let text = Source::new(name.clone(), text);
-        models.push(Model { name, text });
+        let threads = if name.starts_with(TWO_THREADS) { 2 } else { 1 };
+        models.push(Model { name, text, threads });
     };
     for (name, text) in switches::all(workspace)? {
+        add(name, text);
+    }
+    for (name, text) in others() {
         add(name, text);
     }
     for length in LENGTHS {
@@ -84,6 +102,35 @@ pub fn all(workspace: &Workspace, is_quick: bool) -> anyhow::Result<Vec<Model>> 
         }
     }
     Ok(models)
+}
+
+/// Two threads, a gateway, and sessions that begin.
+fn others() -> Vec<(String, String)> {
+    let mut texts = Vec::new();
+    for (function, text) in [("counter", "Counter"), ("queue", "Queue(1024) -> Unqueue(64)")] {
+        let one = |nth: usize| format!("source{nth} :: {MADE} -> {text} -> out{nth} :: Discard;\n");
+        texts.push((format!("{TWO_THREADS}{function}"), one(0) + &one(1)));
+    }
+    let gateway = format!("{GATEWAY} {SUBSCRIBED} -> gw -> Discard; {FROM_CORE}");
+    texts.push(("bng/up".to_owned(), gateway));
+    // Room for few of the sessions: each packet opens one and ends another.
+    let opened = format!(
+        "{} -> fc :: FlowClassifier(SESSIONS_MAX 128, EMBRYONIC_MAX 128) -> SessionStats \
+         -> out :: Discard;",
+        udp(64, 4_000)
+    );
+    texts.push(("sessions/opened".to_owned(), opened));
+    texts
+}
+
+/// Those with isolated functions: they start programs that lie beside this one. `cores`: those that
+/// the bench may use, of which the thread has the last.
+pub fn isolated(cores: &[usize]) -> anyhow::Result<Vec<Model>> {
+    let models = isolated::all(cores)?.into_iter().map(|(name, text)| {
+        let text = Source::new(name.clone(), text);
+        Model { name, text, threads: 1 }
+    });
+    Ok(models.collect())
 }
 
 /// Functions with state for each session.

@@ -1,5 +1,6 @@
 //! `thruway calibrate`: measures this host and writes its description.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -7,9 +8,10 @@ use std::process::ExitCode;
 use clap::Args;
 use thruway_element::Operation;
 use thruway_model::calibrate::{Calibration, Settings, calibrate};
-use thruway_model::hardware::CacheLevel;
+use thruway_model::hardware::{CacheLevel, OperationCost};
 use thruway_model::{Constant, Hardware};
 
+use crate::calibrate_function::programs;
 use crate::load::plain;
 use crate::table::Table;
 
@@ -45,7 +47,12 @@ pub fn main(args: &CalibrateArgs) -> anyhow::Result<ExitCode> {
         // Before a minute of measuring, not after it.
         writable(&place)?;
     }
-    let settings = Settings { core: args.core, name: args.name.clone(), is_quick: args.quick };
+    let settings = Settings {
+        core: args.core,
+        name: args.name.clone(),
+        is_quick: args.quick,
+        programs: Some(programs()?),
+    };
     let first = calibrate(&settings, &log_step)?;
     let second = args.twice.then(|| calibrate(&settings, &log_step)).transpose()?;
     if is_text {
@@ -159,7 +166,11 @@ fn report(made: &Calibration) -> String {
         text += &table.render();
     }
     text += "\nElementary operations, cycles with all data in the first level\n\n";
-    text += &operations(hardware);
+    text += &operations(&hardware.operations);
+    if !hardware.shared_core.is_empty() {
+        text += "\nThe same of isolated functions on the core of the thread\n\n";
+        text += &operations(&hardware.shared_core);
+    }
     if !made.notes.is_empty() {
         text += "\nNotes\n\n";
         for note in &made.notes {
@@ -218,10 +229,10 @@ fn levels(hardware: &Hardware) -> String {
     text
 }
 
-fn operations(hardware: &Hardware) -> String {
+fn operations(costs: &BTreeMap<String, OperationCost>) -> String {
     let mut table = Table::new(&["operation", "each", "per batch", "what"]);
     for operation in Operation::ALL {
-        let Some(cost) = hardware.operations.get(operation.name()) else { continue };
+        let Some(cost) = costs.get(operation.name()) else { continue };
         let batch = cost.batch.as_ref().map_or("-".into(), spread);
         let name = operation.name().to_owned();
         table.row(vec![name, spread(&cost.each), batch, operation.about().to_owned()]);
@@ -261,14 +272,19 @@ const DEFAULT_BATCH: f64 = 32.0;
 /// The compared values: the constants, and the cost of operations in batches.
 fn compared(hardware: &Hardware) -> Vec<(String, f64)> {
     let constants = hardware.constants().into_iter();
-    let others = constants.filter(|(name, _)| !name.starts_with("operations."));
+    let is_operation =
+        |name: &str| name.starts_with("operations.") || name.starts_with("shared_core.");
+    let others = constants.filter(|(name, _)| !is_operation(name));
     let others =
         others.map(|(name, constant)| (name.trim_end_matches(".value").to_owned(), constant.value));
-    let operations = hardware.operations.iter().map(|(name, cost)| {
+    let in_batches = |(name, cost): (String, &OperationCost)| {
         let batch = cost.batch.as_ref().map_or(0.0, |batch| batch.value);
-        (name.clone(), cost.each.value + batch / DEFAULT_BATCH)
-    });
-    others.chain(operations).collect()
+        (name, cost.each.value + batch / DEFAULT_BATCH)
+    };
+    let apart = hardware.operations.iter().map(|(name, cost)| (name.clone(), cost));
+    let shared = hardware.shared_core.iter();
+    let shared = shared.map(|(name, cost)| (format!("{name}, one core"), cost));
+    others.chain(apart.chain(shared).map(in_batches)).collect()
 }
 
 #[cfg(test)]

@@ -14,8 +14,8 @@ use crate::log;
 use crate::run_args::{CheckArgs, RunArgs};
 use crate::shell::ShellCommand;
 use crate::{
-    bench, calibrate, check, ctl, doctor, estimate, manager, manual, nf_new, offload, plan, reload,
-    run, tools, top, trace, worker,
+    bench, calibrate, calibrate_function, check, ctl, doctor, estimate, manager, manual, nf_new,
+    offload, plan, reload, run, tools, top, trace, worker,
 };
 
 /// Runs chains of network functions written in the Click language.
@@ -70,6 +70,9 @@ enum Command {
     /// Run an isolated part of a configuration (started by Isolate only)
     #[command(hide = true)]
     Worker,
+    /// Let packets pass as an isolated function (started by `thruway calibrate` only)
+    #[command(hide = true)]
+    CalibrateFunction,
     /// Run the manager of declared chains (this and the next nine: `thruway-manager --help`)
     Daemon,
     /// Declare the chains of a file or a directory to the manager
@@ -151,6 +154,7 @@ pub fn main(args: Vec<String>) -> ExitCode {
         Command::Plan(args) => plan::main(&args),
         Command::Doctor(args) => doctor::main(&args),
         Command::Worker => Ok(worker::main()),
+        Command::CalibrateFunction => Ok(calibrate_function::main()),
         Command::Estimate(args) => estimate::main(&args),
         Command::Bench(args) => bench::main(&args),
         Command::Calibrate(args) => calibrate::main(&args),

@@ -13,6 +13,7 @@ pub mod output;
 
 mod bench;
 mod calibrate;
+mod calibrate_function;
 mod check;
 mod cli;
 mod click;
@@ -73,6 +74,15 @@ pub fn guarded(program: impl FnOnce() -> ExitCode) -> ExitCode {
 /// This host is not calibrated, or the file cannot be read.
 pub fn hardware(file: Option<&std::path::Path>) -> anyhow::Result<thruway_model::Hardware> {
     estimate::hardware(file)
+}
+
+/// What the description of a host lacks of what isolated functions cost, and what to do; none if an
+/// estimate has all of it.
+pub fn lacks_isolation(
+    estimate: &thruway_model::estimate::Estimate,
+    hardware: &thruway_model::Hardware,
+) -> Option<String> {
+    estimate::lacks_isolation(estimate, hardware)
 }
 
 fn command() -> ExitCode {

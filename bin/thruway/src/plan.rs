@@ -75,10 +75,13 @@ fn estimate(chain: &Chain, hardware: &Hardware) -> Result<Vec<FunctionLoad>, Str
             hardware.name
         ));
     }
+    if let Some(lacks) = crate::estimate::lacks_isolation(&estimate, hardware) {
+        errln!("thruway: chain '{}': {lacks}", chain.name);
+    }
     Ok(estimate.lines.iter().map(load_of).collect())
 }
 
-/// The demand of an estimate's element on a host.
+/// The demand of an estimate's element on a host, its process included.
 fn load_of(line: &Line) -> FunctionLoad {
     let reaches = line.station.costs.iter().filter_map(|cost| Some((cost.count, cost.reach?)));
     let (mut working_set, mut lines) = (0.0, 0.0);
@@ -87,7 +90,8 @@ fn load_of(line: &Line) -> FunctionLoad {
         lines += count * reach.lines * line.station.visits;
     }
     let name = line.station.name.clone();
-    FunctionLoad { name, cycles: line.cycles(), working_set, lines, memory: working_set }
+    let cycles = line.cycles() + line.process_cycles();
+    FunctionLoad { name, cycles, working_set, lines, memory: working_set }
 }
 
 fn name_and_file<'a>(option: &str, word: &'a str) -> anyhow::Result<(&'a str, PathBuf)> {

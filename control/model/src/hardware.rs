@@ -8,8 +8,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use thruway_element::Operation;
 
 use crate::file_error::{self, FileError};
+use crate::observed::{Observed, ObservedError};
 
 /// A number, how far its measurements lay apart, and where it comes from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -55,9 +57,16 @@ pub struct Hardware {
     /// What elementary operations cost, by name, with all their data in the first level.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub operations: BTreeMap<String, OperationCost>,
+    /// The same of the path to isolated functions, where the function's process and the thread are
+    /// on one core. [`operations`](Hardware::operations) has what it costs on cores of their own.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub shared_core: BTreeMap<String, OperationCost>,
     /// The constants of the paper's mapping (its section 2.2), by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub paper: BTreeMap<String, Constant>,
+    /// What running configurations showed on this host; in a file of its own.
+    #[serde(skip)]
+    pub observed: Observed,
 }
 
 /// A level of the memory hierarchy, as one core sees it.
@@ -151,6 +160,9 @@ pub enum HardwareError {
     /// The file cannot be read, or is not such a file.
     #[error(transparent)]
     File(#[from] FileError),
+    /// The observed costs beside it cannot be read.
+    #[error(transparent)]
+    Observed(#[from] ObservedError),
     /// A value that cannot be.
     #[error("{path}: {field} is {value}: {remedy}")]
     Value {
@@ -180,12 +192,15 @@ fn one() -> u32 {
 }
 
 impl Hardware {
-    /// Reads a description from a file.
+    /// Reads a description from a file, and what was observed on its host.
     ///
     /// # Errors
-    /// When there is none, it is not one, or it has impossible values.
+    /// When there is none, it is not one, or it has impossible values; or the same of the file of
+    /// observations beside it.
     pub fn load(path: &Path) -> Result<Hardware, HardwareError> {
-        Hardware::parse(&path.display().to_string(), &file_error::read(path)?)
+        let text = file_error::read(path)?;
+        let hardware = Hardware::parse(&path.display().to_string(), &text)?;
+        Ok(Hardware { observed: Observed::load(path, &text)?, ..hardware })
     }
 
     /// Reads a description; `path` is what errors call it.
@@ -204,6 +219,14 @@ impl Hardware {
     /// Never: every value of these types can be written as TOML.
     pub fn to_toml(&self) -> String {
         toml::to_string_pretty(self).expect("a description is plain tables and numbers")
+    }
+
+    /// What an operation costs; `shares_core`: by a thread, or a function's process, that has the
+    /// other one on its core.
+    pub fn cost(&self, operation: Operation, shares_core: bool) -> Option<&OperationCost> {
+        let is_shared = shares_core && operation.is_of_isolation();
+        let table = if is_shared { &self.shared_core } else { &self.operations };
+        table.get(operation.name())
     }
 
     /// Seconds that so many cycles take.
@@ -261,9 +284,13 @@ impl Hardware {
             all.push(("between_cores.wake.value".into(), &between.wake));
             all.push(("between_cores.woken.value".into(), &between.woken));
         }
-        for (name, cost) in &self.operations {
-            all.push((format!("operations.{name}.each.value"), &cost.each));
-            all.extend(cost.batch.iter().map(|it| (format!("operations.{name}.batch.value"), it)));
+        for (table, costs) in [("operations", &self.operations), ("shared_core", &self.shared_core)]
+        {
+            for (name, cost) in costs {
+                all.push((format!("{table}.{name}.each.value"), &cost.each));
+                let batch = cost.batch.iter();
+                all.extend(batch.map(|it| (format!("{table}.{name}.batch.value"), it)));
+            }
         }
         all.extend(self.paper.iter().map(|(name, it)| (format!("paper.{name}.value"), it)));
         all

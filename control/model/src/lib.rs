@@ -11,6 +11,7 @@ pub mod calibrate;
 pub mod estimate;
 mod file_error;
 pub mod hardware;
+pub mod observed;
 pub mod paper;
 pub mod plan;
 pub mod rehearsal;

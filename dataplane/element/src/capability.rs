@@ -14,7 +14,7 @@ use thruway_packet::Batch;
 use thruway_payload::{Layer, Needs};
 
 use crate::Element;
-use crate::cost::{Cost, Load, Made};
+use crate::cost::{Apart, Cost, Load, Made};
 use crate::cx::Cx;
 use crate::exception::Exception;
 use crate::handoff::Handoff;
@@ -128,6 +128,11 @@ pub trait Buffer: Element {
 pub trait CostModel: Element {
     /// The cost of a packet; `None`: the one in its spec. Called while nothing runs.
     fn cost(&self, load: &Load) -> Option<Vec<Cost>>;
+
+    /// What a process of its own does of the work, which no thread does; called as `cost` is.
+    fn apart(&self, _load: &Load) -> Option<Apart> {
+        None
+    }
 
     /// The packets that it makes, if it is a source; called after packets have flowed.
     fn makes(&self) -> Option<Made> {

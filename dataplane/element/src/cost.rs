@@ -68,7 +68,19 @@ operations! {
     StreamMap "stream-map" "sequence numbers of a segment mapped through a list of edits";
     HttpHead "http-head" "the head of a message read";
     MatchLine "match-line" "a line of payload looked through for many patterns at once";
-    RingHop "ring-hop" "a packet handed to an isolated function and taken back";
+    RingHop "ring-hop" "a packet handed to an isolated function and taken back, by the thread";
+    RingCopy "ring-copy" "a line of a packet copied into a function's slot, or out of it";
+    RingReturn "ring-return" "a packet that a function changed taken into its own frame again";
+    RingServe "ring-serve" "a packet served by a function's process, its own work aside";
+    PartHop "part-hop" "the same as ring-hop, for elements in a process of their own";
+    PartCopy "part-copy" "a line of a packet copied by the process of isolated elements";
+    PartServe "part-serve" "a packet served by the process of isolated elements, their work aside";
+    GroupHop "group-hop" "a packet handed to the first function of a trust group and taken back";
+    GroupPass "group-pass" "a packet handed on to a further function of a trust group";
+    GroupServe "group-serve" "the same as ring-serve, for a function of a trust group";
+    WorkerWake "worker-wake" "a function that sleeps woken, by the thread";
+    WorkerSleep "worker-sleep" "a function's process that goes to sleep and is woken, its own part";
+    ProcessTurn "process-turn" "a packet's part in processes that take turns on one core";
     PortReceive "port-receive" "a packet received by a port of the kernel";
     PortSend "port-send" "a packet sent by a port of the kernel";
 }
@@ -125,6 +137,28 @@ impl Operation {
         Operation::ALL.iter().copied().find(|operation| operation.name() == name)
     }
 
+    /// Whether it belongs to the path to an isolated function and back: what it costs depends on
+    /// where the function's process runs.
+    pub const fn is_of_isolation(self) -> bool {
+        use Operation as Op;
+        matches!(
+            self,
+            Op::RingHop
+                | Op::RingCopy
+                | Op::RingReturn
+                | Op::RingServe
+                | Op::PartHop
+                | Op::PartCopy
+                | Op::PartServe
+                | Op::GroupHop
+                | Op::GroupPass
+                | Op::GroupServe
+                | Op::WorkerWake
+                | Op::WorkerSleep
+                | Op::ProcessTurn
+        )
+    }
+
     /// Whether it reads the packet's own bytes.
     pub const fn is_of_bytes(self) -> bool {
         use Operation as Op;
@@ -151,6 +185,15 @@ impl Cost {
     pub const fn reaching(self, bytes: f64, lines: f64, access: Access) -> Cost {
         Cost { reach: Some(Reach { bytes, lines, access }), ..self }
     }
+}
+
+/// What a process beside the threads does of an element's work.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Apart {
+    /// CPUs that it may run on; empty: all.
+    pub cpus: Vec<usize>,
+    /// What it does per packet that enters the element, as far as the element knows.
+    pub costs: Vec<Cost>,
 }
 
 /// The traffic, as an element sees it when asked for its cost.

@@ -55,7 +55,7 @@ pub use capability::{
     Buffer, CostModel, FlowDispatch, FlowEntry, HandoffQueue, HotSwap, SessionFunction,
     StreamMember,
 };
-pub use cost::{Cost, Load, Made, NOTHING_MORE, Operation};
+pub use cost::{Apart, Cost, Load, Made, NOTHING_MORE, Operation};
 pub use cx::{Cx, Host, LogSink, Verdict, Visit};
 pub use declared::{Arguments, Handlers};
 pub use entry::{Build, Catalog, Entry, Registry, Share};

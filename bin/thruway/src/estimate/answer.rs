@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
+use thruway_element::Operation;
 use thruway_model::Hardware;
 use thruway_model::estimate::{Estimate, Limit, Line, Truth, error_percent};
 
@@ -56,7 +57,15 @@ pub fn text(answer: &Answer) -> String {
 
 /// A row per element.
 fn elements(answer: &Answer) -> String {
+    let has_processes = answer.estimate.lines.iter().any(|line| line.station.apart.is_some());
     let mut head = vec!["element", "class", "share", "batch", "cycles", "of memory"];
+    if has_processes {
+        head.push("process");
+    }
+    let is_refined = answer.estimate.lines.iter().any(|line| line.bill.ratio.is_some());
+    if is_refined {
+        head.push("declared");
+    }
     if answer.truth.is_some() {
         head.extend(["measured", "error %"]);
     }
@@ -71,6 +80,13 @@ fn elements(answer: &Answer) -> String {
             format!("{:.1}", line.bill.cycles()),
             format!("{:.1}", line.bill.memory()),
         ];
+        if has_processes {
+            let cycles = line.station.apart.as_ref().map(|_| line.bill.process_cycles());
+            row.push(cycles.map_or("-".into(), |cycles| format!("{cycles:.1}")));
+        }
+        if is_refined {
+            row.push(format!("{:.1}", line.bill.declared_cycles()));
+        }
         if let Some(truth) = &answer.truth {
             let measured = truth.elements.get(at).copied().unwrap_or_default();
             // Elements are sampled: of some that take little no sample was taken.
@@ -102,12 +118,15 @@ fn operations(estimate: &Estimate) -> String {
 }
 
 /// Operations with times and cycles per packet, the dearest first.
-fn by_operation(lines: &[Line]) -> Vec<(thruway_element::Operation, f64, f64)> {
-    let mut sums: Vec<(thruway_element::Operation, f64, f64)> = Vec::new();
+fn by_operation(lines: &[Line]) -> Vec<(Operation, f64, f64)> {
+    let mut sums: Vec<(Operation, f64, f64)> = Vec::new();
     for line in lines {
-        for term in &line.bill.terms {
+        let of_thread = line.bill.terms.iter().map(|term| (term, line.bill.ratio));
+        let of_process = line.bill.process.iter().map(|term| (term, None));
+        for (term, ratio) in of_thread.chain(of_process) {
             let times = term.count * line.station.visits;
-            let cycles = (term.work + term.memory) * line.station.visits;
+            let ratio = ratio.unwrap_or(1.0);
+            let cycles = (term.work + term.memory) * ratio * line.station.visits;
             match sums.iter_mut().find(|(operation, ..)| *operation == term.operation) {
                 Some(sum) => (sum.1, sum.2) = (sum.1 + times, sum.2 + cycles),
                 None => sums.push((term.operation, times, cycles)),
@@ -131,6 +150,15 @@ fn sum(answer: &Answer) -> String {
         rate / 1e6,
         gbits(rate, estimate.load.packet_bytes)
     );
+    if estimate.process_cycles() > 0.0 {
+        let _ = writeln!(
+            out,
+            "Of these, {:.1} cycles in threads and {:.1} in processes of isolated functions, without \
+             what their programs do themselves.",
+            estimate.thread_cycles(),
+            estimate.process_cycles()
+        );
+    }
     if let Some(truth) = &answer.truth {
         out += &measured(estimate, truth);
     }
@@ -140,11 +168,21 @@ fn sum(answer: &Answer) -> String {
 fn measured(estimate: &Estimate, truth: &Truth) -> String {
     let (median, spread) = truth.cycles;
     let estimated = estimate.threads.first().copied().unwrap_or_default();
-    format!(
+    let mut out = format!(
         "Measured from memory: {median:.1} cycles a packet on the first thread (spread \
          {spread:.1}); estimated {estimated:.1}: error {:+.1} %\n",
         error_percent(estimated, median).unwrap_or_default()
-    )
+    );
+    let (processes, spread) = truth.processes;
+    if let Some(error) = error_percent(estimate.process_cycles(), processes) {
+        let _ = writeln!(
+            out,
+            "Measured in processes of isolated functions: {processes:.1} cycles a packet (spread \
+             {spread:.1}); estimated {:.1}: error {error:+.1} %",
+            estimate.process_cycles()
+        );
+    }
+    out
 }
 
 fn limit_of(limit: Limit, estimate: &Estimate) -> String {
@@ -155,6 +193,10 @@ fn limit_of(limit: Limit, estimate: &Estimate) -> String {
             "the core, which mostly waits for memory".to_owned()
         }
         Limit::Core(_) => "the core".to_owned(),
+        Limit::Process(line) => {
+            let name = estimate.lines.get(line).map_or("", |line| line.station.name.as_str());
+            format!("the core of the process of {name}")
+        }
     }
 }
 
@@ -179,25 +221,71 @@ fn rates(answer: &Answer) -> String {
 
 /// What is not in the numbers.
 fn remarks(answer: &Answer) -> String {
-    let mut out = String::new();
-    let unknown: Vec<&str> = answer.estimate.unknown.iter().map(|it| it.name()).collect();
-    if !unknown.is_empty() {
-        let names = unknown.join(", ");
-        let _ = writeln!(out, "\nNot in the host's description, counted as nothing: {names}.");
+    unknown(answer) + &refined(answer)
+}
+
+/// What was observed on the host, and what of that is used.
+fn refined(answer: &Answer) -> String {
+    let host = &answer.hardware.name;
+    if answer.hardware.observed.is_of_another {
+        return format!(
+            "\nWhat was observed on {host} belongs to another calibration and is not used: observe \
+             again (`thruway estimate --live ADDRESS --refine`), or `thruway estimate --forget`.\n"
+        );
     }
-    out
+    let lines = answer.estimate.lines.iter().filter(|line| line.bill.ratio.is_some());
+    let names: Vec<&str> = lines.map(|line| line.station.name.as_str()).collect();
+    if names.is_empty() {
+        return String::new();
+    }
+    format!(
+        "\nCycles of {} as observed on {host}, beside what they declare; `thruway estimate \
+         --forget` drops what was observed.\n",
+        names.join(", ")
+    )
+}
+
+fn unknown(answer: &Answer) -> String {
+    let names = names(answer.estimate.unknown.iter().filter(|it| !it.is_of_isolation()));
+    if names.is_empty() {
+        return String::new();
+    }
+    format!("\nNot in the host's description, counted as nothing: {names}.\n")
+}
+
+fn names<'a>(operations: impl Iterator<Item = &'a Operation>) -> String {
+    operations.map(|operation| operation.name()).collect::<Vec<_>>().join(", ")
 }
 
 /// What makes the numbers those of another configuration: it comes first.
 fn caveat(answer: &Answer) -> String {
-    if answer.unvisited.is_empty() {
-        return String::new();
+    let mut out = String::new();
+    if !answer.unvisited.is_empty() {
+        let names = answer.unvisited.join(", ");
+        let _ = write!(
+            out,
+            "Caution: no packet of this traffic came to {names}, so the estimate is without them; \
+             if it should, describe other traffic (--traffic).\n\n"
+        );
     }
-    let names = answer.unvisited.join(", ");
-    format!(
-        "Caution: no packet of this traffic came to {names}, so the estimate is without them; if \
-         it should, describe other traffic (--traffic).\n\n"
-    )
+    if let Some(lacks) = lacks_isolation(&answer.estimate, &answer.hardware) {
+        let _ = write!(out, "Caution: {lacks}\n\n");
+    }
+    out
+}
+
+/// What a description lacks that was written before isolated functions were calibrated, or where
+/// there was one core; and what to do.
+pub fn lacks_isolation(estimate: &Estimate, hardware: &Hardware) -> Option<String> {
+    let names = names(estimate.unknown.iter().filter(|it| it.is_of_isolation()));
+    let host = &hardware.name;
+    (!names.is_empty()).then(|| {
+        format!(
+            "the description of {host} does not say what isolated functions cost where these run \
+             ({names}), so the estimate is without it and too low; run `thruway calibrate` on {host} \
+             again."
+        )
+    })
 }
 
 /// The same as JSON.
@@ -211,7 +299,10 @@ pub fn json(answer: &Answer) -> Value {
             "visits": line.station.visits,
             "batch": line.station.batch,
             "cycles": line.bill.cycles(),
+            "declared_cycles": line.bill.declared_cycles(),
+            "is_observed": line.bill.ratio.is_some(),
             "memory_cycles": line.bill.memory(),
+            "process_cycles": line.station.apart.as_ref().map(|_| line.bill.process_cycles()),
             "measured_cycles": answer.truth.as_ref().and_then(|truth| truth.elements.get(at)),
         })
     });
@@ -231,12 +322,15 @@ pub fn json(answer: &Answer) -> Value {
         "sessions": estimate.load.sessions,
         "cycles": estimate.cycles(),
         "memory_cycles": estimate.memory(),
+        "process_cycles": estimate.process_cycles(),
         "threads": estimate.threads,
         "packets_per_second": rate,
         "limit": limit_of(limit, estimate),
         "measured": answer.truth.as_ref().map(|truth| json!({
             "cycles": truth.cycles.0,
             "spread": truth.cycles.1,
+            "process_cycles": truth.processes.0,
+            "process_spread": truth.processes.1,
             "error_percent":
                 error_percent(estimate.threads.first().copied().unwrap_or_default(), truth.cycles.0),
         })),
@@ -244,6 +338,7 @@ pub fn json(answer: &Answer) -> Value {
         "sizes": sizes.collect::<Vec<_>>(),
         "unknown_operations":
             estimate.unknown.iter().map(|it| it.name()).collect::<Vec<_>>(),
+        "remedy": lacks_isolation(estimate, &answer.hardware),
         "unvisited": answer.unvisited,
     })
 }
@@ -268,9 +363,12 @@ pub fn page(answer: &Answer) -> String {
 
 fn stack(line: &Line) -> Stack {
     let visits = line.station.visits;
+    let ratio = line.bill.ratio.unwrap_or(1.0);
     let part = |name: &str, cycles: f64| (name.to_owned(), cycles * visits);
     let mut parts: Vec<(String, f64)> =
-        line.bill.terms.iter().map(|term| part(term.operation.name(), term.work)).collect();
+        line.bill.terms.iter().map(|term| part(term.operation.name(), term.work * ratio)).collect();
+    let process = line.bill.process.iter();
+    parts.extend(process.map(|term| part(term.operation.name(), term.work)));
     parts.push(part("memory", line.bill.memory()));
     Stack { name: line.station.name.clone(), parts }
 }
@@ -282,7 +380,7 @@ fn resources(answer: &Answer) -> Vec<Stack> {
         vec![("core".to_owned(), answer.estimate.cycles() - memory), ("memory".to_owned(), memory)];
     let mut bars = vec![Stack { name: "estimated".into(), parts }];
     if let Some(truth) = &answer.truth {
-        let parts = vec![("measured".to_owned(), truth.cycles.0)];
+        let parts = vec![("measured".to_owned(), truth.cycles.0 + truth.processes.0)];
         bars.push(Stack { name: "measured".into(), parts });
     }
     bars

@@ -36,6 +36,13 @@ pub struct EstimateArgs {
     /// Compare with a running instance: address of its ControlSocket (HOST:PORT, PORT or PATH)
     #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["verify", "traffic"])]
     pub live: Option<String>,
+    /// With --live: keep the observed costs with the description of this host; the next estimates
+    /// and plans use them instead of the declared ones
+    #[arg(long, requires = "live")]
+    pub refine: bool,
+    /// Drop the observed costs of this host
+    #[arg(long, conflicts_with_all = ["live", "verify", "traffic", "paper"])]
+    pub forget: bool,
     /// Interval of --live, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
     pub interval: f64,

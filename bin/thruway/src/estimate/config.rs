@@ -1,6 +1,6 @@
 //! Estimates of configurations.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use thruway_engine::Options;
 use thruway_lang::{Diagnostics, Variables};
 use thruway_model::Hardware;
 use thruway_model::estimate::{Assumed, Estimate};
+use thruway_model::observed;
 use thruway_model::plan::Chain;
 use thruway_model::rehearsal::{Captures, Counts, Rehearsal, RehearsalError, Trace};
 use thruway_model::traffic::Description;
@@ -26,15 +27,12 @@ const SIZES: [u32; 6] = [64, 128, 256, 512, 1024, 1514];
 
 /// Runs `thruway estimate CONFIGURATION`.
 pub fn main(args: &EstimateArgs) -> anyhow::Result<ExitCode> {
+    if args.forget {
+        return forget(&description(args.hardware.as_deref())?);
+    }
     let hardware = hardware(args.hardware.as_deref())?;
-    if let Some(address) = &args.live {
-        let assumed = Assumed { packet_bytes: args.packet_bytes, sessions: args.sessions };
-        let comparison = live::compare(address, args.interval, &assumed, &hardware)?;
-        match args.json {
-            true => outln!("{:#}", comparison.json()),
-            false => out!("{}", comparison.text()),
-        }
-        return Ok(ExitCode::SUCCESS);
+    if args.live.is_some() {
+        return live(args, hardware);
     }
     let (source, variables) = args.config.read()?;
     let (graph, warnings) = match load::graph(source, &variables, &libraries()) {
@@ -75,6 +73,37 @@ pub fn main(args: &EstimateArgs) -> anyhow::Result<ExitCode> {
         std::fs::write(file, answer::page(&all))
             .map_err(|error| anyhow::anyhow!("{}: {}", file.display(), load::plain(&error)))?;
         outln!("report: {}", file.display());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Compares with what runs, and keeps what was observed if asked.
+fn live(args: &EstimateArgs, mut hardware: Hardware) -> anyhow::Result<ExitCode> {
+    let address = args.live.as_deref().unwrap_or_default();
+    let assumed = Assumed { packet_bytes: args.packet_bytes, sessions: args.sessions };
+    let comparison = live::compare(address, args.interval, &assumed, &hardware)?;
+    match args.json {
+        true => outln!("{:#}", comparison.json()),
+        false => out!("{}", comparison.text()),
+    }
+    if args.refine {
+        let kept = hardware.observed.keep(comparison.costs());
+        let place = hardware.observed.save(&description(args.hardware.as_deref())?)?;
+        errln!(
+            "{kept} observed costs kept in {}: the next estimates and plans use them; `thruway \
+             estimate --forget` drops them",
+            place.display()
+        );
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Drops what was observed on the host of a description.
+fn forget(description: &Path) -> anyhow::Result<ExitCode> {
+    let place = observed::file_of(description);
+    match observed::forget(description)? {
+        true => outln!("dropped: {}", place.display()),
+        false => outln!("there are no observed costs in {}", place.display()),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -151,13 +180,17 @@ fn unvisited(rehearsal: &Rehearsal, counts: &Counts) -> Vec<String> {
 
 /// The description of the host.
 pub fn hardware(file: Option<&Path>) -> anyhow::Result<Hardware> {
-    let place = file.map(Path::to_path_buf).or_else(calibrate::known_file).ok_or_else(|| {
+    Ok(Hardware::load(&description(file)?)?)
+}
+
+/// Where the description of the host is.
+fn description(file: Option<&Path>) -> anyhow::Result<PathBuf> {
+    file.map(Path::to_path_buf).or_else(calibrate::known_file).ok_or_else(|| {
         anyhow::anyhow!(
             "this host is not calibrated; run `thruway calibrate` (one minute), or name the \
              description of another host with --hardware FILE"
         )
-    })?;
-    Ok(Hardware::load(&place)?)
+    })
 }
 
 /// What comes in, and what is known of it.

@@ -10,6 +10,7 @@ use thruway_engine::Options;
 use thruway_lang::{NoLibraries, Source, Variables};
 use thruway_model::Hardware;
 use thruway_model::estimate::{Assumed, Estimate};
+use thruway_model::observed::ObservedCost;
 use thruway_model::rehearsal::{Captures, Counts, Rehearsal, Trace};
 
 use crate::load;
@@ -41,10 +42,15 @@ pub struct Comparison {
 struct Line {
     element: String,
     class: String,
+    arguments: String,
+    /// Of this, packets that were seen.
+    packets: u64,
     /// Part of the packets that come to it.
     share: f64,
     /// Packets in a batch.
     batch: f64,
+    /// By the operations alone, and with what was observed before.
+    declared: f64,
     predicted: f64,
     /// None where too few packets came.
     observed: Option<f64>,
@@ -113,8 +119,11 @@ impl Comparison {
             lines.push(Line {
                 element: station.name.clone(),
                 class: station.class.clone(),
+                arguments: station.arguments.clone(),
+                packets,
                 share: station.visits,
                 batch: station.batch,
+                declared: line.bill.declared_cycles(),
                 predicted,
                 observed,
             });
@@ -123,7 +132,7 @@ impl Comparison {
         let cycles: u64 = counts.cycles.iter().sum();
         Comparison {
             lines,
-            predicted: estimate.cycles(),
+            predicted: estimate.thread_cycles(),
             observed: cycles as f64 / packets.max(1) as f64,
             packets,
             remark: worst.map(|(_, why)| why),
@@ -131,10 +140,32 @@ impl Comparison {
         }
     }
 
+    /// What the elements took, for later estimates.
+    pub fn costs(&self) -> Vec<ObservedCost> {
+        let cost = |line: &Line| {
+            Some(ObservedCost {
+                class: line.class.clone(),
+                arguments: line.arguments.clone(),
+                declared: line.declared,
+                observed: line.observed?,
+                packets: line.packets,
+            })
+        };
+        self.lines.iter().filter_map(cost).collect()
+    }
+
     /// For people.
     pub fn text(&self) -> String {
-        let mut table =
-            Table::new(&["element", "class", "share", "batch", "predicted", "observed", "off by"]);
+        let mut table = Table::new(&[
+            "element",
+            "class",
+            "share",
+            "batch",
+            "predicted",
+            "observed",
+            "off by",
+            "declared",
+        ]);
         for line in &self.lines {
             let off = line.observed.map(|observed| observed - line.predicted);
             let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
@@ -146,6 +177,7 @@ impl Comparison {
                 format!("{:.1}", line.predicted),
                 or_dash(line.observed.map(|cycles| format!("{cycles:.1}"))),
                 or_dash(off.map(|cycles| format!("{cycles:+.1}"))),
+                format!("{:.1}", line.declared),
             ]);
         }
         let mut out = format!("Cycles per packet, predicted and observed\n\n{}", table.render());
@@ -172,6 +204,7 @@ impl Comparison {
                 "share": line.share,
                 "batch": line.batch,
                 "predicted_cycles": line.predicted,
+                "declared_cycles": line.declared,
                 "observed_cycles": line.observed,
             })
         };

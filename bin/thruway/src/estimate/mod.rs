@@ -9,6 +9,7 @@ mod report;
 
 use std::process::ExitCode;
 
+pub use answer::lacks_isolation;
 pub use args::EstimateArgs;
 pub use config::{hardware, of_plan};
 

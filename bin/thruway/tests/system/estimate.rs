@@ -159,3 +159,169 @@ fn what_no_packet_came_to_is_said_first() {
     let first = told.lines().next().unwrap_or_default();
     assert!(first.starts_with("Caution: no packet of this traffic came to dear"), "{told}");
 }
+
+/// Operations of isolated functions in round numbers, on cores of their own and on the thread's.
+const ISOLATION: &str = r#"
+count = { each = { value = 5, source = "round" } }
+ring-hop = { each = { value = 50, source = "round" }, batch = { value = 320, source = "round" } }
+ring-copy = { each = { value = 4, source = "round" } }
+ring-return = { each = { value = 15, source = "round" } }
+ring-serve = { each = { value = 40, source = "round" } }
+part-hop = { each = { value = 70, source = "round" } }
+part-copy = { each = { value = 3, source = "round" } }
+part-serve = { each = { value = 100, source = "round" } }
+worker-wake = { each = { value = 0, source = "round" } }
+worker-sleep = { each = { value = 0, source = "round" } }
+process-turn = { each = { value = 9, source = "round" } }
+[shared_core]
+ring-hop = { each = { value = 30, source = "round" } }
+ring-copy = { each = { value = 2, source = "round" } }
+ring-serve = { each = { value = 20, source = "round" } }
+worker-wake = { each = { value = 0, source = "round" } }
+worker-sleep = { each = { value = 0, source = "round" } }
+process-turn = { each = { value = 6, source = "round" } }
+"#;
+
+/// A function that lets packets pass, with more arguments.
+fn passing(more: &str) -> String {
+    let program = env!("CARGO_BIN_EXE_thruway");
+    format!(
+        "Nf(EXEC \"{program} calibrate-function\", CONFIG keep, ISOLATION relaxed, STANDBY false{more})"
+    )
+}
+
+/// A host that knows isolated functions, with so many cores.
+fn isolating_host(dir: &Path, cores: u32) -> String {
+    let path = host(dir);
+    let text = std::fs::read_to_string(&path).unwrap() + ISOLATION;
+    let lines = text.lines().map(|line| match line.starts_with("cores = ") {
+        true => format!("cores = {cores}"),
+        false => line.to_owned(),
+    });
+    std::fs::write(&path, lines.collect::<Vec<_>>().join("\n")).unwrap();
+    path
+}
+
+fn reported(text: &str, host: &str) -> Value {
+    let done = estimate(&["-e", text, "--hardware", host, "--json"]).expect(0);
+    serde_json::from_str(&done.stdout).unwrap()
+}
+
+const SOURCE: &str = "InfiniteSource(LENGTH 60, LIMIT -1, BURST 32, TIMESTAMP false)";
+
+#[test]
+fn isolated_functions_cost_their_thread_and_a_process() {
+    let dir = tempfile::tempdir().unwrap();
+    let host = isolating_host(dir.path(), 2);
+    let text = format!("{SOURCE} -> f :: {} -> Discard", passing(""));
+    let alone = reported(&text, &host);
+    assert_eq!(alone["unknown_operations"], serde_json::json!([]), "{alone:#}");
+    let function = &alone["elements"][1];
+    // 50 and a part of the batch's 320, a line of 4, a dispatch: batches are of up to 32.
+    let cycles = function["cycles"].as_f64().unwrap();
+    assert!((66.0..70.0).contains(&cycles), "{function}");
+    assert_eq!(function["process_cycles"], 40.0, "{function}");
+    // On one core with the thread.
+    let one = isolating_host(dir.path(), 1);
+    let together = reported(&text, &one);
+    let function = &together["elements"][1];
+    assert_eq!(function["process_cycles"], 20.0, "{function}");
+    assert_eq!(together["limit"], "the core", "{together:#}");
+    // Three that share a core which the thread has not.
+    let host = isolating_host(dir.path(), 2);
+    let nf = passing(", CPUS 0");
+    let three = reported(&format!("{SOURCE} -> {nf} -> f :: {nf} -> {nf} -> Discard"), &host);
+    assert_eq!(processes(&three), [49.0; 3], "{three:#}");
+    // The thread has 216 cycles; packets under way have not visited all of it.
+    let rate = three["packets_per_second"].as_f64().unwrap();
+    assert!((0.99..2.0).contains(&(rate / (2.5e9 / 216.0))), "{three:#}");
+}
+
+/// Cycles that the processes of functions take for a packet that visits them.
+fn processes(answer: &Value) -> Vec<f64> {
+    let elements = answer["elements"].as_array().unwrap();
+    elements.iter().filter_map(|element| element["process_cycles"].as_f64()).collect()
+}
+
+#[test]
+fn isolated_elements_cost_their_process_what_they_cost() {
+    let dir = tempfile::tempdir().unwrap();
+    let host = isolating_host(dir.path(), 2);
+    let text = format!(
+        "{SOURCE} -> c :: Counter -> Discard; Isolate(c, ISOLATION relaxed, STANDBY false)"
+    );
+    let told = reported(&text, &host);
+    let process = processes(&told)[0];
+    // 100, three lines of 3, a count of 5 and a dispatch of 64 / 31.
+    assert!((process - (100.0 + 9.0 + 5.0 + 64.0 / 31.0)).abs() < 1e-6, "{told:#}");
+}
+
+#[test]
+fn an_older_description_is_said_to_lack_isolated_functions() {
+    let dir = tempfile::tempdir().unwrap();
+    let host = host(dir.path());
+    let text = format!("{SOURCE} -> {} -> Discard", passing(""));
+    let done = estimate(&["-e", &text, "--hardware", &host]).expect(0);
+    let first = done.stdout.lines().next().unwrap_or_default();
+    assert!(first.starts_with("Caution: the description of"), "{done:#?}");
+    for what in ["ring-hop", "ring-serve", "too low", "run `thruway calibrate`"] {
+        assert!(first.contains(what), "no {what}: {done:#?}");
+    }
+    let told = reported(&text, &host);
+    assert!(told["remedy"].as_str().unwrap().contains("thruway calibrate"), "{told:#}");
+    std::fs::write(dir.path().join("chain.click"), &text).unwrap();
+    let plan = format!(
+        "[[chain]]\nname = \"apart\"\nconfiguration = \"chain.click\"\nrate = 1e6\npacket = 60\n\
+         [[host]]\nname = \"edge\"\nhardware = \"{host}\"\n"
+    );
+    std::fs::write(dir.path().join("plan.toml"), plan).unwrap();
+    let done = run(thruway().current_dir(dir.path()).args(["plan", "plan.toml"])).expect(0);
+    assert!(done.stderr.contains("run `thruway calibrate`"), "{done:#?}");
+}
+
+#[test]
+fn what_was_observed_is_kept_used_and_forgotten() {
+    let dir = tempfile::tempdir().unwrap();
+    let (host, socket) = (host(dir.path()), dir.path().join("sock"));
+    let socket = socket.display().to_string();
+    let text = format!("source :: {CHAIN}; ControlSocket(UNIX, {socket})");
+    let before = reported(CHAIN, &host);
+    let chain = Running::start(thruway().args(["run", "--quiet", "-e", &text]));
+    wait_for("the control socket", || std::os::unix::net::UnixStream::connect(&socket).ok());
+    let live = ["--live", &socket, "--hardware", &host, "--interval", "0.5"];
+    estimate(&live).expect(0);
+    let file = dir.path().join("host.observed.toml");
+    assert!(!file.exists(), "nothing is kept unless it is asked for");
+    let done = estimate(&[&live[..], &["--refine"]].concat()).expect(0);
+    assert!(done.stderr.contains("host.observed.toml") && file.exists(), "{done:#?}");
+    drop(chain);
+    // The source with the same arguments takes what it took, beside what it declares.
+    let after = reported(CHAIN, &host);
+    let source = |of: &Value, what: &str| of["elements"][0][what].as_f64().unwrap();
+    assert_eq!(after["elements"][0]["is_observed"], true, "{after:#}");
+    assert_eq!(source(&after, "declared_cycles"), source(&before, "cycles"), "{after:#}");
+    assert_ne!(source(&after, "cycles"), source(&before, "cycles"), "{after:#}");
+    let shown = estimate(&["-e", CHAIN, "--hardware", &host]).expect(0);
+    shown.prints(&["declared", "as observed on", "--forget"]);
+    // One with others takes what it declares.
+    let other = reported(&CHAIN.replace("LENGTH 64", "LENGTH 63"), &host);
+    assert_eq!(other["elements"][0]["is_observed"], false, "{other:#}");
+    // A plan takes what was observed, too.
+    std::fs::write(dir.path().join("chain.click"), CHAIN).unwrap();
+    let plan = format!(
+        "[[chain]]\nname = \"c\"\nconfiguration = \"chain.click\"\nrate = 1e3\npacket = 64\n\
+         [[host]]\nname = \"edge\"\nhardware = \"{host}\"\n"
+    );
+    std::fs::write(dir.path().join("plan.toml"), plan).unwrap();
+    let done = run(thruway().current_dir(dir.path()).args(["plan", "plan.toml", "--json"]));
+    let answer: Value = serde_json::from_str(&done.expect(0).stdout).unwrap();
+    let load = answer["hosts"][0]["cores"][0]["load"].as_f64().unwrap();
+    let cycles = after["cycles"].as_f64().unwrap();
+    assert!((load - cycles * 1e3 / 2.5e9).abs() < load / 100.0, "{answer:#} {after:#}");
+    // A damaged file is an error with the remedy, which works.
+    std::fs::write(&file, "version = 7").unwrap();
+    let refused = estimate(&["-e", CHAIN, "--hardware", &host]);
+    assert!(refused.code() == 1 && refused.stderr.contains("--forget"), "{refused:#?}");
+    estimate(&["--forget", "--hardware", &host]).expect(0).prints(&["dropped: "]);
+    assert_eq!(reported(CHAIN, &host), before);
+}

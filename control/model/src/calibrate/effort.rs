@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::isolation::Programs;
+
 /// What is asked for.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
@@ -11,6 +13,8 @@ pub struct Settings {
     pub name: Option<String>,
     /// Less of everything: a few seconds, and numbers to match.
     pub is_quick: bool,
+    /// What is started as isolated functions; without, what isolation costs is not measured.
+    pub programs: Option<Programs>,
 }
 
 /// How much is measured.
@@ -25,15 +29,31 @@ pub(super) struct Effort {
     pub(super) turns: u32,
     /// How long all cores read at once.
     pub(super) stretch: Duration,
+    /// Packets of a run of isolated functions.
+    pub(super) packets: u64,
 }
 
 impl Effort {
     pub(super) fn of(settings: &Settings) -> Effort {
         let stretch = Duration::from_millis;
         if settings.is_quick {
-            Effort { rounds: 2, tries: 1, cycles: 1e5, turns: 1000, stretch: stretch(5) }
+            Effort {
+                rounds: 2,
+                tries: 1,
+                cycles: 1e5,
+                turns: 1000,
+                stretch: stretch(5),
+                packets: 20_000,
+            }
         } else {
-            Effort { rounds: 15, tries: 5, cycles: 1e6, turns: 5000, stretch: stretch(10) }
+            Effort {
+                rounds: 15,
+                tries: 5,
+                cycles: 1e6,
+                turns: 5000,
+                stretch: stretch(10),
+                packets: 200_000,
+            }
         }
     }
 }

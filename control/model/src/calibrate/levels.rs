@@ -140,7 +140,8 @@ fn walk(plan: &Plan, effort: &Effort, notes: &mut Notes) -> Result<Walked, Calib
         }
         Ok(stretch.walk(|lines| copied.copy(lines)))
     }));
-    interleave(&mut probes, effort.rounds, effort.tries)?;
+    let steadiness = interleave(&mut probes, effort.rounds, effort.tries)?;
+    notes.notes.extend(steadiness.note(&plan.name));
     let of = |at: usize| probes.get(at).map_or_else(|| Summary::of(&[]), Probe::summary);
     Ok(Walked {
         normal: [0, 1, 2].map(of),

@@ -1,18 +1,21 @@
 //! Calibration: what this host is, measured.
 //!
 //! All of it is interleaved and repeated: of measurements that are close together the shortest
-//! counts, since whatever disturbs them makes them longer, and of these the median. Operations are
+//! counts, since whatever disturbs them makes them longer, and of these the median. Rounds that
+//! something else disturbed are refused and measured again (`steady`). Operations are
 //! differences between configurations that the real engine runs; see `carriers`.
 
 mod carriers;
 mod cores;
 mod effort;
 mod error;
+mod isolation;
 mod levels;
 mod machine;
 mod memory;
 mod operations;
 pub(crate) mod statistics;
+mod steady;
 mod traffic;
 mod workload;
 
@@ -20,6 +23,7 @@ use std::time::SystemTime;
 
 pub use effort::Settings;
 pub use error::CalibrateError;
+pub use isolation::Programs;
 pub use machine::{allowed, bind, bind_to};
 pub use statistics::{Summary, quantile};
 
@@ -65,7 +69,17 @@ fn measure(
     note_machine(&machine, &mut notes);
     let levels = levels::measure(&machine, &effort, &mut notes)?;
     let between_cores = between(&machine, core, &effort, &mut notes);
-    let operations = operations::measure(&effort, &mut notes)?;
+    let mut operations = operations::measure(&effort, &mut notes)?;
+    let cores = isolation::Cores {
+        own: core,
+        other: machine.neighbour(core),
+        clock_hz: machine.clock_hz.value,
+    };
+    let isolation = match &settings.programs {
+        Some(programs) => isolation::measure((programs, cores), &operations, &effort, &mut notes),
+        None => isolation::Measured::default(),
+    };
+    operations.extend(isolation.apart);
     let hardware = Hardware {
         name: settings.name.clone().unwrap_or_else(|| machine.name.clone()),
         clock_hz: machine.clock_hz.constant(&notes.day),
@@ -75,7 +89,9 @@ fn measure(
         between_cores,
         links: Default::default(),
         operations,
+        shared_core: isolation.shared,
         paper: Default::default(),
+        observed: Default::default(),
     };
     Ok(Calibration { hardware, model: machine.model, core, notes: notes.notes })
 }

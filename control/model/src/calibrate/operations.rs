@@ -38,7 +38,7 @@ pub fn measure(
     notes: &mut Notes<'_>,
 ) -> Result<BTreeMap<String, OperationCost>, CalibrateError> {
     notes.progress(&format!("{} elementary operations", CARRIERS.len()));
-    let runs = run_all(effort)?;
+    let runs = run_all(effort, notes)?;
     let mut found = BTreeMap::new();
     for carrier in CARRIERS {
         let runs = BATCHES.map(|burst| own(carrier, burst, &runs, &found));
@@ -72,7 +72,10 @@ fn fitted(runs: &Runs) -> Found {
 }
 
 /// Runs all configurations in turn; cycles per packet by text, round by round.
-fn run_all(effort: &Effort) -> Result<BTreeMap<String, Vec<f64>>, CalibrateError> {
+fn run_all(
+    effort: &Effort,
+    notes: &mut Notes<'_>,
+) -> Result<BTreeMap<String, Vec<f64>>, CalibrateError> {
     let mut workloads = BTreeMap::new();
     for carrier in CARRIERS {
         for burst in BATCHES {
@@ -89,7 +92,8 @@ fn run_all(effort: &Effort) -> Result<BTreeMap<String, Vec<f64>>, CalibrateError
         .values()
         .map(|workload| Probe::new(move || workload.borrow_mut().run(cycles)))
         .collect();
-    interleave(&mut probes, effort.rounds, effort.tries)?;
+    let steadiness = interleave(&mut probes, effort.rounds, effort.tries)?;
+    notes.notes.extend(steadiness.note("elementary operations"));
     let values: Vec<Vec<f64>> = probes.into_iter().map(|probe| probe.values).collect();
     Ok(workloads.into_keys().zip(values).collect())
 }

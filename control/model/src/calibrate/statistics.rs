@@ -4,6 +4,7 @@
 //! counts; of these, spread over the whole time and interleaved with all others, the median.
 
 use super::error::CalibrateError;
+use super::steady::{Steadiness, steady};
 use crate::Constant;
 
 /// The middle of measurements and how far they lie apart.
@@ -114,7 +115,8 @@ impl<'a> Probe<'a> {
     }
 }
 
-/// Measures all in turn, `tries` times a round, and keeps the lowest of each round.
+/// Measures all in turn, `tries` times a round, and keeps the lowest of each round. Disturbed
+/// rounds are measured again.
 ///
 /// # Errors
 /// The first that a probe has.
@@ -122,19 +124,23 @@ pub fn interleave(
     probes: &mut [Probe<'_>],
     rounds: usize,
     tries: usize,
-) -> Result<(), CalibrateError> {
-    for _ in 0..rounds {
+) -> Result<Steadiness, CalibrateError> {
+    let measure = || {
         let mut lowest = vec![f64::INFINITY; probes.len()];
         for _ in 0..tries {
             for (probe, lowest) in probes.iter_mut().zip(&mut lowest) {
                 *lowest = lowest.min((probe.run)()?);
             }
         }
+        Ok::<_, CalibrateError>((lowest.clone(), lowest))
+    };
+    let (kept, steadiness) = steady(rounds, measure)?;
+    for lowest in kept {
         for (probe, lowest) in probes.iter_mut().zip(lowest) {
             probe.values.push(lowest);
         }
     }
-    Ok(())
+    Ok(steadiness)
 }
 
 #[cfg(test)]

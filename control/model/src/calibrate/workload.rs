@@ -35,7 +35,7 @@ impl Workload {
             .map_err(|found| wrong(found.render(false)))?;
         let options = Options { burst: super::traffic::PACKETS, ..Options::default() };
         let mut router = crate::rehearsal::open(loaded.graph, loaded.checked, &CATALOG, &options)
-            .map_err(|error| wrong(described(&error)))?;
+            .map_err(|error| wrong(error.details()))?;
         router.run_threads();
         let mut workload = Workload { router, trace: 0, name: name.to_owned() };
         workload.trace = workload.read("source.loaded")?;
@@ -122,14 +122,5 @@ impl Workload {
 
     fn wrong(&self, why: String) -> CalibrateError {
         CalibrateError::Carrier { name: self.name.clone(), why }
-    }
-}
-
-fn described(error: &crate::rehearsal::RehearsalError) -> String {
-    match error {
-        crate::rehearsal::RehearsalError::Build(_, errors) => {
-            errors.iter().map(|error| error.message.clone()).collect::<Vec<_>>().join("; ")
-        }
-        other => other.to_string(),
     }
 }

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use thruway_element::cost::{Access, Cost, Operation};
+use thruway_element::cost::{Access, Apart, Cost, Operation};
 
+use super::placement::Placement;
 use super::residency::{Object, residency};
 use crate::hardware::{CacheLevel, Hardware};
 
@@ -14,12 +15,18 @@ pub struct Station {
     pub name: String,
     /// Its class.
     pub class: String,
+    /// Its arguments; of one that is replaced for the rehearsal, none.
+    pub arguments: String,
     /// Visits per packet that the sources make.
     pub visits: f64,
     /// Packets that come to it together, on average.
     pub batch: f64,
     /// What it costs per packet that visits it.
     pub costs: Vec<Cost>,
+    /// What a process of its own does of its work.
+    pub apart: Option<Apart>,
+    /// Where that process runs.
+    pub placement: Placement,
 }
 
 /// What one term of a cost comes to.
@@ -40,19 +47,33 @@ pub struct Priced {
 /// What one element comes to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bill {
-    /// Its terms, dispatch by the engine first.
+    /// The thread's terms, dispatch by the engine first.
     pub terms: Vec<Priced>,
+    /// Those of its process, if it has one.
+    pub process: Vec<Priced>,
+    /// By how much the thread's took more on this host, if that was observed.
+    pub ratio: Option<f64>,
 }
 
 impl Bill {
-    /// Cycles per visit.
+    /// Cycles of the thread per visit: as observed on the host, else as declared.
     pub fn cycles(&self) -> f64 {
+        self.declared_cycles() * self.ratio.unwrap_or(1.0)
+    }
+
+    /// The same by the operations alone.
+    pub fn declared_cycles(&self) -> f64 {
         self.terms.iter().map(|term| term.work + term.memory).sum()
+    }
+
+    /// Cycles of its process per visit.
+    pub fn process_cycles(&self) -> f64 {
+        self.process.iter().map(|term| term.work + term.memory).sum()
     }
 
     /// Of these, cycles that pass until lines are there.
     pub fn memory(&self) -> f64 {
-        self.terms.iter().map(|term| term.memory).sum()
+        self.terms.iter().map(|term| term.memory).sum::<f64>() * self.ratio.unwrap_or(1.0)
     }
 
     /// Lines per visit that come from the last level.
@@ -70,7 +91,8 @@ pub struct Bills {
     pub unknown: BTreeSet<Operation>,
 }
 
-/// Prices elements that work on one core: they share its caches.
+/// Prices elements that work on one core: they share its caches. What their processes reach is
+/// taken to be in the first level.
 pub fn price(stations: &[Station], hardware: &Hardware) -> Bills {
     let sizes: Vec<f64> = hardware.levels.iter().map(|level| level.bytes).collect();
     let mut objects = residency(&objects(stations), &sizes).into_iter();
@@ -81,26 +103,54 @@ pub fn price(stations: &[Station], hardware: &Hardware) -> Bills {
             let dispatch = Operation::Dispatch.once();
             let costs = std::iter::once(&dispatch).chain(&station.costs);
             let terms = costs.map(|cost| {
-                let work = work(cost, station.batch, hardware).unwrap_or_else(|| {
-                    unknown.insert(cost.operation);
-                    0.0
-                });
-                let priced = Priced {
-                    operation: cost.operation,
-                    count: cost.count,
-                    work,
-                    memory: 0.0,
-                    last_level_lines: 0.0,
-                };
+                let priced = priced(cost, (station.batch, station.placement), hardware);
+                let priced = priced.unwrap_or_else(|| nothing(cost, &mut unknown));
                 match cost.reach {
                     Some(_) => waiting(priced, cost, &objects.next().unwrap_or_default(), hardware),
                     None => priced,
                 }
             });
-            Bill { terms: terms.collect() }
+            let terms = terms.collect();
+            let process = process_costs(station);
+            let process = process.iter().map(|cost| {
+                let priced = priced(cost, (PROCESS_BATCH, station.placement), hardware);
+                priced.unwrap_or_else(|| nothing(cost, &mut unknown))
+            });
+            let ratio = hardware.observed.ratio(&station.class, &station.arguments);
+            Bill { process: process.collect(), terms, ratio }
         })
         .collect();
     Bills { bills, unknown }
+}
+
+/// Packets that a function's process has at a time, at least, while its ring is never empty.
+const PROCESS_BATCH: f64 = 31.0;
+
+/// What an element's process does; with others on its core it takes turns.
+fn process_costs(station: &Station) -> Vec<Cost> {
+    let Some(apart) = &station.apart else { return Vec::new() };
+    let turn = station.placement.is_in_turn.then(|| Operation::ProcessTurn.once());
+    apart.costs.iter().copied().chain(turn).collect()
+}
+
+/// A term without waiting for memory; none where the description lacks the operation.
+fn priced(
+    cost: &Cost,
+    (batch, placement): (f64, Placement),
+    hardware: &Hardware,
+) -> Option<Priced> {
+    let work = work(cost, (batch, placement.is_with_thread), hardware)?;
+    let (operation, count) = (cost.operation, cost.count);
+    Some(Priced { operation, count, work, memory: 0.0, last_level_lines: 0.0 })
+}
+
+/// A term that the description lacks; what happens never needs no cost.
+fn nothing(cost: &Cost, unknown: &mut BTreeSet<Operation>) -> Priced {
+    let (operation, count) = (cost.operation, cost.count);
+    if count > 0.0 || !operation.is_of_isolation() {
+        unknown.insert(operation);
+    }
+    Priced { operation, count, work: 0.0, memory: 0.0, last_level_lines: 0.0 }
 }
 
 /// What elements reach, in the order of their terms.
@@ -118,8 +168,8 @@ fn objects(stations: &[Station]) -> Vec<Object> {
 }
 
 /// Cycles per visit without waiting for memory.
-fn work(cost: &Cost, batch: f64, hardware: &Hardware) -> Option<f64> {
-    let known = hardware.operations.get(cost.operation.name())?;
+fn work(cost: &Cost, (batch, shares_core): (f64, bool), hardware: &Hardware) -> Option<f64> {
+    let known = hardware.cost(cost.operation, shares_core)?;
     let each = known.each.value * cost.count;
     // Seldom is not in every batch.
     let part = known.batch.as_ref().map_or(0.0, |batch| batch.value) * cost.count.min(1.0);
@@ -166,7 +216,17 @@ hash-lookup = { each = { value = 10, source = "" }, batch = { value = 32, source
 "#;
 
     fn station(batch: f64, costs: Vec<Cost>) -> Station {
-        Station { name: "e".into(), class: "E".into(), visits: 1.0, batch, costs }
+        let placement = Placement::default();
+        Station {
+            name: "e".into(),
+            class: "E".into(),
+            arguments: String::new(),
+            visits: 1.0,
+            batch,
+            costs,
+            apart: None,
+            placement,
+        }
     }
 
     #[test]
@@ -208,5 +268,25 @@ hash-lookup = { each = { value = 10, source = "" }, batch = { value = 32, source
         let bills = price(&[station(1.0, vec![small]), station(1.0, vec![large])], &hardware);
         assert!(bills.bills[0].memory() < 5.0, "{bills:?}");
         assert!(bills.bills[1].memory() > 95.0, "{bills:?}");
+    }
+
+    #[test]
+    fn a_process_is_priced_by_where_it_runs() {
+        let one = "ring-serve = { each = { value = 40, source = \"\" } }\n\
+                   process-turn = { each = { value = 9, source = \"\" } }\n";
+        let shared = "[shared_core]\nring-serve = { each = { value = 70, source = \"\" } }\n";
+        let hardware = Hardware::parse("", &format!("{HOST}{one}{shared}")).unwrap();
+        let apart = Apart { cpus: Vec::new(), costs: vec![Operation::RingServe.once()] };
+        let of = |placement: Placement| {
+            let station = Station { apart: Some(apart.clone()), placement, ..station(1.0, vec![]) };
+            let bills = price(&[station], &hardware);
+            (bills.bills[0].process_cycles(), bills.unknown.len())
+        };
+        let alone = Placement::default();
+        assert_eq!(of(alone), (40.0, 0));
+        assert_eq!(of(Placement { is_in_turn: true, ..alone }), (49.0, 0));
+        assert_eq!(of(Placement { is_with_thread: true, ..alone }), (70.0, 0));
+        // The description lacks turns on a shared core, which is said.
+        assert_eq!(of(Placement { is_with_thread: true, is_in_turn: true, core: 0 }), (70.0, 1));
     }
 }

@@ -1,18 +1,23 @@
 //! A configuration run from memory, for what its packets do: which elements they visit, in what
 //! batches; and, when it is to be known, in what time.
 
+mod error;
+mod parts;
 mod stand_in;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use thruway_element::{Cost, CostModel, Load, Made, Operation, Registry, Spec};
-use thruway_engine::{BuildError, Options, Router};
-use thruway_lang::{Checked, Diagnostics, Graph};
+use thruway_element::{Apart, Cost, CostModel, Load, Made, Operation, Purpose, Registry, Spec};
+use thruway_engine::{Options, Router};
+use thruway_lang::{Checked, Graph};
 
+pub use error::RehearsalError;
 pub use stand_in::{Captures, Replaced, Trace};
 
+use crate::estimate::placement::Placement;
 use crate::estimate::price::Station;
+use parts::Parts;
 
 /// Length of a trace with paths that branch predictors learn. (Measured: they learn 4,096, and not
 /// of a million.)
@@ -35,32 +40,8 @@ pub struct Counts {
     pub elapsed: u64,
     /// CPU time of its first thread, nanoseconds.
     pub cpu_ns: u64,
-}
-
-/// Why a configuration cannot be run from memory.
-#[derive(Debug, thiserror::Error)]
-pub enum RehearsalError {
-    /// It is wrong once its ports are replaced.
-    #[error("the configuration is wrong")]
-    Ports(Box<Diagnostics>),
-    /// It cannot be built.
-    #[error("the configuration is wrong")]
-    Build(Box<Graph>, Vec<BuildError>),
-    /// Nobody said what it receives.
-    #[error(
-        "'{element}' receives packets from outside: say which with --traffic FILE, a capture or a \
-         description (docs/model.md)"
-    )]
-    NoTraffic {
-        /// The element's name.
-        element: String,
-    },
-    /// Nothing ran.
-    #[error("no packet moved: {why}")]
-    Still {
-        /// What to look at.
-        why: String,
-    },
+    /// Sessions that began.
+    pub opened: u64,
 }
 
 /// A configuration that is run from memory.
@@ -71,6 +52,8 @@ pub struct Rehearsal {
     pub replaced: Vec<Replaced>,
     /// Elements of the configuration as written; those of higher numbers only help.
     pub written: usize,
+    /// What runs in processes of isolated elements.
+    parts: Parts,
 }
 
 impl Rehearsal {
@@ -92,8 +75,9 @@ impl Rehearsal {
         if found.has_errors() {
             return Err(RehearsalError::Ports(Box::new(found)));
         }
+        let parts = Parts::of(&graph, registry, options)?;
         let router = open(graph, checked, registry, options)?;
-        Ok(Rehearsal { router, replaced, written })
+        Ok(Rehearsal { router, replaced, written, parts })
     }
 
     /// What has been counted so far.
@@ -121,6 +105,7 @@ impl Rehearsal {
     /// Runs for so long, or until it ends by itself; what that added to the counts.
     pub fn run(&mut self, time: Duration) -> Counts {
         let before = self.counts();
+        let opened = self.sessions_begun();
         let control = Arc::clone(self.router.control());
         // Of this run alone: the timer may be earlier than its beginning, or later than its end.
         let run = control.run();
@@ -137,7 +122,19 @@ impl Rehearsal {
         // It may have gone already.
         let _ = done.send(());
         let _ = timer.join();
-        Counts { elapsed: outcome.cycles, cpu_ns, ..self.counts().since(&before) }
+        let opened = self.sessions_begun().saturating_sub(opened);
+        Counts { elapsed: outcome.cycles, cpu_ns, opened, ..self.counts().since(&before) }
+    }
+
+    /// Sessions that have begun since the start, where the configuration has any.
+    fn sessions_begun(&mut self) -> u64 {
+        let elements = &self.router.layout().graph.elements;
+        let classifiers = elements.iter().filter(|it| it.spec.name == "FlowClassifier");
+        let names: Vec<String> = classifiers.map(|it| it.name.clone()).collect();
+        let begun = names.iter().filter_map(|name| {
+            self.router.read(&format!("{name}.created")).ok()?.trim().parse::<u64>().ok()
+        });
+        begun.sum()
     }
 
     /// Per element: what has replaced it, if anything has.
@@ -231,9 +228,12 @@ impl Rehearsal {
             let station = Station {
                 name: decl.name.clone(),
                 class: original.map_or_else(|| decl.class.clone(), |spec| spec.name.to_owned()),
+                arguments: self.arguments(element),
                 visits: packets / made as f64,
                 batch: packets / (counts.batches[element].max(1) as f64),
                 costs,
+                apart: self.apart(element, load),
+                placement: Placement::default(),
             };
             (element, station)
         };
@@ -266,6 +266,41 @@ impl Rehearsal {
         }
         // Copies, which are no surprise, make it less than nothing.
         (1.0 - squares).clamp(0.0, 1.0)
+    }
+
+    /// An element's arguments as they were written; none of one that was replaced.
+    fn arguments(&self, element: usize) -> String {
+        let decl = &self.router.layout().graph.elements[element];
+        let is_own = self.original(element).is_none();
+        let texts = decl.args.iter().filter(|_| is_own).map(|arg| arg.text.as_str());
+        texts.collect::<Vec<_>>().join(", ")
+    }
+
+    /// What an element's process does, if it has one: the way there and back, and the elements that
+    /// run in it. What a program does by itself nobody declares.
+    fn apart(&self, element: usize, load: &Load) -> Option<Apart> {
+        let mut apart = self.router.cost_model(element)?.apart(load)?;
+        apart.costs.extend(self.parts.costs(element, load));
+        Some(apart)
+    }
+
+    /// Processor time that the processes of isolated functions have had since they began, seconds.
+    ///
+    /// # Errors
+    /// When one cannot be asked.
+    pub fn process_seconds(&mut self) -> Result<f64, RehearsalError> {
+        let elements = &self.router.layout().graph.elements;
+        let functions = elements.iter().filter(|it| it.spec.purpose == Purpose::RunProcess);
+        let names: Vec<String> = functions.map(|it| it.name.clone()).collect();
+        let mut sum = 0.0;
+        for function in names {
+            let text = self.router.read(&format!("{function}.cpu_time"));
+            let seconds = text.map_err(|error| error.to_string()).and_then(|text| {
+                text.trim().parse::<f64>().map_err(|error| format!("{text}: {error}"))
+            });
+            sum += seconds.map_err(|why| RehearsalError::Function { function, why })?;
+        }
+        Ok(sum)
     }
 
     fn costs(&self, element: usize, load: &Load) -> Vec<Cost> {
@@ -306,8 +341,10 @@ impl Counts {
     /// Adds what a further run counted.
     pub fn add(&mut self, more: &Counts) {
         let times = (self.elapsed + more.elapsed, self.cpu_ns + more.cpu_ns);
+        let opened = self.opened + more.opened;
         *self = self.with(more, u64::saturating_add);
         (self.elapsed, self.cpu_ns) = times;
+        self.opened = opened;
     }
 
     /// Each count with the other's of the same kind; no times.

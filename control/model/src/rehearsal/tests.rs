@@ -104,3 +104,21 @@ fn no_timer_is_missed() {
     let counts = rehearsal.run(Duration::from_millis(20));
     assert!(counts.packets[0] > 0);
 }
+
+/// The share of packets that open a session: of traffic that comes again none does, unless there is
+/// no room for all sessions.
+#[test]
+fn sessions_are_opened_as_often_as_there_is_no_room_for_them() {
+    let opened = |most: usize| {
+        let (mut rehearsal, _) = rehearsed(&format!(
+            "FastUDPFlows(0, 2048, 64, 02:00:00:00:00:01, 10.0.0.1, 02:00:00:00:00:02, 192.0.2.9,
+                 1024, 1000000000) -> ReplayUnqueue(STOP -1, BURST 32)
+             -> FlowClassifier(SESSIONS_MAX {most}, EMBRYONIC_MAX {most}) -> SessionStats -> Discard"
+        ));
+        let counts = rehearsal.watch();
+        counts.opened as f64 / rehearsal.made_packets(&counts) as f64
+    };
+    assert_eq!(opened(4096), 0.0);
+    let share = opened(64);
+    assert!((0.5..=1.0).contains(&share), "{share}");
+}

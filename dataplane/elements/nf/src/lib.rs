@@ -5,6 +5,7 @@ mod backend;
 mod came;
 mod carried;
 mod collect;
+mod costs;
 mod dues;
 mod framed;
 mod group;

@@ -3,9 +3,9 @@
 use std::any::Any;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Buffer, Changes, Cost, CostModel, Cx, Demand, Element, Ended, Entry,
-    Handler, HandlerError, Handlers, HotSwap, Load, Needs, Operation, Purpose, Replicas, Run,
-    Scratch, SessionFunction, Spec, StreamMember, Threading, Topic, Ty,
+    Arg, ArgErrors, Args, Buffer, Changes, Cx, Demand, Element, Ended, Entry, Handler,
+    HandlerError, Handlers, HotSwap, Needs, Operation, Purpose, Replicas, Run, Scratch,
+    SessionFunction, Spec, StreamMember, Threading, Topic, Ty,
 };
 use thruway_exchange::Tuning;
 use thruway_packet::Batch;
@@ -35,7 +35,7 @@ pub static ENTRY: Entry = Entry::new(
         handlers: HANDLERS,
         threading: Threading::TaskPerThread,
         changes: Changes::Headers,
-        cost: &[Operation::RingHop.once(), Operation::CopyLine.times(2.0)],
+        cost: &[Operation::RingHop.once(), Operation::RingCopy.once()],
         replicas: Replicas::Sharing("the process; each thread has rings of its own to it"),
         purpose: Purpose::RunProcess,
         ..Spec::DEFAULT
@@ -401,14 +401,6 @@ impl HotSwap for Nf {
         } else {
             self.other = Some(state);
         }
-    }
-}
-
-impl CostModel for Nf {
-    fn cost(&self, load: &Load) -> Option<Vec<Cost>> {
-        // Into the slot and out of it.
-        let lines = 2.0 * Load::lines(load.packet_bytes);
-        Some(vec![Operation::RingHop.once(), Operation::CopyLine.times(lines)])
     }
 }
 

@@ -32,6 +32,8 @@ pub(super) struct Outlet {
     pub out: u64,
     /// Those of them that went from slot to slot.
     pub hopped_count: u64,
+    /// Packets that the function had changed.
+    pub changed_count: u64,
 }
 
 /// An output that leads to another function on this thread.
@@ -135,6 +137,7 @@ impl Outlet {
             self.give(cx, port, packet);
             return true;
         }
+        self.changed_count += 1;
         if self.carries && token.len() < PREFIX_LEN as u32 {
             cx.drop(Lost::Damaged, packet);
             return true;

@@ -48,6 +48,8 @@ pub(super) struct NfState {
     /// The predecessor in a trust group, whose process was told to end: it may write into its
     /// frames until it has.
     pub ended: Option<Box<NfState>>,
+    /// Packets that came from another function's slot, or in its frame.
+    pub token_count: u64,
 }
 
 impl NfState {
@@ -75,6 +77,7 @@ impl NfState {
             gathering: Gathering::default(),
             outlet: Outlet::new(settings.carry, as_taker),
             ended: None,
+            token_count: 0,
         }
     }
 

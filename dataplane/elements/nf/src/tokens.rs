@@ -48,9 +48,11 @@ impl TakesTokens for Nf {
     }
 
     fn end_tokens(&mut self, cx: &mut Cx<'_>) {
-        cx.count_packets(std::mem::take(&mut self.came));
+        let came = std::mem::take(&mut self.came);
+        cx.count_packets(came);
         self.be_awake();
         if let Some(state) = &mut self.running {
+            state.token_count += came as u64;
             state.publish(cx);
         }
         self.press(cx);
