@@ -23,4 +23,4 @@ pub use frame::{Frame, FrameReader, FrameWriter, Kind, PAYLOAD_MAX, StreamError}
 pub use greeting::{Greeting, VERSION};
 pub use key::{Key, KeyError};
 pub use link::{Batch, Counts, Link};
-pub use record::{RECORD_LEN_MAX, Record, RecordError, Records, Session};
+pub use record::{RECORD_LEN_MAX, Record, RecordError, Records, Session, SessionKey};

@@ -2,6 +2,7 @@
 
 mod announce;
 mod install;
+mod keys;
 mod send;
 
 use std::net::SocketAddr;
@@ -12,7 +13,6 @@ use thruway_element::{
     Arg, ArgError, ArgErrors, Args, Changes, Cx, Element, Entry, HandlerError, Handlers,
     NOTHING_MORE, Nanos, Replicas, Spec, Topic, Ty, reasons,
 };
-use thruway_flow::plan::Family;
 use thruway_packet::Batch;
 use thruway_replication::{Active, Backup, Key, Link};
 use thruway_sync::atomic::Ordering;
@@ -32,13 +32,13 @@ pub static ENTRY: Entry = Entry::built::<Replicate>(
                translations of NAT, decisions of StatefulFirewall) to the backup, over TCP. The \
                backup drops all packets until it takes over: when the takeover handler is written, \
                or by itself when it had all sessions and the active host has been silent for AFTER \
-               (0: never by itself). Then it announces each ADDRESS by ARP and serves the traffic \
-               with the same ports and decisions. A host that learns from its backup that this has \
+               (0: never by itself). Then it announces each ADDRESS, by ARP or unsolicited \
+               neighbour advertisements, and serves the traffic with the same ports and decisions. A host that learns from its backup that this has \
                taken over serves no more traffic (fenced); restart it as the other's backup. An \
                active host that begins serves nothing until its backup lets it in, or HOLD has \
                passed.\n\n\
-               Each ADDRESS is an IP address and an Ethernet address that both hosts have at one \
-               network. Put Replicate right behind the devices: packets of network N enter by \
+               Each ADDRESS is one or more IP addresses, of either version, and an Ethernet address \
+               that both hosts have at one network. Put Replicate right behind the devices: packets of network N enter by \
                input N and leave by output N; with K networks, announcements for network N leave \
                by output K+N, to its device.\n\n\
                Both hosts have the same secret in the file KEY, which only its owner may read; \
@@ -46,8 +46,8 @@ pub static ENTRY: Entry = Entry::built::<Replicate>(
                another version, repeated or malformed are refused, logged and counted. The stream \
                never holds packets up: what finds no room in its queues is made good by a transfer \
                of all sessions, as when a stream begins.\n\n\
-               Sessions are those of IPv4 with ports, of a FlowClassifier in the same thread \
-               (those of IPv6 begin anew at the backup): one thread only is supported. All \
+               Sessions are those of IPv4 and IPv6 with ports, of a FlowClassifier in the same \
+               thread: one thread only is supported. All \
                functions with sessions must be NAT or StatefulFirewall. Sessions that begin within \
                about 10 ms of the active host's end are lost. See docs/replication.md.",
         example: "rep :: Replicate(192.0.2.1 02:00:00:00:00:01, TO 198.51.100.2:7070, KEY /etc/thruway/key);\n\
@@ -58,7 +58,7 @@ pub static ENTRY: Entry = Entry::built::<Replicate>(
         processing: "h/h",
         flow: "#/#",
         args: &[
-            Arg::rest("ADDRESS", Ty::Rule("IP ETH"), "an address that both hosts have"),
+            Arg::rest("ADDRESS", Ty::Rule("IP... ETH"), "addresses that both hosts have"),
             Arg::keyword("TO", Ty::Any, "the backup's IP address and TCP port, of the active host"),
             Arg::keyword("LISTEN", Ty::Any, "where the backup listens: IP address and TCP port"),
             Arg::required_keyword("KEY", Ty::File, "file with the secret that both hosts have"),
@@ -234,17 +234,14 @@ fn chain(cx: &mut Cx<'_>) -> Result<String, String> {
     let mut nodes: Vec<u32> = Vec::new();
     for level in levels {
         let table = &flows.plan().levels[usize::from(level)];
-        if table.family == Family::V6 {
-            continue;
-        }
         if !flows.is_replicable(level) {
             return Err(format!(
-                "sessions '{}' of {} cannot be replicated: only 'connection' of IPv4 can, in one \
-                 thread and without coarser sessions (pair, source)",
+                "sessions '{}' of {} cannot be replicated: only 'connection' can, in one thread and \
+                 without coarser sessions (pair, source)",
                 table.session, table.family
             ));
         }
-        text += &format!("; {}:", table.session);
+        text += &format!("; {} {}:", table.family, table.session);
         for node in flows.functions(level) {
             text += &format!(" {node}");
             nodes.push(node);
@@ -305,7 +302,7 @@ impl Replicate {
             installer.finish(cx);
             self.role = Role::Successor;
             cx.log(&format!("Replicate: this host serves the traffic now: {why}"));
-            self.announcement.begin();
+            self.announcement.begin(cx.now());
             self.announce(cx);
         }
     }
@@ -319,8 +316,8 @@ impl Replicate {
     }
 
     fn announce(&mut self, cx: &mut Cx<'_>) {
-        if let Some(pause) = self.announcement.send(cx) {
-            cx.set_timer(ANNOUNCE, cx.now().saturating_add(pause));
+        if let Some(next) = self.announcement.send(cx) {
+            cx.set_timer(ANNOUNCE, next);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::manager::reader::Narrow;
+use crate::manager::reader::Key;
 use crate::plan::LevelId;
 
 /// A change of a session.
@@ -11,7 +11,7 @@ pub enum Change {
     /// It began, or its life went on.
     Changed(LevelId, u32),
     /// It ended; its record may be another's by now.
-    Ended(LevelId, Narrow),
+    Ended(LevelId, Key),
 }
 
 /// Changes since they were last asked for; bounded.

@@ -1,18 +1,18 @@
 //! Sessions in a form for the flow manager of another host: the list of changed ones, the image of
 //! one, and the installation of an image.
 //!
-//! Only sessions of IPv4 five-tuples without links to coarser ones are replicated, of a manager
-//! that shares sessions with no other thread.
+//! Only sessions of five-tuples without links to coarser ones are replicated, of a manager that
+//! shares sessions with no other thread.
 
 use crate::life::{Ended, Life, Phase};
 use crate::manager::change_log::{Change, ChangeLog};
 use crate::manager::flow_manager::Manager;
 use crate::manager::level::{ENDING, FORWARD_EXCHANGED};
 use crate::manager::ownership::HERE;
-use crate::manager::reader::{Key, Narrow, Reader, is_narrow};
+use crate::manager::reader::{Key, Narrow, Reader, Wide};
 use crate::manager::settings::ticks;
 use crate::manager::state::At;
-use crate::plan::{Family, LeafId, LevelId};
+use crate::plan::{Family, LeafId, LevelId, SessionTable};
 use crate::table::{Head, Refused};
 
 /// The state of a session besides that of functions.
@@ -21,7 +21,7 @@ pub struct SessionImage {
     /// Its level.
     pub level: LevelId,
     /// Its key.
-    pub key: Narrow,
+    pub key: Key,
     /// Whether source and destination of its first packet are exchanged in the key.
     pub exchanged: bool,
     /// Its life so far.
@@ -39,6 +39,21 @@ pub struct Installed {
     pub level: LevelId,
     /// Its record.
     pub index: u32,
+}
+
+/// Whether the keys of a level's sessions are five-tuples and nothing else.
+fn has_tuples(table: &SessionTable) -> bool {
+    let raw = table.session.fields.iter().any(|field| field.mirrored().is_none());
+    table.family != Family::Other && !raw
+}
+
+/// The key in a record of a level.
+fn key_of(table: &SessionTable, words: &[u32]) -> Option<Key> {
+    match table.family {
+        Family::V4 => Narrow::try_from(words).ok().map(Key::Narrow),
+        Family::V6 => Wide::try_from(words).ok().map(Key::Wide),
+        Family::Other => None,
+    }
 }
 
 /// Whether a session is replicated: it is not embryonic.
@@ -86,7 +101,7 @@ impl Manager {
         if !is_replicated(pool.head(index)) {
             return;
         }
-        if let Ok(key) = Narrow::try_from(pool.key(index)) {
+        if let Some(key) = key_of(&self.plan.levels[usize::from(level)], pool.key(index)) {
             log.add(Change::Ended(level, key));
         }
     }
@@ -95,7 +110,7 @@ impl Manager {
     pub fn is_replicable(&self, level: LevelId) -> bool {
         let linked = self.plan.levels.iter().any(|other| other.links.contains(&level));
         let Some(table) = self.plan.levels.get(usize::from(level)) else { return false };
-        is_narrow(table)
+        has_tuples(table)
             && !linked
             && table.links.is_empty()
             && self.levels[usize::from(level)].shared_flows.is_none()
@@ -121,7 +136,7 @@ impl Manager {
         }
         Some(SessionImage {
             level,
-            key: Narrow::try_from(pool.key(index)).ok()?,
+            key: key_of(self.plan.levels.get(usize::from(level))?, pool.key(index))?,
             exchanged: head.flags & FORWARD_EXCHANGED != 0,
             life: Life(head.state),
             leaf: head.leaf,
@@ -151,12 +166,14 @@ impl Manager {
     /// key ends.
     ///
     /// # Errors
-    /// There is no room for it, or no such level or class here.
+    /// There is no room for it, or no such level, class or form of keys here.
     pub fn install(&mut self, image: &SessionImage, now: i64) -> Result<Installed, Refused> {
-        let SessionImage { level, life, .. } = *image;
+        let SessionImage { level, key, life, .. } = *image;
         let leaf = self.leaf_of(level, image.leaf).ok_or(Refused::NoRoom)?;
+        if !self.takes_key(level, &key) {
+            return Err(Refused::NoRoom);
+        }
         self.now = ticks(now);
-        let key = Key::Narrow(image.key);
         let found = self.levels[usize::from(level)].find(&key);
         let index = match found.index() {
             Some(index) if !found.is_alias() => {
@@ -183,22 +200,30 @@ impl Manager {
     /// The class of packets of a level, if a session may be installed there. After a hot swap the
     /// other host does not know it until the next packet: any that finds its sessions there does.
     fn leaf_of(&self, level: LevelId, leaf: LeafId) -> Option<LeafId> {
-        let finds = |of: &[Option<Reader>; 3]| {
-            of[Family::V4 as usize].as_ref().is_some_and(|reader| reader.level == level)
-        };
         if !self.is_replicable(level) {
             return None;
         }
+        let family = self.plan.levels[usize::from(level)].family;
+        let finds = |of: &[Option<Reader>; 3]| {
+            of[family as usize].as_ref().is_some_and(|reader| reader.level == level)
+        };
         let known = self.readers.get(usize::from(leaf)).filter(|of| finds(of)).map(|_| leaf);
         known.or_else(|| self.readers.iter().position(finds).map(|leaf| leaf as LeafId))
     }
 
+    /// Whether sessions of a level are replicated, and have keys of this form.
+    fn takes_key(&self, level: LevelId, key: &Key) -> bool {
+        let table = self.plan.levels.get(usize::from(level));
+        self.is_replicable(level)
+            && table.is_some_and(|table| key_of(table, key.words()).is_some())
+    }
+
     /// Ends the session of this key, if there is one.
-    pub fn remove(&mut self, level: LevelId, key: Narrow) {
-        if !self.is_replicable(level) {
+    pub fn remove(&mut self, level: LevelId, key: Key) {
+        if !self.takes_key(level, &key) {
             return;
         }
-        let found = self.levels[usize::from(level)].find(&Key::Narrow(key));
+        let found = self.levels[usize::from(level)].find(&key);
         if let Some(index) = found.index().filter(|_| !found.is_alias()) {
             self.end(level, index, Ended::Removed);
         }

@@ -43,6 +43,7 @@ pub use filter::Filter;
 pub use flow_manager::Manager;
 pub use headers::{Kind, ParsedHeaders, parse_ethernet, parse_ip};
 pub use images::{Installed, SessionImage};
+pub use reader::Key;
 pub use level::Bounds;
 pub use list::{Cursor, Ends, Flow};
 pub use settings::{Settings, TICK_NS};

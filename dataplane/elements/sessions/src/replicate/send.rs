@@ -7,6 +7,8 @@ use thruway_flow::manager::{Change, SessionImage, TICK_NS};
 use thruway_replication::{Batch, Link, PAYLOAD_MAX, RECORD_LEN_MAX, Record, Session};
 use thruway_sync::atomic::Ordering;
 
+use super::keys;
+
 /// Changes that wait at most: more are made good by a transfer of all sessions.
 pub(super) const CHANGES: usize = 1 << 16;
 /// Changes, and records that are looked at, in one tick at most.
@@ -113,7 +115,7 @@ impl Sender {
                 Change::Changed(level, index) => {
                     self.send_session(cx, (level, index), |_| true);
                 }
-                Change::Ended(level, key) => self.write(&Record::Ended(level, key)),
+                Change::Ended(level, key) => self.write(&Record::Ended(level, keys::sent(&key))),
             }
         }
     }
@@ -127,7 +129,7 @@ impl Sender {
         let mut states = std::mem::take(&mut self.states);
         if let Some(image) = cx.export_session(at, &mut states).filter(is_wanted) {
             let SessionImage { level, key, exchanged, life, leaf, idle } = image;
-            let life = life.0;
+            let (life, key) = (life.0, keys::sent(&key));
             let session = Session { level, exchanged, life, leaf, idle, key, states: &states };
             self.write(&Record::Session(session));
         }
