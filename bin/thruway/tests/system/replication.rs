@@ -7,12 +7,14 @@
 //! fd00:1::10      ::1        fd00:9::1 -- fd00:9::2   ::2 2001:db8:2::1
 //! ```
 
+mod bgp;
 mod load;
 mod v6;
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
@@ -99,10 +101,7 @@ impl Pair {
     }
 
     fn write_key(&self, name: &str, secret: &str) {
-        let path = self.path(&format!("{name}.key"));
-        std::fs::write(&path, secret).expect("room for a key");
-        let mode = std::fs::Permissions::from_mode(0o600);
-        std::fs::set_permissions(&path, mode).expect("a file of ours");
+        write_key(self.path(&format!("{name}.key")).as_ref(), secret);
     }
 
     fn start(&self, which: usize, peer: &str) -> Running {
@@ -189,6 +188,13 @@ impl Pair {
     fn wait_log(&self, which: usize, words: &str) {
         wait_for(words, || self.log(which).contains(words).then_some(()));
     }
+}
+
+/// A file with the secret, which only its owner may read.
+fn write_key(path: &Path, secret: &str) {
+    std::fs::write(path, secret).expect("room for a key");
+    let mode = std::fs::Permissions::from_mode(0o600);
+    std::fs::set_permissions(path, mode).expect("a file of ours");
 }
 
 #[test]

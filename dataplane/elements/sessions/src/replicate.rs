@@ -13,6 +13,7 @@ use thruway_element::{
     Arg, ArgError, ArgErrors, Args, Changes, Cx, Element, Entry, HandlerError, Handlers,
     NOTHING_MORE, Nanos, Replicas, Spec, Topic, Ty, reasons,
 };
+use thruway_elements_support::call::Call;
 use thruway_packet::Batch;
 use thruway_replication::{Active, Backup, Key, Link};
 use thruway_sync::atomic::Ordering;
@@ -38,9 +39,13 @@ pub static ENTRY: Entry = Entry::built::<Replicate>(
                active host that begins serves nothing until its backup lets it in, or HOLD has \
                passed.\n\n\
                Each ADDRESS is one or more IP addresses, of either version, and an Ethernet address \
-               that both hosts have at one network. Put Replicate right behind the devices: packets of network N enter by \
+               that both hosts have at one network, or - where nothing is announced, as routes lead \
+               there. Put Replicate right behind the devices: packets of network N enter by \
                input N and leave by output N; with K networks, announcements for network N leave \
                by output K+N, to its device.\n\n\
+               SERVE and RETIRE are handler calls, made when this host begins to serve the traffic \
+               and when it no longer does: 'SERVE routes.active true, RETIRE routes.active false' \
+               has KernelRoutes announce routes of the host that serves, by a routing daemon.\n\n\
                Both hosts have the same secret in the file KEY, which only its owner may read; \
                frames are signed (HMAC-SHA-256), not encrypted. Streams without the key, of \
                another version, repeated or malformed are refused, logged and counted. The stream \
@@ -58,7 +63,7 @@ pub static ENTRY: Entry = Entry::built::<Replicate>(
         processing: "h/h",
         flow: "#/#",
         args: &[
-            Arg::rest("ADDRESS", Ty::Rule("IP... ETH"), "addresses that both hosts have"),
+            Arg::rest("ADDRESS", Ty::Rule("IP... ETH or -"), "addresses that both hosts have"),
             Arg::keyword("TO", Ty::Any, "the backup's IP address and TCP port, of the active host"),
             Arg::keyword("LISTEN", Ty::Any, "where the backup listens: IP address and TCP port"),
             Arg::required_keyword("KEY", Ty::File, "file with the secret that both hosts have"),
@@ -70,6 +75,8 @@ pub static ENTRY: Entry = Entry::built::<Replicate>(
                 "longest time that an active host that begins waits for its backup's word",
             )
             .or("1s"),
+            Arg::keyword("SERVE", Ty::Any, "handler call when this host begins to serve"),
+            Arg::keyword("RETIRE", Ty::Any, "handler call when it serves no longer"),
         ],
         drops: Idle::DROPS,
         changes: Changes::Nothing,
@@ -186,6 +193,10 @@ struct Replicate {
     ticked: i64,
     steady_since: i64,
     announcement: Announcement,
+    /// Whether this host served the traffic when its calls were made last.
+    has_served: bool,
+    serve: Option<Call>,
+    retire: Option<Call>,
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
@@ -221,6 +232,9 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         ticked: 0,
         steady_since: 0,
         announcement,
+        has_served: false,
+        serve: args.text("SERVE").and_then(Call::parse),
+        retire: args.text("RETIRE").and_then(Call::parse),
     }))
 }
 
@@ -304,6 +318,17 @@ impl Replicate {
             cx.log(&format!("Replicate: this host serves the traffic now: {why}"));
             self.announcement.begin(cx.now());
             self.announce(cx);
+            self.call(cx);
+        }
+    }
+
+    /// Makes the call that goes with a change of what this host does.
+    fn call(&mut self, cx: &mut Cx<'_>) {
+        let serves = self.idle().is_none();
+        if std::mem::replace(&mut self.has_served, serves) != serves
+            && let Some(call) = if serves { &self.serve } else { &self.retire }
+        {
+            call.write_later(cx);
         }
     }
 
@@ -337,6 +362,7 @@ impl Replicate {
             }
             Role::Successor | Role::Retired => {}
         }
+        self.call(cx);
         while let Some(line) = self.link.line() {
             cx.log(&format!("Replicate: {line}"));
         }

@@ -4,7 +4,7 @@ use thruway_flow::manager::{Change, Manager, NoAnswer, Settings};
 use thruway_flow::{Direction, Ended, Fcb, Phase};
 use thruway_wire::flow::FiveTuple;
 
-use super::{SECOND, at, bounded, demand, frame, manager, one, release, tcp, udp};
+use super::{SECOND, at, bounded, demand, frame, manager, one, release, tcp, udp, udp6};
 
 const SYN: u8 = 0x02;
 const ACK: u8 = 0x10;
@@ -136,4 +136,61 @@ fn what_cannot_be_replicated_is_refused() {
     one(&mut full, frame(&udp(1, 2, 3, 4), 0), 0);
     one(&mut full, frame(&udp(1, 2, 3, 4).reversed(), 0), 0);
     assert!(full.install(&image, 0).is_err(), "established sessions do not go for it");
+}
+
+/// Sessions of both versions stand beside each other, each found by its own form of keys.
+#[test]
+fn sessions_of_ipv6_go_on_at_another_host() {
+    let demands = [demand("connection", 4)];
+    let [mut active, mut backup] = [0, 1].map(|_| manager(&demands, &Settings::default()));
+    active.log_changes(1 << 12);
+    let packet = |n: u8, is_reply: bool| match is_reply {
+        false => udp6(n, 200, 4000, 53),
+        true => udp6(200, n, 53, 4000),
+    };
+    let mut opened = Vec::new();
+    for n in 1..100 {
+        let fcb = one(&mut active, packet(n, false), 0);
+        let state = at(&active, 1, fcb);
+        active.set_opened(&state);
+        active.scratch_mut(&state).fill(n);
+        one(&mut active, packet(n, true), 0);
+        opened.push(fcb);
+    }
+    let v4 = udp(1, 2, 3, 4);
+    let fcb = one(&mut active, frame(&v4, 0), 0);
+    let state = at(&active, 1, fcb);
+    active.set_opened(&state);
+    one(&mut active, frame(&v4.reversed(), 0), 0);
+    let (v4_level, v4_index) = fcb.session().unwrap();
+    let (v6_level, v6_index) = opened[0].session().unwrap();
+    assert_ne!(v4_level, v6_level);
+
+    while let Some(Change::Changed(level, index)) = active.next_change() {
+        let image = active.image(level, index, 0).expect("an established session");
+        let installed = backup.install(&image, 0).unwrap();
+        let (slot, _) = backup.slot(installed, 0).unwrap();
+        backup.set_opened(&slot);
+        backup.scratch_mut(&slot).fill((index + 1) as u8);
+    }
+    assert_eq!((backup.counts(v4_level).0, backup.counts(v6_level).0), (1, 99));
+    for (n, is_reply) in (1..100).flat_map(|n| [(n, false), (n, true)]) {
+        let fcb = one(&mut backup, packet(n, is_reply), SECOND);
+        let state = at(&backup, 1, fcb);
+        assert_eq!(backup.scratch_mut(&state), [n; 4]);
+        assert_eq!(fcb.direction() == Direction::Reply, is_reply);
+    }
+
+    // A key of the other version's form is refused, and ends nothing.
+    let of_v4 = active.image(v4_level, v4_index, 0).unwrap();
+    let of_v6 = active.image(v6_level, v6_index, 0).unwrap();
+    for (wrong, key) in [(of_v4, of_v6.key), (of_v6, of_v4.key)] {
+        let wrong = thruway_flow::manager::SessionImage { key, ..wrong };
+        assert!(backup.install(&wrong, 0).is_err());
+        backup.remove(wrong.level, key);
+    }
+    assert_eq!((backup.counts(v4_level).0, backup.counts(v6_level).0), (1, 99));
+    backup.remove(v6_level, of_v6.key);
+    release(&mut backup);
+    assert_eq!(backup.counts(v6_level).0, 98);
 }

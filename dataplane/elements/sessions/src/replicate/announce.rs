@@ -96,11 +96,14 @@ fn send_frame(cx: &mut Cx<'_>, output: usize, frame: &[u8]) {
     cx.count_made(1);
 }
 
-/// The addresses of `IP... ETH`.
+/// The addresses of `IP... ETH`; none of `-`.
 fn addresses(args: &Args<'_>, text: &str) -> Result<(Vec<IpAddr>, MacAddr), String> {
     let words = split_words(text);
+    if matches!(words[..], ["-"]) {
+        return Ok((Vec::new(), MacAddr::ZERO));
+    }
     let Some((mac, ips)) = words.split_last().filter(|(_, ips)| !ips.is_empty()) else {
-        return Err("expected IP... ETH".into());
+        return Err("expected IP... ETH, or - for a network where nothing is announced".into());
     };
     let address = |word: &&str| match args.parse::<Ipv6Addr>(word) {
         Ok(ip) if ip.is_multicast() || ip.is_unspecified() => {
