@@ -10,6 +10,7 @@
 
 mod active;
 mod backup;
+mod commit;
 mod frame;
 mod greeting;
 mod key;
@@ -19,6 +20,7 @@ mod stream;
 
 pub use active::Active;
 pub use backup::Backup;
+pub use commit::{Ledger, Offered, OutputCommit, Released, WhenLate};
 pub use frame::{Frame, FrameReader, FrameWriter, Kind, PAYLOAD_MAX, StreamError};
 pub use greeting::{Greeting, VERSION};
 pub use key::{Key, KeyError};

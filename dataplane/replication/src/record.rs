@@ -6,8 +6,8 @@
 //! body of an end:    level (1) key
 //! ```
 //!
-//! A key has 16 bytes for IPv4, 40 for IPv6; a flag says which a session has. Numbers are big-endian. The checksum finds faults of programs and memory; who sends is checked
-//! by the stream.
+//! A key has 16 bytes for IPv4, 40 for IPv6; a flag says which a session has. Numbers are
+//! big-endian. The checksum finds faults of programs and memory; who sends is checked by the stream.
 
 /// Version of the format of records.
 pub const RECORD_VERSION: u8 = 2;

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use thruway_element::{
     Arg, ArgErrors, Args, Cx, Element, Entry, HandlerError, Handlers, Ip6Prefix, IpPrefix,
-    Replicas, Spec, Topic, Ty,
+    NOTHING_MORE, Replicas, Spec, Topic, Ty,
 };
 use thruway_port::host_routes::{HostRoute, HostRoutes};
 
@@ -39,6 +39,7 @@ pub static ENTRY: Entry = Entry::built::<KernelRoutes>(
             Arg::keyword("TABLE", Ty::UInt, "number of the routing table").or("254"),
             Arg::keyword("NAME", Ty::Str, "name of the interface; the kernel's choice if not given"),
         ],
+        cost: NOTHING_MORE,
         replicas: Replicas::OneThread("the host has one set of routes"),
         ..Spec::DEFAULT
     },

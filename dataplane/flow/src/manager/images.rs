@@ -5,9 +5,9 @@
 //! shares sessions with no other thread.
 
 use crate::life::{Ended, Life, Phase};
-use crate::manager::change_log::{Change, ChangeLog};
+use crate::manager::change_log::{Change, ChangeLog, ChangeMark};
 use crate::manager::flow_manager::Manager;
-use crate::manager::level::{ENDING, FORWARD_EXCHANGED};
+use crate::manager::level::{ENDING, FORWARD_EXCHANGED, LevelState};
 use crate::manager::ownership::HERE;
 use crate::manager::reader::{Key, Narrow, Reader, Wide};
 use crate::manager::settings::ticks;
@@ -84,13 +84,39 @@ impl Manager {
         self.changes.as_ref().is_some_and(|log| log.is_lost())
     }
 
+    /// From now on keeps marks of sessions, too: of each the number of its last change.
+    pub fn mark_changes(&mut self) {
+        let levels = self.levels.iter().map(LevelState::records_max);
+        if let Some(log) = &mut self.changes {
+            log.keep_marks(levels);
+        }
+    }
+
+    /// Numbers of the last change of any session, and of the last that was asked for or forgotten.
+    pub fn change_numbers(&self) -> (u64, u64) {
+        self.changes.as_ref().map_or((0, 0), |log| (log.last(), log.taken()))
+    }
+
+    /// What is noted of the session in a record.
+    #[inline]
+    pub fn change_mark(&self, level: LevelId, index: u32) -> ChangeMark {
+        self.changes.as_ref().map_or(ChangeMark::default(), |log| log.mark(level, index))
+    }
+
+    /// Notes a ticket of the session in a record.
+    pub fn set_ticket(&mut self, level: LevelId, index: u32, ticket: u64) {
+        if let Some(log) = &mut self.changes {
+            log.set_ticket(level, index, ticket);
+        }
+    }
+
     /// Something new is known of a session. Embryonic ones are not replicated: a flood of them
     /// would be.
     #[cold]
     pub(super) fn note_change(&mut self, level: LevelId, index: u32) {
         let Some(log) = &mut self.changes else { return };
         if is_replicated(self.levels[usize::from(level)].pool.head(index)) {
-            log.add(Change::Changed(level, index));
+            log.add((level, index), Change::Changed(level, index));
         }
     }
 
@@ -102,7 +128,7 @@ impl Manager {
             return;
         }
         if let Some(key) = key_of(&self.plan.levels[usize::from(level)], pool.key(index)) {
-            log.add(Change::Ended(level, key));
+            log.add((level, index), Change::Ended(level, key));
         }
     }
 

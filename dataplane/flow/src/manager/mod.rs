@@ -35,7 +35,7 @@ mod thread_set;
 mod work;
 
 pub use answer::NoAnswer;
-pub use change_log::Change;
+pub use change_log::{Change, ChangeMark};
 pub use counts::{ClassCounts, Counts};
 pub use endings::EndedSession;
 pub use entry::{Input, Refusal};

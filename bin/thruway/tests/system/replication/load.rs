@@ -35,7 +35,7 @@ fn byte(at: usize) -> u8 {
 }
 
 /// Answers what comes with the same bytes; to whoever begins with `D`, sends the download.
-fn serve(listener: &TcpListener, stop: &AtomicBool) {
+pub fn serve(listener: &TcpListener, stop: &AtomicBool) {
     listener.set_nonblocking(true).expect("a socket");
     std::thread::scope(|scope| {
         while !stop.load(Ordering::Relaxed) {
@@ -68,7 +68,7 @@ fn answer(mut stream: TcpStream) {
     }
 }
 
-fn connect(ends: &Ends<'_>) -> TcpStream {
+pub fn connect(ends: &Ends<'_>) -> TcpStream {
     let connect = || TcpStream::connect_timeout(&ends.address, Duration::from_secs(5));
     let stream = ends.client.within(connect).expect("a connection through the middlebox");
     stream.set_nodelay(true).expect("a socket");

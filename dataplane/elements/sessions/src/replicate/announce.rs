@@ -38,14 +38,16 @@ pub(super) struct Announcement {
 }
 
 impl Announcement {
-    /// Of the element's arguments: as many networks as inputs, twice as many outputs.
+    /// Of the element's arguments: as many networks as inputs or half as many, twice as
+    /// many outputs.
     pub(super) fn of(args: &Args<'_>) -> Result<Announcement, ArgErrors> {
         let (inputs, outputs) = (args.env().inputs, args.env().outputs);
         let networks = args.rest().len();
-        if networks == 0 || (inputs, outputs) != (networks, networks * 2) {
+        let may_be = inputs == networks || inputs == networks * 2;
+        if networks == 0 || !may_be || outputs != networks * 2 {
             let why = format!(
                 "{networks} addresses, {inputs} inputs and {outputs} outputs: there must be an \
-                 input for each address, and two outputs"
+                 input for each address (or two, for output commit), and two outputs"
             );
             return Err(ArgErrors::whole(why));
         }
@@ -63,6 +65,11 @@ impl Announcement {
             }
         }
         Ok(Announcement { networks, announced, begun: 0, sent_until: -1 })
+    }
+
+    /// How many networks there are.
+    pub(super) fn networks(&self) -> usize {
+        self.networks
     }
 
     /// Begins anew.
