@@ -39,8 +39,8 @@ struct Pair {
     files: tempfile::TempDir,
     /// Whether clients and the hosts' stream use IPv6.
     is_v6: bool,
-    /// Whether packets wait for the backup.
-    commits: bool,
+    /// Whether packets wait for the backup, and what becomes of late ones.
+    commits: Option<&'static str>,
 }
 
 impl Between for Pair {
@@ -93,7 +93,7 @@ impl Pair {
             _bridges: bridges,
             files,
             is_v6: false,
-            commits: false,
+            commits: None,
         };
         pair.write_key("a", "the secret of both hosts");
         pair.write_key("b", "the secret of both hosts");
@@ -113,7 +113,7 @@ impl Pair {
         let socket = self.path(&format!("{name}.sock"));
         let example = root().join("examples/nat-pair.click");
         let text = std::fs::read_to_string(example).expect("the example");
-        let text = if self.commits { commit::committing(&text) } else { text };
+        let text = self.commits.map_or(text.clone(), |late| commit::committing(&text, late));
         let config = self.path(&format!("{name}.click"));
         std::fs::write(&config, format!("{text}\nControlSocket(UNIX, {socket});\n")).expect("room");
         let after = if which == 1 { "AFTER=150ms" } else { "AFTER=0" };

@@ -50,6 +50,11 @@ impl ChangeLog {
         self.marks = records.map(|records| vec![[0; 2]; records as usize]).collect();
     }
 
+    /// Whether it keeps marks.
+    pub fn keeps_marks(&self) -> bool {
+        !self.marks.is_empty()
+    }
+
     /// Notes a change of the session in this record, or that there was no room for it.
     pub fn add(&mut self, (level, index): (LevelId, u32), change: Change) {
         self.last += 1;

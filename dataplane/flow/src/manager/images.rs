@@ -56,11 +56,6 @@ fn key_of(table: &SessionTable, words: &[u32]) -> Option<Key> {
     }
 }
 
-/// Whether a session is replicated: it is not embryonic.
-fn is_replicated(head: &Head) -> bool {
-    Life(head.state).phase() != Phase::New
-}
-
 impl Manager {
     /// From now on keeps up to so many changes of sessions until they are asked for.
     pub fn log_changes(&mut self, capacity: usize) {
@@ -84,7 +79,17 @@ impl Manager {
         self.changes.as_ref().is_some_and(|log| log.is_lost())
     }
 
-    /// From now on keeps marks of sessions, too: of each the number of its last change.
+    /// Whether a session is replicated: it is not embryonic. Where packets wait for the backup, TCP
+    /// handshakes are with their SYN-ACK: the end that gets it may take the connection for
+    /// established.
+    fn is_replicated(&self, head: &Head) -> bool {
+        let life = Life(head.state);
+        let is_early = self.changes.as_ref().is_some_and(|log| log.keeps_marks());
+        life.phase() != Phase::New || (is_early && life.is_replied())
+    }
+
+    /// From now on keeps marks of sessions, too: of each the number of its last change. Handshakes
+    /// that were replied to count as changed from then on.
     pub fn mark_changes(&mut self) {
         let levels = self.levels.iter().map(LevelState::records_max);
         if let Some(log) = &mut self.changes {
@@ -114,20 +119,24 @@ impl Manager {
     /// would be.
     #[cold]
     pub(super) fn note_change(&mut self, level: LevelId, index: u32) {
-        let Some(log) = &mut self.changes else { return };
-        if is_replicated(self.levels[usize::from(level)].pool.head(index)) {
+        if self.changes.is_none() {
+            return;
+        }
+        let is_replicated =
+            self.is_replicated(self.levels[usize::from(level)].pool.head(index));
+        if let Some(log) = self.changes.as_mut().filter(|_| is_replicated) {
             log.add((level, index), Change::Changed(level, index));
         }
     }
 
     /// A session ends; its key is still in its record.
     pub(super) fn note_removal(&mut self, level: LevelId, index: u32) {
-        let Some(log) = &mut self.changes else { return };
         let pool = &self.levels[usize::from(level)].pool;
-        if !is_replicated(pool.head(index)) {
+        if self.changes.is_none() || !self.is_replicated(pool.head(index)) {
             return;
         }
-        if let Some(key) = key_of(&self.plan.levels[usize::from(level)], pool.key(index)) {
+        let key = key_of(&self.plan.levels[usize::from(level)], pool.key(index));
+        if let (Some(log), Some(key)) = (&mut self.changes, key) {
             log.add((level, index), Change::Ended(level, key));
         }
     }
@@ -157,7 +166,7 @@ impl Manager {
             return None;
         }
         let head = *pool.head(index);
-        if head.flags & ENDING != 0 || head.opened == 0 || !is_replicated(&head) {
+        if head.flags & ENDING != 0 || head.opened == 0 || !self.is_replicated(&head) {
             return None;
         }
         Some(SessionImage {

@@ -194,3 +194,43 @@ fn sessions_of_ipv6_go_on_at_another_host() {
     release(&mut backup);
     assert_eq!(backup.counts(v6_level).0, 98);
 }
+
+/// Where packets wait for the backup, a TCP session is noted with its SYN-ACK; each record knows its
+/// last change.
+#[test]
+fn marked_sessions_are_replicated_from_their_reply_on() {
+    let [mut active, mut backup] = pair();
+    active.log_changes(1 << 12);
+    active.mark_changes();
+    let tuple = tcp(1, 1000);
+    let fcb = one(&mut active, frame(&tuple, SYN), 0);
+    let (level, index) = fcb.session().unwrap();
+    let state = at(&active, 1, fcb);
+    active.set_opened(&state);
+    assert_eq!((active.change_mark(level, index).change, active.next_change()), (0, None));
+    one(&mut active, frame(&tuple.reversed(), SYN | ACK), 0);
+    active.set_ticket(level, index, 9);
+    let mark = active.change_mark(level, index);
+    assert_eq!((mark.change, mark.ticket, active.change_numbers()), (1, 9, (1, 0)));
+    assert_eq!(active.next_change(), Some(Change::Changed(level, index)));
+    assert_eq!(active.change_numbers(), (1, 1));
+    let image = active.image(level, index, 0).expect("its reply was seen");
+    assert_eq!(image.life.phase(), Phase::New);
+    let installed = backup.install(&image, 0).unwrap();
+    let (slot, _) = backup.slot(installed, 0).unwrap();
+    backup.set_opened(&slot);
+    let confirmed = one(&mut backup, frame(&tuple, ACK), 0);
+    let slot = at(&backup, 1, confirmed);
+    assert_eq!(backup.life(&slot).phase(), Phase::Open);
+    one(&mut active, frame(&tuple, ACK), 0);
+    assert_eq!(active.change_mark(level, index).change, 2);
+    active.end(level, index, Ended::Removed);
+    assert_eq!(active.change_mark(level, index).change, 3);
+    release(&mut active);
+    // Without marks a handshake is not noted.
+    let [mut active, _] = pair();
+    active.log_changes(1 << 12);
+    one(&mut active, frame(&tuple, SYN), 0);
+    one(&mut active, frame(&tuple.reversed(), SYN | ACK), 0);
+    assert_eq!(active.next_change(), None);
+}
