@@ -58,12 +58,11 @@ impl HostRoutes {
     /// # Errors
     /// The process may not make interfaces, or there is one of that name.
     pub fn open(name: &str, table: u32, metric: u32) -> Result<HostRoutes, PortError> {
-        let options =
-            TapOptions { name: name.into(), kind: TapKind::Ip, address: None, mtu: None };
+        let options = TapOptions { name: name.into(), kind: TapKind::Ip, address: None, mtu: None };
         let device = Tap::open(&options)?;
         let name = device.name();
-        let system = |step| move |errno: rustix::io::Errno| {
-            PortError::system(name, step, io::Error::from(errno))
+        let system = |step| {
+            move |errno: rustix::io::Errno| PortError::system(name, step, io::Error::from(errno))
         };
         let index = interface::index(name)
             .ok_or_else(|| PortError::unfit(name, "it disappeared while it was set up"))?;

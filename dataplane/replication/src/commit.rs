@@ -2,8 +2,9 @@
 //!
 //! Changes of sessions have numbers. A packet waits for a number: that of the last change of its
 //! session. Each packet that waits gets a *ticket*, a number that counts them: where the last ticket
-//! of a session still waits, its next packet has to wait, too. [`Ledger`] knows which changes are at the backup, [`OutputCommit`] keeps
-//! the packets that wait, in order. Both are plain data: no clock, no I/O.
+//! of a session still waits, its next packet has to wait, too. [`Ledger`] knows which changes are at
+//! the backup, [`OutputCommit`] keeps the packets that wait, in order. Both are plain data: no clock,
+//! no I/O.
 
 use std::collections::VecDeque;
 

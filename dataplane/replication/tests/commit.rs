@@ -53,7 +53,8 @@ struct Model {
     ledger: Ledger,
     commit: OutputCommit<Packet>,
     now: i64,
-    /// As the flow manager: the last change, each session's last change and ticket, and changes that were not written yet.
+    /// As the flow manager: the last change, each session's last change and ticket, and changes
+    /// that were not written yet.
     change: u64,
     stamps: [(u64, u64); SESSIONS],
     log: Vec<(u64, usize)>,

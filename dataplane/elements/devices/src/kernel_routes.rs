@@ -34,10 +34,13 @@ pub static ENTRY: Entry = Entry::built::<KernelRoutes>(
             Arg::rest("PREFIX", Ty::Rule("IP/LENGTH"), "a prefix of either version"),
             Arg::keyword("ACTIVE", Ty::Bool, "whether the routes are there from the start")
                 .or("false"),
-            Arg::keyword("METRIC", Ty::UInt, "the routes' metric; 0: the kernel's default")
-                .or("0"),
+            Arg::keyword("METRIC", Ty::UInt, "the routes' metric; 0: the kernel's default").or("0"),
             Arg::keyword("TABLE", Ty::UInt, "number of the routing table").or("254"),
-            Arg::keyword("NAME", Ty::Str, "name of the interface; the kernel's choice if not given"),
+            Arg::keyword(
+                "NAME",
+                Ty::Str,
+                "name of the interface; the kernel's choice if not given",
+            ),
         ],
         cost: NOTHING_MORE,
         replicas: Replicas::OneThread("the host has one set of routes"),
@@ -146,9 +149,7 @@ impl KernelRoutes {
         self.is_active = wanted;
         for prefix in &self.prefixes {
             let done = if wanted { routes.add(prefix) } else { routes.remove(prefix) };
-            done.map_err(|error| {
-                format!("route to {}/{}: {error}", prefix.net, prefix.len)
-            })?;
+            done.map_err(|error| format!("route to {}/{}: {error}", prefix.net, prefix.len))?;
         }
         Ok(())
     }

@@ -38,7 +38,8 @@ pub static ENTRY: Entry = Entry::built::<Replicate>(
                backup drops all packets until it takes over: when the takeover handler is written, \
                or by itself when it had all sessions and the active host has been silent for AFTER \
                (0: never by itself). Then it announces each ADDRESS, by ARP or unsolicited \
-               neighbour advertisements, and serves the traffic with the same ports and decisions. A host that learns from its backup that this has \
+               neighbour advertisements, and serves the traffic with the same ports and decisions. \
+               A host that learns from its backup that this has \
                taken over serves no more traffic (fenced); restart it as the other's backup. An \
                active host that begins serves nothing until its backup lets it in, or HOLD has \
                passed.\n\n\
@@ -52,7 +53,7 @@ pub static ENTRY: Entry = Entry::built::<Replicate>(
                has KernelRoutes announce routes of the host that serves, by a routing daemon.\n\n\
                Output commit: with K networks and 2K inputs, a packet for network N that enters by \
                input K+N leaves by output K+N, to its device, once the backup has acknowledged the \
-               last change of the packet's session (its establishment, a FIN, a RST, its end). \
+               last change of the packet's session (the first reply, its establishment, a FIN, a RST). \
                Others of its session behind it wait, too; packets without a session do not. So a \
                chain has it for the classes that it leads there. At most COMMIT_PACKETS wait \
                (further ones are dropped: commit-full), each for COMMIT_TIME at most. Then, with \

@@ -122,8 +122,7 @@ impl Manager {
         if self.changes.is_none() {
             return;
         }
-        let is_replicated =
-            self.is_replicated(self.levels[usize::from(level)].pool.head(index));
+        let is_replicated = self.is_replicated(self.levels[usize::from(level)].pool.head(index));
         if let Some(log) = self.changes.as_mut().filter(|_| is_replicated) {
             log.add((level, index), Change::Changed(level, index));
         }
@@ -249,8 +248,7 @@ impl Manager {
     /// Whether sessions of a level are replicated, and have keys of this form.
     fn takes_key(&self, level: LevelId, key: &Key) -> bool {
         let table = self.plan.levels.get(usize::from(level));
-        self.is_replicable(level)
-            && table.is_some_and(|table| key_of(table, key.words()).is_some())
+        self.is_replicable(level) && table.is_some_and(|table| key_of(table, key.words()).is_some())
     }
 
     /// Ends the session of this key, if there is one.

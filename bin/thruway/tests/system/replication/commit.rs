@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use thruway_sync::atomic::{AtomicBool, Ordering};
 
-use super::load::{Between as _, connect, serve};
 use super::Pair;
+use super::load::{Between as _, connect, serve};
 use crate::process::{Ending, privileged, wait_for};
 
 /// How long the host serves after its backup was cut off.

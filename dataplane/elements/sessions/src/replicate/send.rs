@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use thruway_element::Cx;
 use thruway_flow::manager::{Change, SessionImage, TICK_NS};
-use thruway_replication::{
-    Batch, Ledger, Link, PAYLOAD_MAX, RECORD_LEN_MAX, Record, Session,
-};
+use thruway_replication::{Batch, Ledger, Link, PAYLOAD_MAX, RECORD_LEN_MAX, Record, Session};
 use thruway_sync::atomic::Ordering;
 
 use super::keys;
