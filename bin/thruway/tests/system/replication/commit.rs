@@ -111,7 +111,7 @@ fn every_established_session_survives() {
         pair.wait_synchronized();
         let (count, failed) = lose_amid_handshakes(&pair);
         println!("output commit {commits:?}: {} of {count} ended: {failed:?}", failed.len());
-        assert!(count > 100, "{count} connections");
+        assert!(count > 20, "{count} connections");
         assert_eq!(failed.is_empty(), commits.is_some(), "{failed:?}");
     }
 }

@@ -16,6 +16,9 @@ const DOWNLOAD: usize = 24 << 20;
 /// Longest gap that a connection may see: retransmission timers of the ends double.
 const GAP_MAX: Duration = Duration::from_secs(5);
 
+/// How long an end waits for the other: SYNs are repeated after 1, 3 and 7 s.
+const PATIENCE: Duration = Duration::from_secs(15);
+
 /// Where a client meets its server.
 pub struct Ends<'a> {
     pub client: &'a Namespace,
@@ -50,6 +53,8 @@ pub fn serve(listener: &TcpListener, stop: &AtomicBool) {
 
 fn answer(mut stream: TcpStream) {
     stream.set_nonblocking(false).expect("a socket");
+    // A test that fails ends all the same.
+    stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
     let mut bytes = [0; 8];
     while stream.read_exact(&mut bytes).is_ok() {
         if bytes[0] == b'D' {
@@ -69,7 +74,7 @@ fn answer(mut stream: TcpStream) {
 }
 
 pub fn connect(ends: &Ends<'_>) -> TcpStream {
-    let connect = || TcpStream::connect_timeout(&ends.address, Duration::from_secs(5));
+    let connect = || TcpStream::connect_timeout(&ends.address, PATIENCE);
     let stream = ends.client.within(connect).expect("a connection through the middlebox");
     stream.set_nodelay(true).expect("a socket");
     stream.set_read_timeout(Some(Duration::from_secs(10))).expect("a socket");
