@@ -1,10 +1,10 @@
 //! Output commit: packets wait until the backup has what is new in their sessions.
 //!
 //! Changes of sessions have numbers. A packet waits for a number: that of the last change of its
-//! session. Each packet that waits gets a *ticket*, a number that counts them: where the last ticket
-//! of a session still waits, its next packet has to wait, too. [`Ledger`] knows which changes are at
-//! the backup, [`OutputCommit`] keeps the packets that wait, in order. Both are plain data: no clock,
-//! no I/O.
+//! session. Each packet that waits gets a *ticket*, a number that counts them: where the last
+//! ticket of a session still waits, its next packet has to wait, too. [`Ledger`] knows which
+//! changes are at the backup, [`OutputCommit`] keeps the packets that wait, in order. Both are
+//! plain data: no clock, no I/O.
 
 use std::collections::VecDeque;
 

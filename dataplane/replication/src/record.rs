@@ -7,7 +7,8 @@
 //! ```
 //!
 //! A key has 16 bytes for IPv4, 40 for IPv6; a flag says which a session has. Numbers are
-//! big-endian. The checksum finds faults of programs and memory; who sends is checked by the stream.
+//! big-endian. The checksum finds faults of programs and memory; who sends is checked by the
+//! stream.
 
 /// Version of the format of records.
 pub const RECORD_VERSION: u8 = 2;

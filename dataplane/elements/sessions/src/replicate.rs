@@ -3,6 +3,7 @@
 mod announce;
 mod chain;
 mod commit;
+mod idle;
 mod install;
 mod keys;
 mod send;
@@ -13,7 +14,7 @@ use std::time::Duration;
 
 use thruway_element::{
     Arg, ArgError, ArgErrors, Args, Changes, Cx, Element, Entry, HandlerError, Handlers,
-    NOTHING_MORE, Nanos, Replicas, Spec, Topic, Ty, reasons,
+    NOTHING_MORE, Nanos, Replicas, Spec, Topic, Ty,
 };
 use thruway_elements_support::call::Call;
 use thruway_packet::Batch;
@@ -23,6 +24,7 @@ use thruway_sync::atomic::Ordering;
 use announce::Announcement;
 use chain::chain;
 use commit::Commit;
+use idle::Idle;
 use install::Installer;
 use send::{CHANGES, Sender};
 
@@ -111,17 +113,6 @@ pub static ENTRY: Entry = Entry::built::<Replicate>(
     },
     build,
 );
-
-reasons! {
-    /// Why a packet goes no further.
-    enum Idle {
-        Standby = "standby": "this host is the backup",
-        Fenced = "fenced": "the backup has taken over from this host",
-        Held = "held": "it is not known yet whether the backup has taken over",
-        Uncommitted = "uncommitted": "the backup did not acknowledge its session within COMMIT_TIME",
-        CommitFull = "commit-full": "COMMIT_PACKETS wait for the backup already",
-    }
-}
 
 /// Time between two looks at what changed, nanoseconds.
 const TICK_NS: i64 = 5_000_000;

@@ -195,8 +195,8 @@ fn sessions_of_ipv6_go_on_at_another_host() {
     assert_eq!(backup.counts(v6_level).0, 98);
 }
 
-/// Where packets wait for the backup, a TCP session is noted with its SYN-ACK; each record knows its
-/// last change.
+/// Where packets wait for the backup, a TCP session is noted with its SYN-ACK; each record knows
+/// its last change.
 #[test]
 fn marked_sessions_are_replicated_from_their_reply_on() {
     let [mut active, mut backup] = pair();

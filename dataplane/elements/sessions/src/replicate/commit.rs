@@ -1,12 +1,12 @@
-//! Output commit: packets that enter by the second half of the inputs leave when the backup has what
-//! is new in their sessions.
+//! Output commit: packets that enter by the second half of the inputs leave when the backup has
+//! what is new in their sessions.
 
 use thruway_element::{ArgErrors, Args, Cx, Nanos};
 use thruway_flow::Fcb;
 use thruway_packet::{Batch, Packet};
 use thruway_replication::{Ledger, Offered, OutputCommit, Released, WhenLate};
 
-use super::Idle;
+use super::idle::Idle;
 
 /// Time between lines about the backup's state at least.
 const LOG_NS: i64 = 100_000_000;
