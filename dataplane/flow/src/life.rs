@@ -82,6 +82,13 @@ impl Life {
         self.0 & Life::PICKED_UP != 0
     }
 
+    /// Whether a packet came in the other direction than the first: of TCP, the end that opened it
+    /// may take the connection for established.
+    #[inline]
+    pub fn is_replied(self) -> bool {
+        self.0 & Life::REPLIED != 0
+    }
+
     /// The protocol's sort.
     pub fn transport(self) -> Transport {
         match self.0 >> Life::TRANSPORT_SHIFT {

@@ -15,6 +15,7 @@ pub mod dpdk;
 pub mod drop_stage;
 mod error;
 pub mod generator;
+pub mod host_routes;
 pub mod interface;
 mod interface_driver;
 mod interface_exists;

@@ -117,7 +117,7 @@ impl Sender {
                 None => {}
             }
         }
-        stream.hasten()?;
+        stream.hasten(self.link.is_urgent())?;
         Ok(Open { stream, sent_at: Instant::now(), sent: 0, acknowledged: 0 })
     }
 
@@ -184,6 +184,7 @@ impl Sender {
         let more = number - open.acknowledged;
         self.link.counts.acknowledged.fetch_add(more, Ordering::Relaxed);
         open.acknowledged = number;
+        self.link.set_acknowledged(number);
         Ok(())
     }
 }

@@ -131,7 +131,7 @@ impl Gate {
             return Err(why.into());
         }
         stream.send(Kind::Welcome, &[])?;
-        stream.hasten()?;
+        stream.hasten(self.link.is_urgent())?;
         Ok(stream)
     }
 }

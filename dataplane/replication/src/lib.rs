@@ -10,6 +10,7 @@
 
 mod active;
 mod backup;
+mod commit;
 mod frame;
 mod greeting;
 mod key;
@@ -19,8 +20,9 @@ mod stream;
 
 pub use active::Active;
 pub use backup::Backup;
+pub use commit::{Ledger, Offered, OutputCommit, Released, WhenLate};
 pub use frame::{Frame, FrameReader, FrameWriter, Kind, PAYLOAD_MAX, StreamError};
 pub use greeting::{Greeting, VERSION};
 pub use key::{Key, KeyError};
 pub use link::{Batch, Counts, Link};
-pub use record::{RECORD_LEN_MAX, Record, RecordError, Records, Session};
+pub use record::{RECORD_LEN_MAX, Record, RecordError, Records, Session, SessionKey};

@@ -55,6 +55,9 @@ pub struct Link {
     is_taken_over: AtomicBool,
     stops: AtomicBool,
     done: AtomicU64,
+    /// Records of the present stream that the backup acknowledged.
+    acknowledged: AtomicU64,
+    is_urgent: AtomicBool,
     heard_ms: AtomicU64,
     since: Instant,
 }
@@ -76,6 +79,8 @@ impl Default for Link {
             is_taken_over: AtomicBool::new(false),
             stops: AtomicBool::new(false),
             done: AtomicU64::new(0),
+            acknowledged: AtomicU64::new(0),
+            is_urgent: AtomicBool::new(false),
             heard_ms: AtomicU64::new(0),
             since: Instant::now(),
         }
@@ -126,9 +131,29 @@ impl Link {
     /// A stream begins, or ends.
     pub(crate) fn set_connected(&self, is_connected: bool) {
         if is_connected {
+            // Before the new number: nothing of the new stream is acknowledged.
+            self.acknowledged.store(0, Ordering::Release);
             self.stream.fetch_add(1, Ordering::AcqRel);
         }
         self.is_connected.store(is_connected, Ordering::Release);
+    }
+
+    /// Records of the present stream that the backup has installed or refused.
+    pub fn acknowledged(&self) -> u64 {
+        self.acknowledged.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_acknowledged(&self, records: u64) {
+        self.acknowledged.store(records, Ordering::Release);
+    }
+
+    /// Packets wait for the backup: from now on the threads look for work ten times as often.
+    pub fn hurry(&self) {
+        self.is_urgent.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_urgent(&self) -> bool {
+        self.is_urgent.load(Ordering::Acquire)
     }
 
     /// Whether the backup serves the traffic: of the active host, whether it has said so.

@@ -2,24 +2,57 @@
 //!
 //! ```text
 //! length of what follows (2) | version (1) | kind (1) | body | CRC-32 of all before it (4)
-//! body of a session: level (1) flags (1) life (1) 0 | leaf (2) | idle (4) | key (16) | states
-//! body of an end:    level (1) key (16)
+//! body of a session: level (1) flags (1) life (1) 0 | leaf (2) | idle (4) | key | states
+//! body of an end:    level (1) key
 //! ```
 //!
-//! Numbers are big-endian. The checksum finds faults of programs and memory; who sends is checked
-//! by the stream.
+//! A key has 16 bytes for IPv4, 40 for IPv6; a flag says which a session has. Numbers are
+//! big-endian. The checksum finds faults of programs and memory; who sends is checked by the
+//! stream.
 
 /// Version of the format of records.
-pub const RECORD_VERSION: u8 = 1;
+pub const RECORD_VERSION: u8 = 2;
 /// Most bytes of a record, its length included.
 pub const RECORD_LEN_MAX: usize = 2048;
 /// Bytes in front of the body, and behind it.
 const HEAD: usize = 4;
 const SUM: usize = 4;
-/// Bytes of a session's body in front of the states.
-const SESSION_LEN: usize = 26;
+/// Bytes of a session's body in front of the key.
+const SESSION_LEN: usize = 10;
+/// Bytes of keys.
+const V4_LEN: usize = 16;
+const V6_LEN: usize = 40;
 /// Flag: source and destination are exchanged in the key.
 const EXCHANGED: u8 = 1;
+/// Flag: the key is of IPv6.
+const V6: u8 = 2;
+
+/// The key of a session: source, destination, ports, protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SessionKey {
+    /// Of IPv4.
+    V4([u32; 4]),
+    /// Of IPv6: addresses have four words each.
+    V6([u32; 10]),
+}
+
+impl SessionKey {
+    fn words(&self) -> &[u32] {
+        match self {
+            SessionKey::V4(words) => words,
+            SessionKey::V6(words) => words,
+        }
+    }
+
+    /// Of that many bytes as they travel.
+    fn of_bytes(bytes: &[u8]) -> Option<SessionKey> {
+        match bytes.len() {
+            V4_LEN => Some(SessionKey::V4(words_of(bytes))),
+            V6_LEN => Some(SessionKey::V6(words_of(bytes))),
+            _ => None,
+        }
+    }
+}
 
 /// What is known of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +68,7 @@ pub struct Session<'a> {
     /// Ticks since its last packet.
     pub idle: u32,
     /// Its key.
-    pub key: [u32; 4],
+    pub key: SessionKey,
     /// The states of functions.
     pub states: &'a [u8],
 }
@@ -46,7 +79,7 @@ pub enum Record<'a> {
     /// A session began, or something new is known of it.
     Session(Session<'a>),
     /// The session of this level and key ended.
-    Ended(u8, [u32; 4]),
+    Ended(u8, SessionKey),
     /// All sessions follow.
     ResyncBegins,
     /// All sessions were sent: those that were not among them are no more.
@@ -84,7 +117,9 @@ impl Record<'_> {
         out.extend_from_slice(&[0, 0, RECORD_VERSION, self.kind()]);
         match self {
             Record::Session(session) => {
-                let flags = if session.exchanged { EXCHANGED } else { 0 };
+                let exchanged = if session.exchanged { EXCHANGED } else { 0 };
+                let family = if matches!(session.key, SessionKey::V6(_)) { V6 } else { 0 };
+                let flags = exchanged | family;
                 out.extend_from_slice(&[session.level, flags, session.life, 0]);
                 out.extend_from_slice(&session.leaf.to_be_bytes());
                 out.extend_from_slice(&session.idle.to_be_bytes());
@@ -118,13 +153,14 @@ impl Record<'_> {
     }
 }
 
-fn write_key(key: &[u32; 4], out: &mut Vec<u8>) {
-    key.iter().for_each(|word| out.extend_from_slice(&word.to_be_bytes()));
+fn write_key(key: &SessionKey, out: &mut Vec<u8>) {
+    key.words().iter().for_each(|word| out.extend_from_slice(&word.to_be_bytes()));
 }
 
-fn key_of(bytes: &[u8; 16]) -> [u32; 4] {
+/// The words of as many bytes; zeros for what is missing.
+fn words_of<const N: usize>(bytes: &[u8]) -> [u32; N] {
     let (words, _) = bytes.as_chunks::<4>();
-    std::array::from_fn(|at| u32::from_be_bytes(words[at]))
+    std::array::from_fn(|at| words.get(at).copied().map_or(0, u32::from_be_bytes))
 }
 
 /// The records of a batch, in order; nothing follows an error.
@@ -162,24 +198,21 @@ impl<'a> Records<'a> {
 fn parse(kind: u8, body: &[u8]) -> Option<Record<'_>> {
     match (kind, body) {
         (1, _) => {
-            let (fixed, states) = body.split_first_chunk::<SESSION_LEN>()?;
-            let [level, flags, life, 0, leaf @ .., _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _] =
-                fixed
-            else {
-                return None;
-            };
-            let [a, b, c, d, e, f] = *leaf;
+            let (fixed, rest) = body.split_first_chunk::<SESSION_LEN>()?;
+            let [level, flags, life, 0, a, b, c, d, e, f] = *fixed else { return None };
+            let key_len = if flags & V6 != 0 { V6_LEN } else { V4_LEN };
+            let (key, states) = rest.split_at_checked(key_len)?;
             Some(Record::Session(Session {
-                level: *level,
+                level,
                 exchanged: flags & EXCHANGED != 0,
-                life: *life,
+                life,
                 leaf: u16::from_be_bytes([a, b]),
                 idle: u32::from_be_bytes([c, d, e, f]),
-                key: key_of(fixed.last_chunk()?),
+                key: SessionKey::of_bytes(key)?,
                 states,
             }))
         }
-        (2, [level, key @ ..]) => Some(Record::Ended(*level, key_of(key.try_into().ok()?))),
+        (2, [level, key @ ..]) => Some(Record::Ended(*level, SessionKey::of_bytes(key)?)),
         (3, []) => Some(Record::ResyncBegins),
         (4, []) => Some(Record::ResyncEnds),
         _ => None,
@@ -207,18 +240,29 @@ mod tests {
     use proptest::prelude::*;
 
     fn session(states: &[u8]) -> Record<'_> {
-        let key = [0x0a00_0001, 0xc000_0201, 0x1234_0050, 6];
+        let key = SessionKey::V4([0x0a00_0001, 0xc000_0201, 0x1234_0050, 6]);
         let (level, exchanged, life, leaf, idle) = (2, true, 3, 0x1ff, 70_000);
         Record::Session(Session { level, exchanged, life, leaf, idle, key, states })
     }
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(states in prop::collection::vec(any::<u8>(), 0..300), key: [u32; 4]) {
+        fn what_is_written_is_read(
+            states in prop::collection::vec(any::<u8>(), 0..300),
+            v4: [u32; 4],
+            v6: [u32; 10],
+        ) {
+            let (v4, v6) = (SessionKey::V4(v4), SessionKey::V6(v6));
+            let of_v6 = match session(&states) {
+                Record::Session(session) => Record::Session(Session { key: v6, ..session }),
+                other => other,
+            };
             let written = [
                 Record::ResyncBegins,
                 session(&states),
-                Record::Ended(7, key),
+                of_v6,
+                Record::Ended(7, v4),
+                Record::Ended(8, v6),
                 Record::ResyncEnds,
             ];
             let mut bytes = Vec::new();

@@ -5,6 +5,8 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use ring::hmac;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 
 use crate::frame::{Frame, FrameReader, FrameWriter, Kind};
 
@@ -12,6 +14,8 @@ use crate::frame::{Frame, FrameReader, FrameWriter, Kind};
 pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
 /// How long a read waits: so often each end looks for other work.
 pub(crate) const LOOK: Duration = Duration::from_millis(2);
+/// The same where packets wait for the stream.
+const URGENT_NS: i64 = 200_000;
 /// Most bytes that are read at once.
 const READ_MAX: usize = 16384;
 
@@ -24,6 +28,7 @@ pub(crate) struct Stream {
     writer: FrameWriter,
     /// What is to be sent in front of the next frame.
     bytes: Vec<u8>,
+    is_urgent: bool,
     /// The other end sent what no honest host sends.
     pub is_violated: bool,
 }
@@ -32,7 +37,15 @@ impl Stream {
     /// Of a connection to `other`; `keys` are those of its frames and of this end's.
     pub fn new(socket: TcpStream, other: &'static str, [from, to]: [hmac::Key; 2]) -> Stream {
         let (reader, writer) = (FrameReader::new(from), FrameWriter::new(to));
-        Stream { socket, other, reader, writer, bytes: Vec::new(), is_violated: false }
+        Stream {
+            socket,
+            other,
+            reader,
+            writer,
+            bytes: Vec::new(),
+            is_urgent: false,
+            is_violated: false,
+        }
     }
 
     /// Has these bytes sent in front of the first frame.
@@ -41,8 +54,9 @@ impl Stream {
         self
     }
 
-    /// From now on reads return soon: each end has agreed, and has other work.
-    pub fn hasten(&self) -> Result<(), String> {
+    /// From now on reads return soon, or very soon: each end has agreed, and has other work.
+    pub fn hasten(&mut self, is_urgent: bool) -> Result<(), String> {
+        self.is_urgent = is_urgent;
         prepare(&self.socket, LOOK)?;
         self.socket.set_write_timeout(Some(PATIENCE)).map_err(|error| error.to_string())
     }
@@ -60,6 +74,9 @@ impl Stream {
         if let Some(frame) = self.next()? {
             return Ok(Some(frame));
         }
+        if self.is_urgent && !self.is_readable()? {
+            return Ok(None);
+        }
         let mut bytes = [0; READ_MAX];
         match self.socket.read(&mut bytes) {
             Ok(0) => Err(format!("{} closed the stream", self.other)),
@@ -69,6 +86,16 @@ impl Stream {
             }
             Err(error) if is_late(&error) => Ok(None),
             Err(error) => Err(format!("the stream to {} broke: {error}", self.other)),
+        }
+    }
+
+    /// Waits for bytes, for less than a read's timeout can be: that counts the kernel's ticks.
+    fn is_readable(&self) -> Result<bool, String> {
+        let time = Timespec { tv_sec: 0, tv_nsec: URGENT_NS };
+        match poll(&mut [PollFd::new(&self.socket, PollFlags::IN)], Some(&time)) {
+            Ok(ready) => Ok(ready > 0),
+            Err(Errno::INTR) => Ok(false),
+            Err(errno) => Err(format!("the stream to {} broke: {errno}", self.other)),
         }
     }
 

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use thruway_replication::{Active, Backup, Batch, Key, Link, Record, Records};
+use thruway_replication::{Active, Backup, Batch, Key, Link, Record, Records, SessionKey};
 use thruway_sync::atomic::Ordering;
 
 const CHAIN: &str = "a chain";
@@ -39,7 +39,7 @@ fn wait_line(link: &Link, words: &str) {
 /// Queues a batch with the end of one session; false if there is no room.
 fn put(link: &Link, stream: u64, number: u32) -> bool {
     let Some(mut bytes) = link.buffer() else { return false };
-    assert!(Record::Ended(0, [number; 4]).write(&mut bytes));
+    assert!(Record::Ended(0, SessionKey::V4([number; 4])).write(&mut bytes));
     link.put(Batch { stream, records: 1, bytes }).is_ok()
 }
 
@@ -48,7 +48,7 @@ fn take(link: &Link) -> Vec<u32> {
     let mut numbers = Vec::new();
     while let Some(batch) = link.take() {
         for record in Records::new(&batch.bytes) {
-            let Ok(Record::Ended(0, [number, ..])) = record else { panic!("{record:?}") };
+            let Ok(Record::Ended(0, SessionKey::V4([number, ..]))) = record else { panic!("{record:?}") };
             numbers.push(number);
         }
         link.add_done(batch.records);

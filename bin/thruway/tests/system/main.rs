@@ -22,6 +22,7 @@ mod evasion;
 mod first_use;
 mod footprint;
 mod frames;
+mod frr;
 mod functions;
 mod gateway;
 mod handoff;

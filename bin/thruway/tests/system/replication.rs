@@ -4,27 +4,29 @@
 //! inside -- lan bridge -- lan0 [a] wan0 -- wan bridge -- outside
 //!                      \- lan0 [b] wan0 -/
 //! 192.168.1.10     .1   a -- b: 10.9.0.1 -- 10.9.0.2     203.0.113.1
+//! fd00:1::10      ::1        fd00:9::1 -- fd00:9::2   ::2 2001:db8:2::1
 //! ```
 
-use std::io::{Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+mod bgp;
+mod commit;
+mod load;
+mod v6;
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use thruway_sync::atomic::{AtomicBool, Ordering};
-
 use crate::network::Namespace;
-use crate::process::{Done, Ending, Running, privileged, root, run, wait_for};
+use crate::process::{Done, Running, privileged, root, run, wait_for};
 
-/// Connections that go on across the loss of a host.
-const CONNECTIONS: usize = 200;
-/// Bytes of the download that goes on, too.
-const DOWNLOAD: usize = 24 << 20;
-/// Longest gap that a connection may see: retransmission timers of the ends double.
-const GAP_MAX: Duration = Duration::from_secs(5);
+use load::{Between, CONNECTIONS, Ends, under_load};
+
 const SERVER: &str = "203.0.113.1:7000";
+const SERVER6: &str = "[2001:db8:2::1]:7000";
 
 struct Pair {
     // In the order of going: processes before namespaces.
@@ -35,6 +37,18 @@ struct Pair {
     middles: [Namespace; 2],
     _bridges: Namespace,
     files: tempfile::TempDir,
+    /// Whether clients and the hosts' stream use IPv6.
+    is_v6: bool,
+    /// Whether packets wait for the backup, and what becomes of late ones.
+    commits: Option<&'static str>,
+}
+
+impl Between for Pair {
+    fn ends(&self) -> Ends<'_> {
+        let address = if self.is_v6 { SERVER6 } else { SERVER };
+        let address = address.parse().expect("an address");
+        Ends { client: &self.inside, server: &self.outside, address }
+    }
 }
 
 impl Pair {
@@ -42,13 +56,15 @@ impl Pair {
         let (inside, outside) = (Namespace::new("inside"), Namespace::new("outside"));
         let (bridges, middles) =
             (Namespace::new("bridges"), [Namespace::new("a"), Namespace::new("b")]);
-        for (bridge, host, address) in
-            [("lan", &inside, "192.168.1.10/24"), ("wan", &outside, "203.0.113.1/24")]
-        {
+        for (bridge, host, address, address6) in [
+            ("lan", &inside, "192.168.1.10/24", "fd00:1::10/64"),
+            ("wan", &outside, "203.0.113.1/24", "2001:db8:2::1/64"),
+        ] {
             bridges.ip(&format!("link add {bridge} type bridge"));
             bridges.ip(&format!("link set {bridge} addrgenmode none up"));
             bridges.cable(&format!("{bridge}host"), (host, "eth0"), "");
             host.ip(&format!("address add {address} dev eth0"));
+            host.ip(&format!("address add {address6} dev eth0 nodad"));
             host.ip("link set eth0 up");
             let ports = ["host", "a", "b"];
             for (middle, port) in middles.iter().zip(&ports[1..]) {
@@ -59,13 +75,26 @@ impl Pair {
             }
         }
         inside.ip("route add default via 192.168.1.1");
+        inside.ip("route add default via fd00:1::1");
+        outside.ip("route add fd00:1::/64 via 2001:db8:2::2");
         middles[0].cable("pair0", (&middles[1], "pair0"), "");
-        for (middle, address) in middles.iter().zip(["10.9.0.1/24", "10.9.0.2/24"]) {
-            middle.ip(&format!("address add {address} dev pair0"));
+        for (middle, last) in middles.iter().zip(1..) {
+            middle.ip(&format!("address add 10.9.0.{last}/24 dev pair0"));
+            middle.ip(&format!("address add fd00:9::{last}/64 dev pair0 nodad"));
             middle.ip("link set pair0 up");
         }
         let files = tempfile::tempdir().expect("a temporary folder");
-        let pair = Pair { a: None, b: None, inside, outside, middles, _bridges: bridges, files };
+        let pair = Pair {
+            a: None,
+            b: None,
+            inside,
+            outside,
+            middles,
+            _bridges: bridges,
+            files,
+            is_v6: false,
+            commits: None,
+        };
         pair.write_key("a", "the secret of both hosts");
         pair.write_key("b", "the secret of both hosts");
         pair
@@ -76,10 +105,7 @@ impl Pair {
     }
 
     fn write_key(&self, name: &str, secret: &str) {
-        let path = self.path(&format!("{name}.key"));
-        std::fs::write(&path, secret).expect("room for a key");
-        let mode = std::fs::Permissions::from_mode(0o600);
-        std::fs::set_permissions(&path, mode).expect("a file of ours");
+        write_key(self.path(&format!("{name}.key")).as_ref(), secret);
     }
 
     fn start(&self, which: usize, peer: &str) -> Running {
@@ -87,6 +113,7 @@ impl Pair {
         let socket = self.path(&format!("{name}.sock"));
         let example = root().join("examples/nat-pair.click");
         let text = std::fs::read_to_string(example).expect("the example");
+        let text = self.commits.map_or(text.clone(), |late| commit::committing(&text, late));
         let config = self.path(&format!("{name}.click"));
         std::fs::write(&config, format!("{text}\nControlSocket(UNIX, {socket});\n")).expect("room");
         let after = if which == 1 { "AFTER=150ms" } else { "AFTER=0" };
@@ -103,16 +130,33 @@ impl Pair {
         running
     }
 
+    /// Where the backup listens.
+    fn backup(&self) -> &'static str {
+        if self.is_v6 { "[fd00:9::2]:7070" } else { "10.9.0.2:7070" }
+    }
+
     fn start_active(&mut self) {
-        self.a = Some(self.start(0, "TO 10.9.0.2:7070"));
+        self.a = Some(self.start(0, &format!("TO {}", self.backup())));
+        let server = self.ends().address.ip();
         wait_for("the first ping", || {
-            let ping = self.inside.run("ping -n -c 1 -W 1 203.0.113.1");
+            let ping = self.inside.run(&format!("ping -n -c 1 -W 1 {server}"));
             (ping.code() == 0).then_some(())
         });
     }
 
     fn start_backup(&mut self) {
-        self.b = Some(self.start(1, "LISTEN 10.9.0.2:7070"));
+        self.b = Some(self.start(1, &format!("LISTEN {}", self.backup())));
+    }
+
+    /// Kills the serving host's data plane, and waits until the other one serves.
+    fn kill_active(&mut self) {
+        let a = self.a.take().expect("the active host runs");
+        let killed = Instant::now();
+        a.signal(Signal::KILL);
+        a.wait(Duration::from_secs(5));
+        self.wait_log(1, "serves the traffic now");
+        println!("taken over at most {:.0?} after the end of the active host", killed.elapsed());
+        assert_eq!(self.read(1, "pair.role"), "active");
     }
 
     fn ctl(&self, which: usize, words: &[&str]) -> Done {
@@ -151,132 +195,11 @@ impl Pair {
     }
 }
 
-/// Byte `at` of the download.
-fn byte(at: usize) -> u8 {
-    (at.wrapping_mul(2_654_435_761) >> 13) as u8
-}
-
-/// Answers what comes with the same bytes; to whoever begins with `D`, sends the download.
-fn serve(listener: &TcpListener, stop: &AtomicBool) {
-    listener.set_nonblocking(true).expect("a socket");
-    std::thread::scope(|scope| {
-        while !stop.load(Ordering::Relaxed) {
-            let Ok((stream, _)) = listener.accept() else {
-                std::thread::sleep(Duration::from_millis(5));
-                continue;
-            };
-            scope.spawn(move || answer(stream));
-        }
-    });
-}
-
-fn answer(mut stream: TcpStream) {
-    stream.set_nonblocking(false).expect("a socket");
-    let mut bytes = [0; 8];
-    while stream.read_exact(&mut bytes).is_ok() {
-        if bytes[0] == b'D' {
-            let all: Vec<u8> = (0..DOWNLOAD).map(byte).collect();
-            // Paced, so that the loss of the host comes in its middle.
-            for piece in all.chunks(64 << 10) {
-                if stream.write_all(piece).is_err() {
-                    return;
-                }
-                std::thread::sleep(Duration::from_millis(15));
-            }
-            let _ = stream.shutdown(Shutdown::Write);
-        } else if stream.write_all(&bytes).is_err() {
-            return;
-        }
-    }
-}
-
-fn connect(pair: &Pair) -> TcpStream {
-    let address: SocketAddr = SERVER.parse().expect("an address");
-    let connect = || TcpStream::connect_timeout(&address, Duration::from_secs(5));
-    let stream = pair.inside.within(connect).expect("a connection through the middlebox");
-    stream.set_nodelay(true).expect("a socket");
-    stream.set_read_timeout(Some(Duration::from_secs(10))).expect("a socket");
-    stream
-}
-
-/// Asks again and again until `stop`; the longest time without an answer, or how it failed.
-fn talk(mut stream: TcpStream, number: usize, stop: &AtomicBool) -> Result<Duration, String> {
-    let (mut gap, mut round) = (Duration::ZERO, 0u32);
-    while !stop.load(Ordering::Relaxed) {
-        let asked = Instant::now();
-        let question = [b"Q".as_slice(), &[number as u8, 0, 0], &round.to_be_bytes()].concat();
-        let mut answer = [0; 8];
-        stream.write_all(&question).map_err(|error| format!("{number}: {error}"))?;
-        stream.read_exact(&mut answer).map_err(|error| format!("{number}: {error}"))?;
-        if answer[..] != question[..] {
-            return Err(format!("{number}: {answer:?} for {question:?}"));
-        }
-        gap = gap.max(asked.elapsed());
-        round += 1;
-        std::thread::sleep(Duration::from_millis(40));
-    }
-    Ok(gap)
-}
-
-/// The download: whether its bytes are right.
-fn download(mut stream: TcpStream) -> Result<Duration, String> {
-    stream.write_all(b"Download").map_err(|error| error.to_string())?;
-    let (mut bytes, mut at, mut gap) = (vec![0; 64 << 10], 0, Duration::ZERO);
-    loop {
-        let asked = Instant::now();
-        let len = stream.read(&mut bytes).map_err(|error| format!("at byte {at}: {error}"))?;
-        gap = gap.max(asked.elapsed());
-        if let Some(wrong) = (0..len).find(|offset| bytes[*offset] != byte(at + offset)) {
-            return Err(format!("byte {} is wrong", at + wrong));
-        }
-        at += len;
-        if len == 0 {
-            return (at == DOWNLOAD).then_some(gap).ok_or(format!("{at} bytes came"));
-        }
-    }
-}
-
-/// Runs connections and a download through the middlebox while `meanwhile` runs.
-fn under_load(pair: &mut Pair, meanwhile: impl FnOnce(&mut Pair)) {
-    let listener = pair.outside.within(|| TcpListener::bind(SERVER)).expect("a listener");
-    let (stop, stop_server) = (AtomicBool::new(false), AtomicBool::new(false));
-    let (talks, downloaded) = std::thread::scope(|scope| {
-        scope.spawn(|| serve(&listener, &stop_server));
-        let streams: Vec<TcpStream> = (0..CONNECTIONS).map(|_| connect(pair)).collect();
-        let loading = connect(pair);
-        let loading = scope.spawn(|| download(loading));
-        let stop = &stop;
-        let talks: Vec<_> = streams
-            .into_iter()
-            .enumerate()
-            .map(|(number, stream)| scope.spawn(move || talk(stream, number, stop)))
-            .collect();
-        let ending = (Ending(&[stop]), Ending(&[&stop_server]));
-        std::thread::sleep(Duration::from_millis(500));
-        meanwhile(pair);
-        std::thread::sleep(Duration::from_secs(3));
-        drop(ending.0);
-        let talks: Vec<_> = talks.into_iter().map(|talk| talk.join().expect("no panic")).collect();
-        let downloaded = loading.join().expect("no panic");
-        (talks, downloaded)
-    });
-    judge(&talks, downloaded);
-}
-
-fn judge(talks: &[Result<Duration, String>], downloaded: Result<Duration, String>) {
-    let failed: Vec<&String> = talks.iter().filter_map(|talk| talk.as_ref().err()).collect();
-    let mut gaps: Vec<Duration> = talks.iter().flatten().copied().collect();
-    gaps.sort();
-    let (half, longest) = (gaps[gaps.len() / 2], gaps[gaps.len() - 1]);
-    println!(
-        "{} of {} sessions went on; gap p50 {half:.0?}, longest {longest:.0?}; download: \
-         {downloaded:.0?}",
-        gaps.len(),
-        talks.len()
-    );
-    assert!(gaps.len() * 1000 >= talks.len() * 999, "{failed:?}");
-    assert!(longest < GAP_MAX, "a gap of {longest:?}");
-    downloaded.expect("the download goes on");
+/// A file with the secret, which only its owner may read.
+fn write_key(path: &Path, secret: &str) {
+    std::fs::write(path, secret).expect("room for a key");
+    let mode = std::fs::Permissions::from_mode(0o600);
+    std::fs::set_permissions(path, mode).expect("a file of ours");
 }
 
 #[test]
@@ -284,25 +207,25 @@ fn sessions_survive_the_loss_of_a_host() {
     if !privileged("sessions_survive_the_loss_of_a_host") {
         return;
     }
-    let mut pair = Pair::new();
+    lose_active(&mut Pair::new(), "firewall.open", |_| {});
+}
+
+/// Kills the serving host's data plane under load, after `before`; the handler `open` is how many
+/// sessions a firewall has.
+fn lose_active(pair: &mut Pair, open: &str, before: impl FnOnce(&Pair)) {
     pair.start_backup();
     pair.start_active();
-    under_load(&mut pair, |pair| {
+    under_load(pair, |pair| {
         pair.wait_synchronized();
-        let open = pair.count(0, "firewall.open");
-        assert!(open > CONNECTIONS as u64, "{open} sessions are open");
+        let opened = pair.count(0, open);
+        assert!(opened > CONNECTIONS as u64, "{opened} sessions are open");
         wait_for("the backup to have as many", || {
-            (pair.count(1, "firewall.open") > CONNECTIONS as u64).then_some(())
+            (pair.count(1, open) > CONNECTIONS as u64).then_some(())
         });
         assert_eq!(pair.read(1, "pair.role"), "backup");
         assert_eq!(pair.count(1, "pair.unusable"), 0);
-        let a = pair.a.take().expect("the active host runs");
-        let killed = Instant::now();
-        a.signal(Signal::KILL);
-        a.wait(Duration::from_secs(5));
-        wait_for("the takeover", || pair.log(1).contains("serves the traffic now").then_some(()));
-        println!("taken over at most {:.0?} after the end of the active host", killed.elapsed());
-        assert_eq!(pair.read(1, "pair.role"), "active");
+        before(pair);
+        pair.kill_active();
     });
 }
 

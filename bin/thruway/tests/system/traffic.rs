@@ -24,7 +24,7 @@ pub fn fetch(client: &Namespace, server: &Namespace, address: &str, len: usize) 
 }
 
 /// A server of files, which listens.
-fn serve(host: &Namespace, address: &str, dir: &std::path::Path) -> Running {
+pub fn serve(host: &Namespace, address: &str, dir: &std::path::Path) -> Running {
     need("python3", "python3");
     let bind = address.trim_matches(['[', ']']);
     let mut command = host.command("python3");

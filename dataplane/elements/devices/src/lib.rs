@@ -12,6 +12,7 @@ mod from_host;
 mod handoff;
 mod hosts;
 mod in_order;
+mod kernel_routes;
 mod kernel_tap;
 mod losses;
 mod mode;
@@ -39,6 +40,7 @@ pub static ELEMENTS: &[&Entry] = &[
     &from_device::ENTRY,
     &from_dpdk_device::ENTRY,
     &from_host::ENTRY,
+    &kernel_routes::ENTRY,
     &kernel_tap::ENTRY,
     &raw_socket::ENTRY,
     &socket::ENTRY,

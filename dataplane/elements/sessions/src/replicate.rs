@@ -1,7 +1,11 @@
 //! Replicate: sessions of this host, kept by a backup host that can take over.
 
 mod announce;
+mod chain;
+mod commit;
+mod idle;
 mod install;
+mod keys;
 mod send;
 
 use std::net::SocketAddr;
@@ -10,14 +14,17 @@ use std::time::Duration;
 
 use thruway_element::{
     Arg, ArgError, ArgErrors, Args, Changes, Cx, Element, Entry, HandlerError, Handlers,
-    NOTHING_MORE, Nanos, Replicas, Spec, Topic, Ty, reasons,
+    NOTHING_MORE, Nanos, Replicas, Spec, Topic, Ty,
 };
-use thruway_flow::plan::Family;
+use thruway_elements_support::call::Call;
 use thruway_packet::Batch;
 use thruway_replication::{Active, Backup, Key, Link};
 use thruway_sync::atomic::Ordering;
 
 use announce::Announcement;
+use chain::chain;
+use commit::Commit;
+use idle::Idle;
 use install::Installer;
 use send::{CHANGES, Sender};
 
@@ -32,22 +39,37 @@ pub static ENTRY: Entry = Entry::built::<Replicate>(
                translations of NAT, decisions of StatefulFirewall) to the backup, over TCP. The \
                backup drops all packets until it takes over: when the takeover handler is written, \
                or by itself when it had all sessions and the active host has been silent for AFTER \
-               (0: never by itself). Then it announces each ADDRESS by ARP and serves the traffic \
-               with the same ports and decisions. A host that learns from its backup that this has \
+               (0: never by itself). Then it announces each ADDRESS, by ARP or unsolicited \
+               neighbour advertisements, and serves the traffic with the same ports and decisions. \
+               A host that learns from its backup that this has \
                taken over serves no more traffic (fenced); restart it as the other's backup. An \
                active host that begins serves nothing until its backup lets it in, or HOLD has \
                passed.\n\n\
-               Each ADDRESS is an IP address and an Ethernet address that both hosts have at one \
-               network. Put Replicate right behind the devices: packets of network N enter by \
+               Each ADDRESS is one or more IP addresses, of either version, and an Ethernet address \
+               that both hosts have at one network, or - where nothing is announced, as routes lead \
+               there. Put Replicate right behind the devices: packets of network N enter by \
                input N and leave by output N; with K networks, announcements for network N leave \
                by output K+N, to its device.\n\n\
+               SERVE and RETIRE are handler calls, made when this host begins to serve the traffic \
+               and when it no longer does: 'SERVE routes.active true, RETIRE routes.active false' \
+               has KernelRoutes announce routes of the host that serves, by a routing daemon.\n\n\
+               Output commit: with K networks and 2K inputs, a packet for network N that enters by \
+               input K+N leaves by output K+N, to its device, once the backup has acknowledged the \
+               last change of the packet's session (the first reply, its establishment, a FIN, a RST). \
+               Others of its session behind it wait, too; packets without a session do not. So a \
+               chain has it for the classes that it leads there. At most COMMIT_PACKETS wait \
+               (further ones are dropped: commit-full), each for COMMIT_TIME at most. Then, with \
+               COMMIT_LATE PASS, a line is logged, and packets leave without waiting (counted by \
+               uncommitted) until the backup has all sessions again; with DROP a packet that waited \
+               so long is dropped (uncommitted). A host that has taken over has no backup: packets \
+               leave.\n\n\
                Both hosts have the same secret in the file KEY, which only its owner may read; \
                frames are signed (HMAC-SHA-256), not encrypted. Streams without the key, of \
                another version, repeated or malformed are refused, logged and counted. The stream \
                never holds packets up: what finds no room in its queues is made good by a transfer \
                of all sessions, as when a stream begins.\n\n\
-               Sessions are those of IPv4 with ports, of a FlowClassifier in the same thread \
-               (those of IPv6 begin anew at the backup): one thread only is supported. All \
+               Sessions are those of IPv4 and IPv6 with ports, of a FlowClassifier in the same \
+               thread: one thread only is supported. All \
                functions with sessions must be NAT or StatefulFirewall. Sessions that begin within \
                about 10 ms of the active host's end are lost. See docs/replication.md.",
         example: "rep :: Replicate(192.0.2.1 02:00:00:00:00:01, TO 198.51.100.2:7070, KEY /etc/thruway/key);\n\
@@ -58,7 +80,7 @@ pub static ENTRY: Entry = Entry::built::<Replicate>(
         processing: "h/h",
         flow: "#/#",
         args: &[
-            Arg::rest("ADDRESS", Ty::Rule("IP ETH"), "an address that both hosts have"),
+            Arg::rest("ADDRESS", Ty::Rule("IP... ETH or -"), "addresses that both hosts have"),
             Arg::keyword("TO", Ty::Any, "the backup's IP address and TCP port, of the active host"),
             Arg::keyword("LISTEN", Ty::Any, "where the backup listens: IP address and TCP port"),
             Arg::required_keyword("KEY", Ty::File, "file with the secret that both hosts have"),
@@ -70,6 +92,18 @@ pub static ENTRY: Entry = Entry::built::<Replicate>(
                 "longest time that an active host that begins waits for its backup's word",
             )
             .or("1s"),
+            Arg::keyword("COMMIT_PACKETS", Ty::UInt, "packets that wait for the backup at most")
+                .or("4096"),
+            Arg::keyword("COMMIT_TIME", Ty::Time, "longest time that a packet waits for it")
+                .or("50ms"),
+            Arg::keyword(
+                "COMMIT_LATE",
+                Ty::Choice(&["PASS", "DROP"]),
+                "what becomes of a packet that waited so long",
+            )
+            .or("PASS"),
+            Arg::keyword("SERVE", Ty::Any, "handler call when this host begins to serve"),
+            Arg::keyword("RETIRE", Ty::Any, "handler call when it serves no longer"),
         ],
         drops: Idle::DROPS,
         changes: Changes::Nothing,
@@ -80,17 +114,10 @@ pub static ENTRY: Entry = Entry::built::<Replicate>(
     build,
 );
 
-reasons! {
-    /// Why a packet goes no further.
-    enum Idle {
-        Standby = "standby": "this host is the backup",
-        Fenced = "fenced": "the backup has taken over from this host",
-        Held = "held": "it is not known yet whether the backup has taken over",
-    }
-}
-
 /// Time between two looks at what changed, nanoseconds.
 const TICK_NS: i64 = 5_000_000;
+/// The same while packets may wait for the backup.
+const COMMIT_TICK_NS: i64 = 500_000;
 /// The timers.
 const TICK: u32 = 0;
 const ANNOUNCE: u32 = 1;
@@ -168,6 +195,26 @@ enum Threads {
     get = self.link.counts.unusable.load(Ordering::Relaxed)
 )]
 #[handler(
+    read, name = "waiting", "packets that wait for the backup",
+    get = self.commit.as_ref().map_or(0, Commit::len)
+)]
+#[handler(
+    read, name = "synchronous", "whether packets wait for the backup at present",
+    get = self.commit.as_ref().is_some_and(Commit::is_synchronous)
+)]
+#[handler(
+    read, name = "committed", "packets that waited, and left when the backup had their sessions",
+    get = self.commit.as_ref().map_or(0, |commit| commit.committed)
+)]
+#[handler(
+    read, name = "uncommitted", "packets that left though the backup did not have their sessions",
+    get = self.commit.as_ref().map_or(0, |commit| commit.uncommitted)
+)]
+#[handler(
+    read, name = "lapses", "times that the backup was too late, and packets waited no more",
+    get = self.commit.as_ref().map_or(0, |commit| commit.lapses)
+)]
+#[handler(
     write, name = "takeover", "has the backup serve the traffic; the value is not read",
     write = self.write_takeover(cx)
 )]
@@ -186,6 +233,12 @@ struct Replicate {
     ticked: i64,
     steady_since: i64,
     announcement: Announcement,
+    /// Of a configuration with inputs for it.
+    commit: Option<Commit>,
+    /// Whether this host served the traffic when its calls were made last.
+    has_served: bool,
+    serve: Option<Call>,
+    retire: Option<Call>,
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
@@ -198,6 +251,11 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     let after: Nanos = args.get("AFTER")?;
     let after = u64::try_from(after.0).map_err(|_| args.error("AFTER", "must not be negative"))?;
     let link = Arc::new(Link::default());
+    let commit = Commit::of(args)?;
+    let commit = (args.env().inputs > announcement.networks()).then_some(commit);
+    if commit.is_some() {
+        link.hurry();
+    }
     let (other, role) = match (address("TO")?, address("LISTEN")?) {
         (Some(_), None) if after > 0 => {
             return Err(args.error("AFTER", "is the backup's: write it with LISTEN").into());
@@ -221,47 +279,11 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         ticked: 0,
         steady_since: 0,
         announcement,
+        commit,
+        has_served: false,
+        serve: args.text("SERVE").and_then(Call::parse),
+        retire: args.text("RETIRE").and_then(Call::parse),
     }))
-}
-
-/// A description of the replicated data that both hosts compare: classes and functions of sessions.
-fn chain(cx: &mut Cx<'_>) -> Result<String, String> {
-    let Some(flows) = cx.flows() else {
-        return Err("needs a FlowClassifier: there are no sessions".into());
-    };
-    let levels = 0..flows.plan().levels.len() as u8;
-    let mut text = format!("classes {:016x}", flows.plan().fingerprint());
-    let mut nodes: Vec<u32> = Vec::new();
-    for level in levels {
-        let table = &flows.plan().levels[usize::from(level)];
-        if table.family == Family::V6 {
-            continue;
-        }
-        if !flows.is_replicable(level) {
-            return Err(format!(
-                "sessions '{}' of {} cannot be replicated: only 'connection' of IPv4 can, in one \
-                 thread and without coarser sessions (pair, source)",
-                table.session, table.family
-            ));
-        }
-        text += &format!("; {}:", table.session);
-        for node in flows.functions(level) {
-            text += &format!(" {node}");
-            nodes.push(node);
-        }
-    }
-    for node in nodes {
-        let (name, class) = cx.host().describe(node).unwrap_or_default();
-        let function = format!("{name} :: {class}");
-        text += &format!("; {node} {function}");
-        if !cx.can_transfer(node) {
-            return Err(format!(
-                "sessions of '{function}' cannot be replicated: only those of NAT and \
-                 StatefulFirewall can"
-            ));
-        }
-    }
-    Ok(text)
 }
 
 impl Replicate {
@@ -298,6 +320,12 @@ impl Replicate {
         }
     }
 
+    /// Interval of ticks, nanoseconds.
+    fn tick_ns(&self) -> i64 {
+        let is_paired = matches!(self.role, Role::Active(_) | Role::Backup(_));
+        if self.commit.is_some() && is_paired { COMMIT_TICK_NS } else { TICK_NS }
+    }
+
     /// Serves the traffic from now on.
     fn take_over(&mut self, cx: &mut Cx<'_>, why: &str) {
         if let Role::Backup(installer) = &mut self.role {
@@ -305,8 +333,19 @@ impl Replicate {
             installer.finish(cx);
             self.role = Role::Successor;
             cx.log(&format!("Replicate: this host serves the traffic now: {why}"));
-            self.announcement.begin();
+            self.announcement.begin(cx.now());
             self.announce(cx);
+            self.call(cx);
+        }
+    }
+
+    /// Makes the call that goes with a change of what this host does.
+    fn call(&mut self, cx: &mut Cx<'_>) {
+        let serves = self.idle().is_none();
+        if std::mem::replace(&mut self.has_served, serves) != serves
+            && let Some(call) = if serves { &self.serve } else { &self.retire }
+        {
+            call.write_later(cx);
         }
     }
 
@@ -319,8 +358,8 @@ impl Replicate {
     }
 
     fn announce(&mut self, cx: &mut Cx<'_>) {
-        if let Some(pause) = self.announcement.send(cx) {
-            cx.set_timer(ANNOUNCE, cx.now().saturating_add(pause));
+        if let Some(next) = self.announcement.send(cx) {
+            cx.set_timer(ANNOUNCE, next);
         }
     }
 
@@ -329,8 +368,16 @@ impl Replicate {
         self.end_hold(cx.now());
         let is_abandoned = self.is_abandoned(cx.now());
         match &mut self.role {
-            Role::Active(_) if self.link.is_taken_over() => self.role = Role::Retired,
-            Role::Active(sender) => sender.tick(cx),
+            Role::Active(_) if self.link.is_taken_over() => {
+                self.role = Role::Retired;
+                self.commit.iter_mut().for_each(|commit| commit.abandon(cx));
+            }
+            Role::Active(sender) => {
+                sender.tick(cx);
+                if let Some(commit) = &mut self.commit {
+                    commit.release(cx, sender.ledger());
+                }
+            }
             Role::Backup(installer) => {
                 installer.tick(cx);
                 if installer.is_synchronized() && is_abandoned {
@@ -340,6 +387,7 @@ impl Replicate {
             }
             Role::Successor | Role::Retired => {}
         }
+        self.call(cx);
         while let Some(line) = self.link.line() {
             cx.log(&format!("Replicate: {line}"));
         }
@@ -354,6 +402,9 @@ impl Element for Replicate {
             Role::Active(_) => {
                 if let Some(flows) = cx.flows() {
                     flows.log_changes(CHANGES);
+                    if self.commit.is_some() {
+                        flows.mark_changes();
+                    }
                 }
                 self.held_until =
                     if self.hold > 0 { cx.now().saturating_add(self.hold) } else { 0 };
@@ -361,14 +412,19 @@ impl Element for Replicate {
             }
             _ => Threads::Backup(Backup::begin(&self.link, self.other, key, chain)?),
         };
-        cx.set_timer(TICK, cx.now().saturating_add(TICK_NS));
+        cx.set_timer(TICK, cx.now().saturating_add(self.tick_ns()));
         Ok(())
     }
 
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
-        match self.idle() {
-            None => cx.pass_on(port, batch),
-            Some(why) => cx.drop_all(why, batch),
+        match (self.idle(), &mut self.role, &mut self.commit) {
+            (Some(why), ..) => cx.drop_all(why, batch),
+            (None, Role::Active(sender), Some(commit)) if port >= self.announcement.networks() => {
+                if commit.offer(cx, sender.ledger(), port, batch) {
+                    sender.send_now(cx);
+                }
+            }
+            _ => cx.pass_on(port, batch),
         }
     }
 
@@ -377,7 +433,7 @@ impl Element for Replicate {
             return self.announce(cx);
         }
         self.tick(cx);
-        cx.set_timer(TICK, cx.now().saturating_add(TICK_NS));
+        cx.set_timer(TICK, cx.now().saturating_add(self.tick_ns()));
     }
 
     fn finish(&mut self, _cx: &mut Cx<'_>) -> Result<(), String> {

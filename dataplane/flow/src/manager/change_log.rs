@@ -1,8 +1,10 @@
 //! Log of session changes, until a reader takes it.
+//!
+//! Changes are numbered from 1.
 
 use std::collections::VecDeque;
 
-use crate::manager::reader::Narrow;
+use crate::manager::reader::Key;
 use crate::plan::LevelId;
 
 /// A change of a session.
@@ -11,27 +13,57 @@ pub enum Change {
     /// It began, or its life went on.
     Changed(LevelId, u32),
     /// It ended; its record may be another's by now.
-    Ended(LevelId, Narrow),
+    Ended(LevelId, Key),
+}
+
+/// What is noted of a session, where that is asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChangeMark {
+    /// Number of its last change; 0 if none was noted.
+    pub change: u64,
+    /// A number that an element notes of it.
+    pub ticket: u64,
 }
 
 /// Changes since they were last asked for; bounded.
 #[derive(Debug)]
 pub(super) struct ChangeLog {
-    changes: VecDeque<Change>,
+    changes: VecDeque<(u64, Change)>,
     capacity: usize,
     is_lost: bool,
+    /// Number of the last change.
+    last: u64,
+    /// By level and record the fields of marks; empty where nobody asks for them. Arrays of
+    /// zeros are memory that is only touched as it is used.
+    marks: Vec<Vec<[u64; 2]>>,
 }
 
 impl ChangeLog {
     /// With room for so many, all of it allocated now.
     pub fn new(capacity: usize) -> ChangeLog {
-        ChangeLog { changes: VecDeque::with_capacity(capacity), capacity, is_lost: false }
+        let changes = VecDeque::with_capacity(capacity);
+        ChangeLog { changes, capacity, is_lost: false, last: 0, marks: Vec::new() }
     }
 
-    /// Notes a change, or that there was no room for one.
-    pub fn add(&mut self, change: Change) {
+    /// From now on keeps marks, for so many records of each level.
+    pub fn keep_marks(&mut self, records: impl Iterator<Item = u32>) {
+        self.marks = records.map(|records| vec![[0; 2]; records as usize]).collect();
+    }
+
+    /// Whether it keeps marks.
+    pub fn keeps_marks(&self) -> bool {
+        !self.marks.is_empty()
+    }
+
+    /// Notes a change of the session in this record, or that there was no room for it.
+    pub fn add(&mut self, (level, index): (LevelId, u32), change: Change) {
+        self.last += 1;
+        let last = self.last;
+        if let Some([change, _]) = self.mark_mut(level, index) {
+            *change = last;
+        }
         if self.changes.len() < self.capacity {
-            self.changes.push_back(change);
+            self.changes.push_back((self.last, change));
         } else {
             self.is_lost = true;
         }
@@ -39,7 +71,7 @@ impl ChangeLog {
 
     /// The oldest change.
     pub fn take(&mut self) -> Option<Change> {
-        self.changes.pop_front()
+        self.changes.pop_front().map(|(_, change)| change)
     }
 
     /// Forgets all, and that some were lost.
@@ -51,5 +83,33 @@ impl ChangeLog {
     /// Whether some were lost.
     pub fn is_lost(&self) -> bool {
         self.is_lost
+    }
+
+    /// Number of the last change.
+    pub fn last(&self) -> u64 {
+        self.last
+    }
+
+    /// Number of the last change that was taken, or forgotten.
+    pub fn taken(&self) -> u64 {
+        self.changes.front().map_or(self.last, |(number, _)| number - 1)
+    }
+
+    /// What is noted of the session in a record.
+    pub fn mark(&self, level: LevelId, index: u32) -> ChangeMark {
+        let marks = self.marks.get(usize::from(level));
+        let mark = marks.and_then(|marks| marks.get(index as usize));
+        mark.map_or(ChangeMark::default(), |&[change, ticket]| ChangeMark { change, ticket })
+    }
+
+    /// Notes a ticket of it.
+    pub fn set_ticket(&mut self, level: LevelId, index: u32, to: u64) {
+        if let Some([_, ticket]) = self.mark_mut(level, index) {
+            *ticket = to;
+        }
+    }
+
+    fn mark_mut(&mut self, level: LevelId, index: u32) -> Option<&mut [u64; 2]> {
+        self.marks.get_mut(usize::from(level))?.get_mut(index as usize)
     }
 }

@@ -1,18 +1,18 @@
 //! Sessions in a form for the flow manager of another host: the list of changed ones, the image of
 //! one, and the installation of an image.
 //!
-//! Only sessions of IPv4 five-tuples without links to coarser ones are replicated, of a manager
-//! that shares sessions with no other thread.
+//! Only sessions of five-tuples without links to coarser ones are replicated, of a manager that
+//! shares sessions with no other thread.
 
 use crate::life::{Ended, Life, Phase};
-use crate::manager::change_log::{Change, ChangeLog};
+use crate::manager::change_log::{Change, ChangeLog, ChangeMark};
 use crate::manager::flow_manager::Manager;
-use crate::manager::level::{ENDING, FORWARD_EXCHANGED};
+use crate::manager::level::{ENDING, FORWARD_EXCHANGED, LevelState};
 use crate::manager::ownership::HERE;
-use crate::manager::reader::{Key, Narrow, Reader, is_narrow};
+use crate::manager::reader::{Key, Narrow, Reader, Wide};
 use crate::manager::settings::ticks;
 use crate::manager::state::At;
-use crate::plan::{Family, LeafId, LevelId};
+use crate::plan::{Family, LeafId, LevelId, SessionTable};
 use crate::table::{Head, Refused};
 
 /// The state of a session besides that of functions.
@@ -21,7 +21,7 @@ pub struct SessionImage {
     /// Its level.
     pub level: LevelId,
     /// Its key.
-    pub key: Narrow,
+    pub key: Key,
     /// Whether source and destination of its first packet are exchanged in the key.
     pub exchanged: bool,
     /// Its life so far.
@@ -41,9 +41,19 @@ pub struct Installed {
     pub index: u32,
 }
 
-/// Whether a session is replicated: it is not embryonic.
-fn is_replicated(head: &Head) -> bool {
-    Life(head.state).phase() != Phase::New
+/// Whether the keys of a level's sessions are five-tuples and nothing else.
+fn has_tuples(table: &SessionTable) -> bool {
+    let raw = table.session.fields.iter().any(|field| field.mirrored().is_none());
+    table.family != Family::Other && !raw
+}
+
+/// The key in a record of a level.
+fn key_of(table: &SessionTable, words: &[u32]) -> Option<Key> {
+    match table.family {
+        Family::V4 => Narrow::try_from(words).ok().map(Key::Narrow),
+        Family::V6 => Wide::try_from(words).ok().map(Key::Wide),
+        Family::Other => None,
+    }
 }
 
 impl Manager {
@@ -69,25 +79,64 @@ impl Manager {
         self.changes.as_ref().is_some_and(|log| log.is_lost())
     }
 
+    /// Whether a session is replicated: it is not embryonic. Where packets wait for the backup, TCP
+    /// handshakes are with their SYN-ACK: the end that gets it may take the connection for
+    /// established.
+    fn is_replicated(&self, head: &Head) -> bool {
+        let life = Life(head.state);
+        let is_early = self.changes.as_ref().is_some_and(|log| log.keeps_marks());
+        life.phase() != Phase::New || (is_early && life.is_replied())
+    }
+
+    /// From now on keeps marks of sessions, too: of each the number of its last change. Handshakes
+    /// that were replied to count as changed from then on.
+    pub fn mark_changes(&mut self) {
+        let levels = self.levels.iter().map(LevelState::records_max);
+        if let Some(log) = &mut self.changes {
+            log.keep_marks(levels);
+        }
+    }
+
+    /// Numbers of the last change of any session, and of the last that was asked for or forgotten.
+    pub fn change_numbers(&self) -> (u64, u64) {
+        self.changes.as_ref().map_or((0, 0), |log| (log.last(), log.taken()))
+    }
+
+    /// What is noted of the session in a record.
+    #[inline]
+    pub fn change_mark(&self, level: LevelId, index: u32) -> ChangeMark {
+        self.changes.as_ref().map_or(ChangeMark::default(), |log| log.mark(level, index))
+    }
+
+    /// Notes a ticket of the session in a record.
+    pub fn set_ticket(&mut self, level: LevelId, index: u32, ticket: u64) {
+        if let Some(log) = &mut self.changes {
+            log.set_ticket(level, index, ticket);
+        }
+    }
+
     /// Something new is known of a session. Embryonic ones are not replicated: a flood of them
     /// would be.
     #[cold]
     pub(super) fn note_change(&mut self, level: LevelId, index: u32) {
-        let Some(log) = &mut self.changes else { return };
-        if is_replicated(self.levels[usize::from(level)].pool.head(index)) {
-            log.add(Change::Changed(level, index));
+        if self.changes.is_none() {
+            return;
+        }
+        let is_replicated = self.is_replicated(self.levels[usize::from(level)].pool.head(index));
+        if let Some(log) = self.changes.as_mut().filter(|_| is_replicated) {
+            log.add((level, index), Change::Changed(level, index));
         }
     }
 
     /// A session ends; its key is still in its record.
     pub(super) fn note_removal(&mut self, level: LevelId, index: u32) {
-        let Some(log) = &mut self.changes else { return };
         let pool = &self.levels[usize::from(level)].pool;
-        if !is_replicated(pool.head(index)) {
+        if self.changes.is_none() || !self.is_replicated(pool.head(index)) {
             return;
         }
-        if let Ok(key) = Narrow::try_from(pool.key(index)) {
-            log.add(Change::Ended(level, key));
+        let key = key_of(&self.plan.levels[usize::from(level)], pool.key(index));
+        if let (Some(log), Some(key)) = (&mut self.changes, key) {
+            log.add((level, index), Change::Ended(level, key));
         }
     }
 
@@ -95,7 +144,7 @@ impl Manager {
     pub fn is_replicable(&self, level: LevelId) -> bool {
         let linked = self.plan.levels.iter().any(|other| other.links.contains(&level));
         let Some(table) = self.plan.levels.get(usize::from(level)) else { return false };
-        is_narrow(table)
+        has_tuples(table)
             && !linked
             && table.links.is_empty()
             && self.levels[usize::from(level)].shared_flows.is_none()
@@ -116,12 +165,12 @@ impl Manager {
             return None;
         }
         let head = *pool.head(index);
-        if head.flags & ENDING != 0 || head.opened == 0 || !is_replicated(&head) {
+        if head.flags & ENDING != 0 || head.opened == 0 || !self.is_replicated(&head) {
             return None;
         }
         Some(SessionImage {
             level,
-            key: Narrow::try_from(pool.key(index)).ok()?,
+            key: key_of(self.plan.levels.get(usize::from(level))?, pool.key(index))?,
             exchanged: head.flags & FORWARD_EXCHANGED != 0,
             life: Life(head.state),
             leaf: head.leaf,
@@ -151,12 +200,14 @@ impl Manager {
     /// key ends.
     ///
     /// # Errors
-    /// There is no room for it, or no such level or class here.
+    /// There is no room for it, or no such level, class or form of keys here.
     pub fn install(&mut self, image: &SessionImage, now: i64) -> Result<Installed, Refused> {
-        let SessionImage { level, life, .. } = *image;
+        let SessionImage { level, key, life, .. } = *image;
         let leaf = self.leaf_of(level, image.leaf).ok_or(Refused::NoRoom)?;
+        if !self.takes_key(level, &key) {
+            return Err(Refused::NoRoom);
+        }
         self.now = ticks(now);
-        let key = Key::Narrow(image.key);
         let found = self.levels[usize::from(level)].find(&key);
         let index = match found.index() {
             Some(index) if !found.is_alias() => {
@@ -183,22 +234,29 @@ impl Manager {
     /// The class of packets of a level, if a session may be installed there. After a hot swap the
     /// other host does not know it until the next packet: any that finds its sessions there does.
     fn leaf_of(&self, level: LevelId, leaf: LeafId) -> Option<LeafId> {
-        let finds = |of: &[Option<Reader>; 3]| {
-            of[Family::V4 as usize].as_ref().is_some_and(|reader| reader.level == level)
-        };
         if !self.is_replicable(level) {
             return None;
         }
+        let family = self.plan.levels[usize::from(level)].family;
+        let finds = |of: &[Option<Reader>; 3]| {
+            of[family as usize].as_ref().is_some_and(|reader| reader.level == level)
+        };
         let known = self.readers.get(usize::from(leaf)).filter(|of| finds(of)).map(|_| leaf);
         known.or_else(|| self.readers.iter().position(finds).map(|leaf| leaf as LeafId))
     }
 
+    /// Whether sessions of a level are replicated, and have keys of this form.
+    fn takes_key(&self, level: LevelId, key: &Key) -> bool {
+        let table = self.plan.levels.get(usize::from(level));
+        self.is_replicable(level) && table.is_some_and(|table| key_of(table, key.words()).is_some())
+    }
+
     /// Ends the session of this key, if there is one.
-    pub fn remove(&mut self, level: LevelId, key: Narrow) {
-        if !self.is_replicable(level) {
+    pub fn remove(&mut self, level: LevelId, key: Key) {
+        if !self.takes_key(level, &key) {
             return;
         }
-        let found = self.levels[usize::from(level)].find(&Key::Narrow(key));
+        let found = self.levels[usize::from(level)].find(&key);
         if let Some(index) = found.index().filter(|_| !found.is_alias()) {
             self.end(level, index, Ended::Removed);
         }

@@ -136,6 +136,11 @@ impl LevelState {
         }
     }
 
+    /// Most records that it may have.
+    pub fn records_max(&self) -> u32 {
+        self.bounds.sessions_max + SPARE
+    }
+
     /// The session of a key, if there is one.
     pub fn find(&self, key: &Key) -> Found {
         self.pool.find(key.words())

@@ -35,7 +35,7 @@ mod thread_set;
 mod work;
 
 pub use answer::NoAnswer;
-pub use change_log::Change;
+pub use change_log::{Change, ChangeMark};
 pub use counts::{ClassCounts, Counts};
 pub use endings::EndedSession;
 pub use entry::{Input, Refusal};
@@ -43,6 +43,7 @@ pub use filter::Filter;
 pub use flow_manager::Manager;
 pub use headers::{Kind, ParsedHeaders, parse_ethernet, parse_ip};
 pub use images::{Installed, SessionImage};
+pub use reader::Key;
 pub use level::Bounds;
 pub use list::{Cursor, Ends, Flow};
 pub use settings::{Settings, TICK_NS};

@@ -107,6 +107,7 @@ impl Manager {
     /// Notes that it has.
     pub fn set_opened(&mut self, at: &At) {
         self.levels[usize::from(at.level)].pool.head_mut(at.index).opened |= at.opened;
+        self.note_change(at.level, at.index);
     }
 
     /// Takes that back: the function has given the session up, and does not hear of its end.

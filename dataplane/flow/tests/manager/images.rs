@@ -4,7 +4,7 @@ use thruway_flow::manager::{Change, Manager, NoAnswer, Settings};
 use thruway_flow::{Direction, Ended, Fcb, Phase};
 use thruway_wire::flow::FiveTuple;
 
-use super::{SECOND, at, bounded, demand, frame, manager, one, release, tcp, udp};
+use super::{SECOND, at, bounded, demand, frame, manager, one, release, tcp, udp, udp6};
 
 const SYN: u8 = 0x02;
 const ACK: u8 = 0x10;
@@ -136,4 +136,101 @@ fn what_cannot_be_replicated_is_refused() {
     one(&mut full, frame(&udp(1, 2, 3, 4), 0), 0);
     one(&mut full, frame(&udp(1, 2, 3, 4).reversed(), 0), 0);
     assert!(full.install(&image, 0).is_err(), "established sessions do not go for it");
+}
+
+/// Sessions of both versions stand beside each other, each found by its own form of keys.
+#[test]
+fn sessions_of_ipv6_go_on_at_another_host() {
+    let demands = [demand("connection", 4)];
+    let [mut active, mut backup] = [0, 1].map(|_| manager(&demands, &Settings::default()));
+    active.log_changes(1 << 12);
+    let packet = |n: u8, is_reply: bool| match is_reply {
+        false => udp6(n, 200, 4000, 53),
+        true => udp6(200, n, 53, 4000),
+    };
+    let mut opened = Vec::new();
+    for n in 1..100 {
+        let fcb = one(&mut active, packet(n, false), 0);
+        let state = at(&active, 1, fcb);
+        active.set_opened(&state);
+        active.scratch_mut(&state).fill(n);
+        one(&mut active, packet(n, true), 0);
+        opened.push(fcb);
+    }
+    let v4 = udp(1, 2, 3, 4);
+    let fcb = one(&mut active, frame(&v4, 0), 0);
+    let state = at(&active, 1, fcb);
+    active.set_opened(&state);
+    one(&mut active, frame(&v4.reversed(), 0), 0);
+    let (v4_level, v4_index) = fcb.session().unwrap();
+    let (v6_level, v6_index) = opened[0].session().unwrap();
+    assert_ne!(v4_level, v6_level);
+
+    while let Some(Change::Changed(level, index)) = active.next_change() {
+        let image = active.image(level, index, 0).expect("an established session");
+        let installed = backup.install(&image, 0).unwrap();
+        let (slot, _) = backup.slot(installed, 0).unwrap();
+        backup.set_opened(&slot);
+        backup.scratch_mut(&slot).fill((index + 1) as u8);
+    }
+    assert_eq!((backup.counts(v4_level).0, backup.counts(v6_level).0), (1, 99));
+    for (n, is_reply) in (1..100).flat_map(|n| [(n, false), (n, true)]) {
+        let fcb = one(&mut backup, packet(n, is_reply), SECOND);
+        let state = at(&backup, 1, fcb);
+        assert_eq!(backup.scratch_mut(&state), [n; 4]);
+        assert_eq!(fcb.direction() == Direction::Reply, is_reply);
+    }
+
+    // A key of the other version's form is refused, and ends nothing.
+    let of_v4 = active.image(v4_level, v4_index, 0).unwrap();
+    let of_v6 = active.image(v6_level, v6_index, 0).unwrap();
+    for (wrong, key) in [(of_v4, of_v6.key), (of_v6, of_v4.key)] {
+        let wrong = thruway_flow::manager::SessionImage { key, ..wrong };
+        assert!(backup.install(&wrong, 0).is_err());
+        backup.remove(wrong.level, key);
+    }
+    assert_eq!((backup.counts(v4_level).0, backup.counts(v6_level).0), (1, 99));
+    backup.remove(v6_level, of_v6.key);
+    release(&mut backup);
+    assert_eq!(backup.counts(v6_level).0, 98);
+}
+
+/// Where packets wait for the backup, a TCP session is noted with its SYN-ACK; each record knows
+/// its last change.
+#[test]
+fn marked_sessions_are_replicated_from_their_reply_on() {
+    let [mut active, mut backup] = pair();
+    active.log_changes(1 << 12);
+    active.mark_changes();
+    let tuple = tcp(1, 1000);
+    let fcb = one(&mut active, frame(&tuple, SYN), 0);
+    let (level, index) = fcb.session().unwrap();
+    let state = at(&active, 1, fcb);
+    active.set_opened(&state);
+    assert_eq!((active.change_mark(level, index).change, active.next_change()), (0, None));
+    one(&mut active, frame(&tuple.reversed(), SYN | ACK), 0);
+    active.set_ticket(level, index, 9);
+    let mark = active.change_mark(level, index);
+    assert_eq!((mark.change, mark.ticket, active.change_numbers()), (1, 9, (1, 0)));
+    assert_eq!(active.next_change(), Some(Change::Changed(level, index)));
+    assert_eq!(active.change_numbers(), (1, 1));
+    let image = active.image(level, index, 0).expect("its reply was seen");
+    assert_eq!(image.life.phase(), Phase::New);
+    let installed = backup.install(&image, 0).unwrap();
+    let (slot, _) = backup.slot(installed, 0).unwrap();
+    backup.set_opened(&slot);
+    let confirmed = one(&mut backup, frame(&tuple, ACK), 0);
+    let slot = at(&backup, 1, confirmed);
+    assert_eq!(backup.life(&slot).phase(), Phase::Open);
+    one(&mut active, frame(&tuple, ACK), 0);
+    assert_eq!(active.change_mark(level, index).change, 2);
+    active.end(level, index, Ended::Removed);
+    assert_eq!(active.change_mark(level, index).change, 3);
+    release(&mut active);
+    // Without marks a handshake is not noted.
+    let [mut active, _] = pair();
+    active.log_changes(1 << 12);
+    one(&mut active, frame(&tuple, SYN), 0);
+    one(&mut active, frame(&tuple.reversed(), SYN | ACK), 0);
+    assert_eq!(active.next_change(), None);
 }

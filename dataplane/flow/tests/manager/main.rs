@@ -91,6 +91,19 @@ fn udp(src: u32, dst: u32, src_port: u16, dst_port: u16) -> FiveTuple<u32> {
     FiveTuple { src, dst, src_port, dst_port, protocol: 17 }
 }
 
+/// An Ethernet frame with an IPv6 packet of UDP between the hosts of these numbers.
+fn udp6(src: u8, dst: u8, src_port: u16, dst_port: u16) -> Packet {
+    let mut bytes = vec![0; 12];
+    bytes.extend_from_slice(&[0x86, 0xdd, 0x60, 0, 0, 0, 0, 8, 17, 64]);
+    for host in [src, dst] {
+        bytes.extend_from_slice(&[0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, host]);
+    }
+    bytes.extend_from_slice(&src_port.to_be_bytes());
+    bytes.extend_from_slice(&dst_port.to_be_bytes());
+    bytes.extend_from_slice(&[0, 8, 0, 0]);
+    Packet::new(&bytes).unwrap()
+}
+
 fn tcp(src: u32, src_port: u16) -> FiveTuple<u32> {
     FiveTuple { src, dst: 0x0a00_0001, src_port, dst_port: 80, protocol: 6 }
 }

@@ -1,11 +1,12 @@
 //! Whether another host is there: against another implementation, and over a cable that is cut.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::control::Client;
+use crate::frr::Frr;
 use crate::network::Namespace;
-use crate::process::{Running, need, privileged, run, wait_for};
+use crate::process::{Running, need, privileged, wait_for};
 
 /// Times between packets, milliseconds: three without one end a session.
 const INTERVAL_MS: u32 = 20;
@@ -118,53 +119,19 @@ fn a_cut_cable_is_noticed() {
     second.running.interrupt().expect(0);
 }
 
-/// bfdd of FRR, with the zebra that it asks for interfaces.
-struct Frr {
-    _processes: [Running; 2],
-    dir: PathBuf,
+/// What bfdd of FRR is told.
+fn bfdd_config() -> String {
+    let timers = format!(
+        "receive-interval {INTERVAL_MS}\n  transmit-interval {INTERVAL_MS}\n  detect-multiplier 3"
+    );
+    format!("bfd\n peer 192.0.2.1\n  {timers}\n  no shutdown\n !\n!\n")
 }
 
-impl Frr {
-    fn start(host: &Namespace, dir: &Path) -> Frr {
-        let dir = dir.join("frr");
-        std::fs::create_dir(&dir).expect("a directory");
-        let config = dir.join("bfdd.conf");
-        let timers = format!(
-            "receive-interval {INTERVAL_MS}\n  transmit-interval {INTERVAL_MS}\n  detect-multiplier 3"
-        );
-        let text = format!("bfd\n peer 192.0.2.1\n  {timers}\n  no shutdown\n !\n!\n");
-        std::fs::write(&config, text).expect("room for a file");
-        // They give up root for the user frr.
-        for path in [dir.parent().expect("a directory"), &dir] {
-            let mode = std::os::unix::fs::PermissionsExt::from_mode(0o777);
-            std::fs::set_permissions(path, mode).expect("a directory of ours");
-        }
-        let start = |daemon: &str, more: &[&str]| {
-            let mut command = host.command(&format!("/usr/lib/frr/{daemon}"));
-            command.args(["-u", "frr", "-g", "frr", "-A", "127.0.0.1", "-P", "0"]);
-            command.arg("-i").arg(dir.join(format!("{daemon}.pid")));
-            command.arg("-z").arg(dir.join("zserv")).arg("--vty_socket").arg(&dir);
-            Running::start(command.args(more))
-        };
-        let zebra = start("zebra", &["-f", "/dev/null"]);
-        wait_for("zebra", || dir.join("zserv").exists().then_some(()));
-        let control = dir.join("control");
-        let (config, control) = (config.display().to_string(), control.display().to_string());
-        let bfdd = start("bfdd", &["-f", &config, "--bfdctl", &control]);
-        Frr { _processes: [bfdd, zebra], dir }
-    }
-
-    /// What it shows of its session.
-    fn peer(&self) -> String {
-        let mut command = std::process::Command::new("vtysh");
-        command.arg("--vty_socket").arg(&self.dir).args(["-c", "show bfd peers"]);
-        run(&mut command).stdout
-    }
-
-    fn wait(&self, status: &str) {
-        let wanted = format!("Status: {status}");
-        wait_for(&wanted, || self.peer().contains(&wanted).then_some(()));
-    }
+/// Waits until bfdd shows its session in this state.
+#[track_caller]
+fn wait_frr(frr: &Frr, status: &str) {
+    let wanted = format!("Status: {status}");
+    wait_for(&wanted, || frr.show("bfd peers").contains(&wanted).then_some(()));
 }
 
 #[test]
@@ -178,12 +145,12 @@ fn frr_is_the_other_end() {
     one.cable("eth0", (&other, "eth0"), "");
     other.ip("address add 192.0.2.2/24 dev eth0");
     other.ip("link set eth0 up");
-    let frr = Frr::start(&other, dir.path());
+    let frr = Frr::start(&other, &dir.path().join("frr"), &[("bfdd", &bfdd_config())]);
     let mut end = End::start(&one, dir.path(), 1);
     end.wait("up");
-    frr.wait("up");
+    wait_frr(&frr, "up");
     wait_for("its times", || (end.client.read("bfd.detection") == "0.06").then_some(()));
-    let peer = frr.peer();
+    let peer = frr.show("bfd peers");
     assert!(peer.contains("Transmission interval: 20ms"), "{peer}");
     // What passes is dropped, and the link stays: nftables at the other end.
     need("nft", "nftables");
@@ -191,17 +158,17 @@ fn frr_is_the_other_end() {
     other.succeed("nft add chain inet cut out { type filter hook output priority 0; }");
     other.succeed("nft add rule inet cut out udp dport 3784 drop");
     println!("detection: {:?}", end.time_to_down());
-    frr.wait("down");
+    wait_frr(&frr, "down");
     other.succeed("nft delete table inet cut");
     end.wait("up");
-    frr.wait("up");
+    wait_frr(&frr, "up");
     // The cable is cut.
     other.ip("link set eth0 down");
     end.wait("down");
     other.ip("link set eth0 up");
     end.wait("up");
-    frr.wait("up");
+    wait_frr(&frr, "up");
     assert_eq!(end.client.write_data("bfd.enabled", "false").0, 200);
-    wait_for("its word", || frr.peer().contains("neighbor signaled").then_some(()));
+    wait_for("its word", || frr.show("bfd peers").contains("neighbor signaled").then_some(()));
     end.running.interrupt().expect(0);
 }

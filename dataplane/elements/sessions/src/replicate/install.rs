@@ -7,6 +7,8 @@ use thruway_flow::manager::{Installed, SessionImage};
 use thruway_replication::{Batch, Link, Record, Records, Session};
 use thruway_sync::atomic::Ordering;
 
+use super::keys;
+
 /// Batches installed in one tick at most; no packet waits, as a backup serves none.
 const BATCHES: usize = 32;
 
@@ -58,7 +60,9 @@ impl Installer {
         for record in Records::new(&batch.bytes).flatten() {
             match record {
                 Record::Session(session) => self.install_session(cx, &session),
-                Record::Ended(level, key) => cx.end_sessions(|flows| flows.remove(level, key)),
+                Record::Ended(level, key) => {
+                    cx.end_sessions(|flows| flows.remove(level, keys::received(&key)));
+                }
                 Record::ResyncBegins => self.transfer = self.transfer.wrapping_add(1),
                 Record::ResyncEnds => self.end_others(cx),
             }
@@ -69,6 +73,7 @@ impl Installer {
 
     fn install_session(&mut self, cx: &mut Cx<'_>, session: &Session<'_>) {
         let Session { level, exchanged, life, leaf, idle, key, states } = *session;
+        let key = keys::received(&key);
         let image = SessionImage { level, key, exchanged, life: Life(life), leaf, idle };
         match cx.import_session(&image, states) {
             Ok(Installed { level, index }) => {

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use thruway_element::Cx;
 use thruway_flow::manager::{Change, SessionImage, TICK_NS};
-use thruway_replication::{Batch, Link, PAYLOAD_MAX, RECORD_LEN_MAX, Record, Session};
+use thruway_replication::{Batch, Ledger, Link, PAYLOAD_MAX, RECORD_LEN_MAX, Record, Session};
 use thruway_sync::atomic::Ordering;
+
+use super::keys;
 
 /// Changes that wait at most: more are made good by a transfer of all sessions.
 pub(super) const CHANGES: usize = 1 << 16;
@@ -33,13 +35,37 @@ pub(super) struct Sender {
     batch: Option<Batch>,
     states: Vec<u8>,
     last_ns: i64,
+    ledger: Ledger,
 }
 
 impl Sender {
     pub(super) fn new(link: Arc<Link>) -> Sender {
         let walk = Walk { level: 0, index: 0, is_full: true };
         let states = Vec::with_capacity(RECORD_LEN_MAX);
-        Sender { link, stream: None, walk, has_begun: false, batch: None, states, last_ns: 0 }
+        Sender {
+            link,
+            stream: None,
+            walk,
+            has_begun: false,
+            batch: None,
+            states,
+            last_ns: 0,
+            ledger: Ledger::default(),
+        }
+    }
+
+    /// What the backup has.
+    pub(super) fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// Sends what changed, without waiting for the next tick: packets wait for it.
+    pub(super) fn send_now(&mut self, cx: &mut Cx<'_>) {
+        let is_lost = cx.flows().is_none_or(|flows| flows.has_lost_changes());
+        if self.stream.is_some() && self.link.stream() == self.stream && !is_lost {
+            self.send_changes(cx);
+            self.put_batch(cx);
+        }
     }
 
     /// Sends some of what changed.
@@ -48,6 +74,7 @@ impl Sender {
         if stream != self.stream {
             self.drop_batch();
             self.stream = stream;
+            self.ledger.begin_stream(0);
             self.resync(cx);
         }
         let Some(flows) = cx.flows().filter(|_| stream.is_some()) else { return };
@@ -57,7 +84,8 @@ impl Sender {
         }
         self.send_changes(cx);
         self.send_walk(cx);
-        self.put_batch();
+        self.put_batch(cx);
+        self.ledger.acknowledge(self.link.acknowledged());
         self.last_ns = cx.now();
     }
 
@@ -67,14 +95,15 @@ impl Sender {
         self.has_begun = false;
         if let Some(flows) = cx.flows() {
             flows.forget_changes();
+            self.ledger.begin_transfer(flows.change_numbers().0);
         }
     }
 
     /// Whether there is a batch that one more record fits into.
-    fn has_room(&mut self) -> bool {
+    fn has_room(&mut self, cx: &mut Cx<'_>) -> bool {
         let is_full = |batch: &Batch| batch.bytes.len() + RECORD_LEN_MAX > PAYLOAD_MAX;
         if self.batch.as_ref().is_some_and(is_full) {
-            self.put_batch();
+            self.put_batch(cx);
         }
         if self.batch.is_none() {
             let stream = self.stream.unwrap_or_default();
@@ -89,7 +118,9 @@ impl Sender {
         }
     }
 
-    fn put_batch(&mut self) {
+    fn put_batch(&mut self, cx: &mut Cx<'_>) {
+        let taken = cx.flows().map_or(0, |flows| flows.change_numbers().1);
+        self.ledger.wrote(self.batch.as_ref().map_or(0, |batch| batch.records), taken);
         match self.batch.take() {
             // A thread that holds a buffer has room.
             Some(batch) if batch.records > 0 => drop(self.link.put(batch)),
@@ -105,7 +136,7 @@ impl Sender {
 
     fn send_changes(&mut self, cx: &mut Cx<'_>) {
         for _ in 0..BUDGET {
-            if !self.has_room() {
+            if !self.has_room(cx) {
                 return;
             }
             let Some(change) = cx.flows().and_then(|flows| flows.next_change()) else { return };
@@ -113,7 +144,7 @@ impl Sender {
                 Change::Changed(level, index) => {
                     self.send_session(cx, (level, index), |_| true);
                 }
-                Change::Ended(level, key) => self.write(&Record::Ended(level, key)),
+                Change::Ended(level, key) => self.write(&Record::Ended(level, keys::sent(&key))),
             }
         }
     }
@@ -127,7 +158,7 @@ impl Sender {
         let mut states = std::mem::take(&mut self.states);
         if let Some(image) = cx.export_session(at, &mut states).filter(is_wanted) {
             let SessionImage { level, key, exchanged, life, leaf, idle } = image;
-            let life = life.0;
+            let (life, key) = (life.0, keys::sent(&key));
             let session = Session { level, exchanged, life, leaf, idle, key, states: &states };
             self.write(&Record::Session(session));
         }
@@ -145,7 +176,7 @@ impl Sender {
         let budget = if self.walk.is_full { BUDGET } else { part.min(BUDGET) };
         let lately = (REFRESH_NS / TICK_NS) as u32 + 1;
         for _ in 0..budget {
-            if !self.has_room() {
+            if !self.has_room(cx) {
                 return;
             }
             let Walk { level, index, is_full } = self.walk;
@@ -155,6 +186,8 @@ impl Sender {
             } else if level >= levels {
                 if is_full {
                     self.write(&Record::ResyncEnds);
+                    self.put_batch(cx);
+                    self.ledger.end_transfer();
                     self.link.counts.resyncs.fetch_add(1, Ordering::Relaxed);
                 }
                 self.walk = Walk { level: 0, index: 0, is_full: false };

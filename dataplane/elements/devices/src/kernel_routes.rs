@@ -1,0 +1,164 @@
+//! KernelRoutes: routes of the host's kernel, for a routing daemon to announce.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use thruway_element::{
+    Arg, ArgErrors, Args, Cx, Element, Entry, HandlerError, Handlers, Ip6Prefix, IpPrefix,
+    NOTHING_MORE, Replicas, Spec, Topic, Ty,
+};
+use thruway_port::host_routes::{HostRoute, HostRoutes};
+
+/// See the spec.
+pub static ENTRY: Entry = Entry::built::<KernelRoutes>(
+    Spec {
+        name: "KernelRoutes",
+        topic: Topic::Devices,
+        summary: "adds routes to this host's kernel, for a routing daemon to announce",
+        docs: "While the handler active is true, the kernel's routing table has a route for each \
+               PREFIX. A routing daemon on this host announces them (FRR: 'redistribute kernel' of \
+               its BGP), so that routers send traffic for PREFIX to this host. The handler is \
+               usually called by another element: Replicate by its SERVE and RETIRE, BFD by its UP \
+               and DOWN.\n\n\
+               The routes lead to an interface of this element (a TUN device). The kernel removes \
+               it, and with it the routes, when the process ends, also when it is killed: so a \
+               daemon withdraws the routes of a data plane that died. Packets that the kernel sends \
+               to the interface are lost. They are those that FromDevice reads, too, on a host that \
+               forwards packets.\n\n\
+               TABLE is the routing table, 254 the main one. METRIC is the routes' metric, which \
+               FRR announces as the MED of BGP: of two hosts that both announce a prefix, the \
+               router takes the lower one. Needs the right to administer the network \
+               (CAP_NET_ADMIN).",
+        example: "KernelRoutes(192.0.2.0/28, 2001:db8::/64, NAME service0, ACTIVE true)",
+        ports: "0/0",
+        args: &[
+            Arg::rest("PREFIX", Ty::Rule("IP/LENGTH"), "a prefix of either version"),
+            Arg::keyword("ACTIVE", Ty::Bool, "whether the routes are there from the start")
+                .or("false"),
+            Arg::keyword("METRIC", Ty::UInt, "the routes' metric; 0: the kernel's default").or("0"),
+            Arg::keyword("TABLE", Ty::UInt, "number of the routing table").or("254"),
+            Arg::keyword(
+                "NAME",
+                Ty::Str,
+                "name of the interface; the kernel's choice if not given",
+            ),
+        ],
+        cost: NOTHING_MORE,
+        replicas: Replicas::OneThread("the host has one set of routes"),
+        ..Spec::DEFAULT
+    },
+    build,
+);
+
+#[derive(Handlers)]
+#[handler(read, name = "active", "whether the routes are there", get = self.is_active)]
+#[handler(
+    write, name = "active", "true adds the routes, false removes them",
+    write = self.write_active(value)
+)]
+#[handler(
+    read, name = "dev_name", "the interface's name",
+    get = self.routes.as_ref().map_or("", HostRoutes::name).to_owned()
+)]
+struct KernelRoutes {
+    prefixes: Vec<HostRoute>,
+    is_active: bool,
+    metric: u32,
+    table: u32,
+    name: String,
+    routes: Option<HostRoutes>,
+}
+
+fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
+    let mut prefixes = Vec::new();
+    for (index, text) in args.rest() {
+        prefixes.push(prefix(args, text).map_err(|why| args.rest_error(index, why))?);
+    }
+    if prefixes.is_empty() {
+        return Err(ArgErrors::whole("write at least one PREFIX, as 192.0.2.0/28"));
+    }
+    let table: u32 = args.get("TABLE")?;
+    if table == 0 {
+        return Err(args.error("TABLE", "0 is no table; the main one is 254").into());
+    }
+    Ok(Box::new(KernelRoutes {
+        prefixes,
+        is_active: args.get("ACTIVE")?,
+        metric: args.get("METRIC")?,
+        table,
+        name: args.text("NAME").unwrap_or_default().to_owned(),
+        routes: None,
+    }))
+}
+
+/// A prefix of either version, without host bits.
+fn prefix(args: &Args<'_>, text: &str) -> Result<HostRoute, String> {
+    let whole = |ip: IpAddr| match ip {
+        IpAddr::V4(net) => HostRoute { net: net.into(), len: 32 },
+        IpAddr::V6(net) => HostRoute { net: net.into(), len: 128 },
+    };
+    let route = if let Ok(Ip6Prefix { addr, length }) = args.parse::<Ip6Prefix>(text) {
+        HostRoute { net: addr.into(), len: length }
+    } else if let Ok(prefix) = args.parse::<IpPrefix>(text) {
+        let len = prefix.length().ok_or("the mask is not contiguous; write ADDRESS/LENGTH")?;
+        HostRoute { net: prefix.addr.into(), len }
+    } else if let Ok(addr) = args.parse::<Ipv4Addr>(text) {
+        whole(addr.into())
+    } else {
+        let addr = args.parse::<Ipv6Addr>(text);
+        whole(addr.map_err(|_| format!("'{text}': expected IP/LENGTH"))?.into())
+    };
+    match network(&route) == route.net {
+        true => Ok(route),
+        false => {
+            let (net, len) = (network(&route), route.len);
+            Err(format!("'{text}' has bits behind its length; write {net}/{len}"))
+        }
+    }
+}
+
+/// The address without host bits.
+fn network(route: &HostRoute) -> IpAddr {
+    let len = u32::from(route.len);
+    match route.net {
+        IpAddr::V4(net) => {
+            let mask = u32::MAX.checked_shl(32u32.saturating_sub(len)).unwrap_or(0);
+            Ipv4Addr::from_bits(net.to_bits() & mask).into()
+        }
+        IpAddr::V6(net) => {
+            let mask = u128::MAX.checked_shl(128u32.saturating_sub(len)).unwrap_or(0);
+            Ipv6Addr::from_bits(net.to_bits() & mask).into()
+        }
+    }
+}
+
+impl KernelRoutes {
+    fn write_active(&mut self, value: &str) -> Result<(), HandlerError> {
+        let wanted = match value.trim() {
+            "true" | "1" => true,
+            "false" | "0" => false,
+            other => {
+                return Err(HandlerError::refused(format!("'{other}': expected true or false")));
+            }
+        };
+        self.set(wanted).map_err(HandlerError::refused)
+    }
+
+    /// Adds or removes all routes, and says what the kernel refused.
+    fn set(&mut self, wanted: bool) -> Result<(), String> {
+        let Some(routes) = &mut self.routes else { return Err("there is no interface".into()) };
+        self.is_active = wanted;
+        for prefix in &self.prefixes {
+            let done = if wanted { routes.add(prefix) } else { routes.remove(prefix) };
+            done.map_err(|error| format!("route to {}/{}: {error}", prefix.net, prefix.len))?;
+        }
+        Ok(())
+    }
+}
+
+impl Element for KernelRoutes {
+    fn initialize(&mut self, _cx: &mut Cx<'_>) -> Result<(), String> {
+        let routes = HostRoutes::open(&self.name, self.table, self.metric);
+        self.routes = Some(routes.map_err(|error| error.to_string())?);
+        if self.is_active { self.set(true) } else { Ok(()) }
+    }
+}
