@@ -48,7 +48,9 @@ fn take(link: &Link) -> Vec<u32> {
     let mut numbers = Vec::new();
     while let Some(batch) = link.take() {
         for record in Records::new(&batch.bytes) {
-            let Ok(Record::Ended(0, SessionKey::V4([number, ..]))) = record else { panic!("{record:?}") };
+            let Ok(Record::Ended(0, SessionKey::V4([number, ..]))) = record else {
+                panic!("{record:?}")
+            };
             numbers.push(number);
         }
         link.add_done(batch.records);
