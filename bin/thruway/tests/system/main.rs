@@ -31,6 +31,7 @@ mod hostile;
 mod idle;
 mod instances;
 mod interfaces;
+mod kernel_routes;
 mod kinds;
 mod leavings;
 mod load;

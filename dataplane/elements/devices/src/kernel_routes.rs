@@ -1,9 +1,10 @@
 //! KernelRoutes: routes of the host's kernel, for a routing daemon to announce.
 
+use std::any::Any;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Cx, Element, Entry, HandlerError, Handlers, Ip6Prefix, IpPrefix,
+    Arg, ArgErrors, Args, Cx, Element, Entry, HandlerError, Handlers, HotSwap, Ip6Prefix, IpPrefix,
     NOTHING_MORE, Replicas, Spec, Topic, Ty,
 };
 use thruway_port::host_routes::{HostRoute, HostRoutes};
@@ -21,7 +22,8 @@ pub static ENTRY: Entry = Entry::built::<KernelRoutes>(
                and DOWN.\n\n\
                The routes lead to an interface of this element (a TUN device). The kernel removes \
                it, and with it the routes, when the process ends, also when it is killed: so a \
-               daemon withdraws the routes of a data plane that died. Packets that the kernel sends \
+               daemon withdraws the routes of a data plane that died. A hot swap keeps them, and \
+               whether they are there, as long as NAME, TABLE and METRIC stay. Packets that the kernel sends \
                to the interface are lost. They are those that FromDevice reads, too, on a host that \
                forwards packets.\n\n\
                TABLE is the routing table, 254 the main one. METRIC is the routes' metric, which \
@@ -47,7 +49,8 @@ pub static ENTRY: Entry = Entry::built::<KernelRoutes>(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+.with_hot_swap::<KernelRoutes>();
 
 #[derive(Handlers)]
 #[handler(read, name = "active", "whether the routes are there", get = self.is_active)]
@@ -62,10 +65,28 @@ pub static ENTRY: Entry = Entry::built::<KernelRoutes>(
 struct KernelRoutes {
     prefixes: Vec<HostRoute>,
     is_active: bool,
-    metric: u32,
-    table: u32,
-    name: String,
+    place: Place,
     routes: Option<HostRoutes>,
+    /// A predecessor's with another place, until this configuration runs.
+    other: Option<Box<Kept>>,
+    /// What the kernel refused of a predecessor's routes.
+    refused: Option<String>,
+}
+
+/// Which routes of the kernel they are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Place {
+    name: String,
+    table: u32,
+    metric: u32,
+}
+
+/// What goes to the successor in a hot swap: the routes stay while it takes over.
+struct Kept {
+    place: Place,
+    prefixes: Vec<HostRoute>,
+    is_active: bool,
+    routes: HostRoutes,
 }
 
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
@@ -83,10 +104,14 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     Ok(Box::new(KernelRoutes {
         prefixes,
         is_active: args.get("ACTIVE")?,
-        metric: args.get("METRIC")?,
-        table,
-        name: args.text("NAME").unwrap_or_default().to_owned(),
+        place: Place {
+            name: args.text("NAME").unwrap_or_default().to_owned(),
+            table,
+            metric: args.get("METRIC")?,
+        },
         routes: None,
+        other: None,
+        refused: None,
     }))
 }
 
@@ -156,9 +181,51 @@ impl KernelRoutes {
 }
 
 impl Element for KernelRoutes {
-    fn initialize(&mut self, _cx: &mut Cx<'_>) -> Result<(), String> {
-        let routes = HostRoutes::open(&self.name, self.table, self.metric);
+    fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        if let Some(why) = self.refused.take() {
+            return Err(why);
+        }
+        if self.routes.is_some() {
+            return Ok(());
+        }
+        let Place { name, table, metric } = &self.place;
+        let routes = HostRoutes::open(name, *table, *metric);
         self.routes = Some(routes.map_err(|error| error.to_string())?);
+        if self.other.is_some() {
+            cx.set_timer(0, cx.now());
+        }
         if self.is_active { self.set(true) } else { Ok(()) }
+    }
+
+    /// The configuration runs: a predecessor's routes elsewhere go.
+    fn timer(&mut self, _cx: &mut Cx<'_>, _token: u32) {
+        self.other = None;
+    }
+}
+
+impl HotSwap for KernelRoutes {
+    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
+        if let Some(other) = self.other.take() {
+            return Some(other);
+        }
+        let routes = self.routes.take()?;
+        let (place, prefixes) = (self.place.clone(), self.prefixes.clone());
+        Some(Box::new(Kept { place, prefixes, is_active: self.is_active, routes }))
+    }
+
+    /// Goes on with the interface, and with whether its routes are there: that follows from the
+    /// host's role, not from the configuration.
+    fn take_over(&mut self, state: Box<dyn Any + Send>) {
+        let Ok(mut kept) = state.downcast::<Kept>() else { return };
+        self.is_active = kept.is_active;
+        if kept.place != self.place {
+            self.other = Some(kept);
+            return;
+        }
+        let gone = kept.prefixes.iter().filter(|old| !self.prefixes.contains(old));
+        let removed = gone.map(|prefix| kept.routes.remove(prefix)).find_map(Result::err);
+        self.routes = Some(kept.routes);
+        let added = if self.is_active { self.set(true) } else { Ok(()) };
+        self.refused = removed.map(|error| error.to_string()).or(added.err());
     }
 }

@@ -19,9 +19,9 @@ pub type Wide = [u32; 12];
 /// A session's key, either form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Key {
-    /// See [`Narrow`].
+    /// Of IPv4 sessions of five-tuple fields.
     Narrow(Narrow),
-    /// See [`Wide`].
+    /// Of all others.
     Wide(Wide),
 }
 
