@@ -45,7 +45,7 @@ fn an_unknown_bench_or_case_is_refused_with_those_that_exist() {
     assert!(error.contains("no case matches 'nothing'"), "{error}");
 }
 
-/// The smoke form: this host is calibrated in a hurry, so errors are large; that each row has an
+/// The smoke form: this host is calibrated in a hurry, so errors are large; that rows have an
 /// estimate and a measurement of the same order is what counts.
 #[test]
 fn estimates_of_isolated_functions_are_held_against_what_they_take() {
@@ -55,14 +55,16 @@ fn estimates_of_isolated_functions_are_held_against_what_they_take() {
     let calibrated = bench(&["calibrate", "--quick", "--out", &host]).output();
     let (code, _, error) = outcome(&calibrated.expect("it starts"));
     assert_eq!(code, Some(0), "{error}");
-    let words = ["model", "--quick", "--case", "isolated/*", "--hardware", &host, "--rows", &rows];
+    let words =
+        ["model", "--quick", "--case", "isolated/*/1/60", "--hardware", &host, "--rows", &rows];
     let (code, text, error) = outcome(&bench(&words).output().expect("it starts"));
     assert_eq!(code, Some(0), "{error}");
     assert!(text.contains("median error"), "{text}");
     let told = std::fs::read_to_string(&rows).expect("its rows");
     let told: serde_json::Value = serde_json::from_str(&told).expect("JSON");
     let rows = told["rows"].as_array().expect("rows");
-    assert!(rows.len() >= 25, "{}", rows.len());
+    let names: Vec<_> = rows.iter().filter_map(|row| row["case"].as_str()).collect();
+    assert_eq!(names, ["nf", "isolate", "group"].map(|mode| format!("isolated/{mode}/1/60")));
     for row in rows {
         let [estimated, measured] =
             ["estimated_cycles", "measured_cycles"].map(|it| row[it].as_f64().unwrap_or(0.0));
