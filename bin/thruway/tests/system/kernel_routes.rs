@@ -30,7 +30,8 @@ fn routes_stay_in_a_hot_swap_and_go_with_the_process() {
         global.map(str::to_owned).collect::<Vec<_>>()
     };
     assert_eq!(routes(), [""; 0], "until it is asked");
-    client.write("routes.active", "true");
+    let (code, said) = client.ask("WRITE routes.active true");
+    assert_eq!(code, 200, "{said}");
     assert_eq!(routes(), ["192.0.2.0/28", "2001:db8::/64"]);
     assert_eq!(client.ask("WRITE routes.active maybe").0, 520);
 

@@ -53,10 +53,9 @@ pub static ENTRY: Entry = Entry::built::<KernelRoutes>(
 .with_hot_swap::<KernelRoutes>();
 
 #[derive(Handlers)]
-#[handler(read, name = "active", "whether the routes are there", get = self.is_active)]
 #[handler(
-    write, name = "active", "true adds the routes, false removes them",
-    write = self.write_active(value)
+    both, name = "active", "whether the routes are there; true adds them, false removes them",
+    get = self.is_active, write = self.write_active(value)
 )]
 #[handler(
     read, name = "dev_name", "the interface's name",
