@@ -65,6 +65,12 @@ fn undocumented_in(spec: &Spec) -> Vec<Problem> {
     for drop in spec.drops.iter().filter(|drop| !is_kebab(drop.name)) {
         missing.push(format!("drop reason '{}' is not kebab-case", drop.name));
     }
+    for (at, handler) in spec.handlers.iter().enumerate() {
+        // The first one answers all calls: what the second can do nobody reaches.
+        if spec.handlers[..at].iter().any(|before| before.name == handler.name) {
+            missing.push(format!("handler {} is there twice; declare one for both", handler.name));
+        }
+    }
     let problem = |what| Problem::new(spec.name, what, "complete its Spec (CONTRIBUTING.md)");
     missing.into_iter().map(problem).collect()
 }
@@ -212,6 +218,8 @@ mod tests {
 
     use super::*;
 
+    use thruway_element::Handler;
+
     const GOOD: Spec = Spec {
         name: "CheckFoo",
         summary: "checks foo",
@@ -231,6 +239,8 @@ mod tests {
         assert_eq!(undocumented_in(&Spec { summary: "checks foo.", ..GOOD }).len(), 1);
         const BAD: &[thruway_element::Drop] = &[thruway_element::Drop::new("Bad Length", "")];
         assert_eq!(undocumented_in(&Spec { drops: BAD, ..GOOD }).len(), 2);
+        const TWICE: &[Handler] = &[Handler::read("active", "it is"), Handler::read("active", "-")];
+        assert_eq!(undocumented_in(&Spec { handlers: TWICE, ..GOOD }).len(), 1);
     }
 
     #[test]
