@@ -26,7 +26,9 @@ fn ends_for_memory(limit: &str, kilobytes: u64, done: &Done) {
     let program = std::fs::metadata(thruway().get_program()).expect("it is there").len();
     let is_loaded = kilobytes * 1024 > program;
     let killed = done.status.signal() == Some(Signal::SEGV.as_raw());
-    let unloaded = killed && said.is_empty() || said.contains("error while loading");
+    // (Both as glibc's loader writes them.)
+    let loader = ["error while loading", "cannot allocate TLS data structures"];
+    let unloaded = killed && said.is_empty() || loader.iter().any(|it| said.contains(it));
     if unloaded && (!is_loaded || !killed) {
         return;
     }
