@@ -131,7 +131,7 @@ enum Leave {
     get = self.looked(cx).moved
 )]
 #[handler(
-    read, name = "moving", "moves in progress: a line `FROM TO MOVED LEFT_BEHIND`",
+    read, concat, name = "moving", "moves in progress: a line `FROM TO MOVED LEFT_BEHIND`",
     get = self.mover(cx).describe()
 )]
 #[handler(

@@ -212,9 +212,10 @@ fn sessions_of_several_workers_move_and_nothing_is_lost() {
     for nth in 0..30 {
         let from = nth % 3;
         moved.write(&format!("b.move {from} {} all", (from + 1) % 3));
-        // Each thread moves its own; `moving` may be of one that is through.
-        wait_for("both threads' moves", || (moved.held()[from] == 0).then_some(()));
-        assert_eq!(moved.held().iter().sum::<u64>(), 500, "move {nth}");
+        // Each thread moves its own.
+        moved.wait_for_moves();
+        let held = moved.held();
+        assert_eq!((held[from], held.iter().sum::<u64>()), (0, 500), "move {nth}");
     }
     moved.write("t.active false");
     let lost = moved.drained();

@@ -182,7 +182,6 @@ impl Mover {
             let to = what.to.map_or_else(|| "others".to_owned(), |to| to.to_string());
             let _ = writeln!(text, "{} {to} {moved} {stayed}", what.from);
         }
-        text.truncate(text.trim_end().len());
         text
     }
 
