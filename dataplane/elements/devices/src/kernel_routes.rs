@@ -64,9 +64,9 @@ pub static ENTRY: Entry = Entry::built::<KernelRoutes>(
 struct KernelRoutes {
     prefixes: Vec<HostRoute>,
     is_active: bool,
-    place: Place,
+    options: Options,
     routes: Option<HostRoutes>,
-    /// A predecessor's with another place, until this configuration runs.
+    /// A predecessor's with other options, until this configuration runs.
     other: Option<Box<Kept>>,
     /// What the kernel refused of a predecessor's routes.
     refused: Option<String>,
@@ -74,7 +74,7 @@ struct KernelRoutes {
 
 /// Which routes of the kernel they are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Place {
+struct Options {
     name: String,
     table: u32,
     metric: u32,
@@ -82,7 +82,7 @@ struct Place {
 
 /// What goes to the successor in a hot swap: the routes stay while it takes over.
 struct Kept {
-    place: Place,
+    options: Options,
     prefixes: Vec<HostRoute>,
     is_active: bool,
     routes: HostRoutes,
@@ -103,7 +103,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     Ok(Box::new(KernelRoutes {
         prefixes,
         is_active: args.get("ACTIVE")?,
-        place: Place {
+        options: Options {
             name: args.text("NAME").unwrap_or_default().to_owned(),
             table,
             metric: args.get("METRIC")?,
@@ -187,7 +187,7 @@ impl Element for KernelRoutes {
         if self.routes.is_some() {
             return Ok(());
         }
-        let Place { name, table, metric } = &self.place;
+        let Options { name, table, metric } = &self.options;
         let routes = HostRoutes::open(name, *table, *metric);
         self.routes = Some(routes.map_err(|error| error.to_string())?);
         if self.other.is_some() {
@@ -208,8 +208,8 @@ impl HotSwap for KernelRoutes {
             return Some(other);
         }
         let routes = self.routes.take()?;
-        let (place, prefixes) = (self.place.clone(), self.prefixes.clone());
-        Some(Box::new(Kept { place, prefixes, is_active: self.is_active, routes }))
+        let (options, prefixes) = (self.options.clone(), self.prefixes.clone());
+        Some(Box::new(Kept { options, prefixes, is_active: self.is_active, routes }))
     }
 
     /// Goes on with the interface, and with whether its routes are there: that follows from the
@@ -217,7 +217,7 @@ impl HotSwap for KernelRoutes {
     fn take_over(&mut self, state: Box<dyn Any + Send>) {
         let Ok(mut kept) = state.downcast::<Kept>() else { return };
         self.is_active = kept.is_active;
-        if kept.place != self.place {
+        if kept.options != self.options {
             self.other = Some(kept);
             return;
         }
