@@ -71,11 +71,12 @@ impl Nf {
         let lost = match &other.link {
             Some(link) if other.may_write() => {
                 entries.iter_mut().for_each(|entries| link.recall(entries));
-                other.end_backlog(entries)
+                let lost = other.end_backlog(entries);
+                running.ended = Some(other);
+                lost
             }
             _ => other.end(entries),
         };
-        running.ended = Some(other).filter(|other| other.may_write());
         cx.count_drops(Lost::Unfinished, lost);
     }
 }
