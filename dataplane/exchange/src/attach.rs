@@ -6,9 +6,7 @@ use rustix::io::Errno;
 use rustix::net::SocketType;
 use rustix::net::sockopt::socket_type;
 use thruway_nf_abi::features::Disagreement;
-use thruway_nf_abi::message::{
-    Hello, Kind, LEN_MAX, SOCKET_FD, Wake, Welcome, first_link_of, role_names,
-};
+use thruway_nf_abi::message::{Hello, Kind, SOCKET_FD, Wake, Welcome, first_link_of, role_names};
 use thruway_nf_abi::{LinkHeader, LinkShape};
 use thruway_region::{Region, RegionError};
 use thruway_sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +14,7 @@ use thruway_sync::atomic::{AtomicBool, Ordering};
 use crate::arena::Arena;
 use crate::control::Control;
 use crate::mapped::{GroupRegion, LinkError, Mapped};
-use crate::socket::{Message, Socket, SocketError, head};
+use crate::socket::{Message, Socket, SocketError};
 use crate::worker::Worker;
 
 /// Why a Worker has no links.
@@ -205,7 +203,7 @@ fn open(
     let welcome = Welcome::parse(message.head, &message.body).map_err(SocketError::from)?;
     if let Err(why) = hello.offer.accept(welcome.features) {
         // A host from before there were features knows it by this message alone.
-        socket.send(head(Kind::Failed), why.to_string().as_bytes(), &[])?;
+        socket.send_failed(&why.to_string())?;
         return Err(why.into());
     }
     let roles = role_names(&message.body).map_err(SocketError::from)?.to_owned();
@@ -325,7 +323,7 @@ impl Attached {
     /// # Errors
     /// [`SocketError`].
     pub fn ready(&self) -> Result<(), SocketError> {
-        self.socket.send(head(Kind::Ready), &[], &[])
+        self.socket.send_ready()
     }
 
     /// Says why it cannot begin. The process should end then.
@@ -333,8 +331,7 @@ impl Attached {
     /// # Errors
     /// [`SocketError`].
     pub fn failed(&self, why: &str) -> Result<(), SocketError> {
-        let why = &why.as_bytes()[..why.len().min(LEN_MAX / 2)];
-        self.socket.send(head(Kind::Failed), why, &[])
+        self.socket.send_failed(why)
     }
 
     /// The socket, to wait on beside other descriptors.

@@ -91,6 +91,23 @@ impl Socket {
         self.send_with(head, body, fds, SendFlags::empty())
     }
 
+    /// A function's word that it is ready for packets.
+    ///
+    /// # Errors
+    /// [`SocketError`].
+    pub fn send_ready(&self) -> Result<(), SocketError> {
+        self.send(head(Kind::Ready), &[], &[])
+    }
+
+    /// A function's word why it cannot begin; a long one is cut off.
+    ///
+    /// # Errors
+    /// [`SocketError`].
+    pub fn send_failed(&self, why: &str) -> Result<(), SocketError> {
+        let why = &why.as_bytes()[..why.len().min(LEN_MAX / 2)];
+        self.send(head(Kind::Failed), why, &[])
+    }
+
     /// Sends a message without descriptors, or [`Errno::AGAIN`] when it would have to wait.
     ///
     /// # Errors

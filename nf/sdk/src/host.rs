@@ -2,9 +2,9 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use thruway_exchange::socket::{Socket, SocketError, head};
+use thruway_exchange::socket::Socket;
 use thruway_exchange::{Attached, WorkerPart, receive_configuration};
-use thruway_nf_abi::message::{Kind, LEN_MAX, Welcome};
+use thruway_nf_abi::message::Welcome;
 
 /// See the module.
 pub(crate) struct Host {
@@ -35,16 +35,5 @@ impl Host {
         let text = receive_configuration(&self.socket).map_err(|error| error.to_string())?;
         *known = Some(text.clone());
         Ok(text)
-    }
-
-    /// All Workers are ready for packets.
-    pub fn ready(&self) -> Result<(), SocketError> {
-        self.socket.send(head(Kind::Ready), &[], &[])
-    }
-
-    /// The function cannot begin.
-    pub fn failed(&self, why: &str) -> Result<(), SocketError> {
-        let why = &why.as_bytes()[..why.len().min(LEN_MAX / 2)];
-        self.socket.send(head(Kind::Failed), why, &[])
     }
 }

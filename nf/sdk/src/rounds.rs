@@ -17,9 +17,9 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::counters::Counters;
 use crate::cx::{Cx, FunctionState};
-use crate::desk::Desk;
 use crate::function::{Function, Start};
 use crate::host::Host;
+use crate::responder::Responder;
 use crate::sessions::{self, Front};
 use crate::timers::Timers;
 
@@ -88,11 +88,11 @@ fn serve<F: Function>(
     let (host, part, _) = Host::of(attached);
     match begin(&host, part, make) {
         Ok(made) => {
-            host.ready()?;
-            Ok(Rounds::new(config, made, Desk::First(&host, &[])).run()?)
+            host.socket.send_ready()?;
+            Ok(Rounds::new(config, made, Responder::First(&host, &[])).run()?)
         }
         Err(why) => {
-            host.failed(&why)?;
+            host.socket.send_failed(&why)?;
             Err(RunError::Begin(why))
         }
     }
@@ -145,7 +145,7 @@ pub(crate) struct Rounds<'a, F> {
     links: Vec<WorkerLink>,
     state: FunctionState,
     function: F,
-    desk: Desk<'a>,
+    responder: Responder<'a>,
     waiter: FutexWaiter,
     /// Requests that were answered, as the host counts them.
     requests: u32,
@@ -154,7 +154,7 @@ pub(crate) struct Rounds<'a, F> {
 
 impl<'a, F: Function> Rounds<'a, F> {
     /// Of a Worker that could begin. Its sessions have scratch from now on.
-    pub fn new(config: &Config, made: Made<F>, desk: Desk<'a>) -> Rounds<'a, F> {
+    pub fn new(config: &Config, made: Made<F>, responder: Responder<'a>) -> Rounds<'a, F> {
         let Made { function, state, links, arena } = made;
         let waiter = FutexWaiter(state.control.clone());
         Rounds {
@@ -163,7 +163,7 @@ impl<'a, F: Function> Rounds<'a, F> {
             links,
             state: FunctionState { arena, ..state },
             function,
-            desk,
+            responder,
             waiter,
             requests: 0,
             idle: Idle::default(),
@@ -267,7 +267,7 @@ impl<'a, F: Function> Rounds<'a, F> {
     #[cold]
     fn requests(&mut self) -> Result<bool, SocketError> {
         self.state.clock.forget();
-        let goes_on = self.desk.answer(&mut self.function)?;
+        let goes_on = self.responder.answer(&mut self.function)?;
         self.state.counters.announce();
         self.state.control.beat();
         Ok(goes_on)

@@ -8,9 +8,9 @@ use thruway_exchange::{Attached, WorkerPart, attach};
 use thruway_nf_abi::features::Offer;
 
 use crate::config::Config;
-use crate::desk::{Desk, Inbox};
 use crate::function::{Function, Start};
 use crate::host::Host;
+use crate::responder::{Inbox, Responder};
 use crate::rounds::{Rounds, RunError, begin, report};
 
 /// How a process ends of which a thread panicked: as if it were the main thread.
@@ -60,9 +60,9 @@ fn serve<F: Function>(
         let mut made = begin(&host, first, make);
         let mut waiting = Vec::new();
         for (part, inbox) in others.into_iter().zip(&inboxes) {
-            let hand = Hand { config, host: &host, inbox };
+            let thread = WorkerThread { config, host: &host, inbox };
             if made.is_ok()
-                && let Err(why) = hand.start(scope, part, make, &mut waiting)
+                && let Err(why) = thread.start(scope, part, make, &mut waiting)
             {
                 made = Err(why);
             }
@@ -70,16 +70,16 @@ fn serve<F: Function>(
         let made = match made {
             Ok(made) => made,
             Err(why) => {
-                host.failed(&why)?;
+                host.socket.send_failed(&why)?;
                 return Err(RunError::Begin(why));
             }
         };
-        host.ready()?;
+        host.socket.send_ready()?;
         for go in &waiting {
             // One that is gone has ended the process.
             let _ = go.send(());
         }
-        let result = Rounds::new(config, made, Desk::First(&host, &inboxes)).run();
+        let result = Rounds::new(config, made, Responder::First(&host, &inboxes)).run();
         inboxes.iter().for_each(Inbox::end);
         Ok(result?)
     })
@@ -87,15 +87,15 @@ fn serve<F: Function>(
 
 /// What a Worker beyond the first one works with.
 #[derive(Clone, Copy)]
-struct Hand<'env> {
+struct WorkerThread<'env> {
     config: &'env Config,
     host: &'env Host,
     inbox: &'env Inbox,
 }
 
-impl<'env> Hand<'env> {
+impl<'env> WorkerThread<'env> {
     /// Starts the Worker's thread and waits until its function is made, or gives why there is none.
-    /// The thread begins when it is told to, by what is put into `waiting`, and ends when that is
+    /// The thread begins when the sender that is put into `waiting` sends, and ends when that is
     /// dropped.
     fn start<'scope, F: Function>(
         self,
@@ -105,32 +105,32 @@ impl<'env> Hand<'env> {
         waiting: &mut Vec<Sender<()>>,
     ) -> Result<(), String> {
         let number = part.number;
-        let (tell, told) = channel();
-        let (go, may_go) = channel();
+        let (report, reported) = channel();
+        let (go, may_begin) = channel();
         // The host knows a Worker's thread by this name, where it pins it to a CPU.
         std::thread::Builder::new()
             .name(format!("worker-{number}"))
-            .spawn_scoped(scope, move || self.work(part, make, &tell, &may_go))
+            .spawn_scoped(scope, move || self.work(part, make, &report, &may_begin))
             .map_err(|error| format!("no thread for Worker {number}: {error}; raise MEMORY"))?;
         waiting.push(go);
         // Its thread says it, or has ended the process.
-        told.recv().unwrap_or_else(|_| Err(format!("Worker {number} is gone")))
+        reported.recv().unwrap_or_else(|_| Err(format!("Worker {number} is gone")))
     }
 
     fn work<F: Function>(
         self,
         part: WorkerPart,
         make: &impl Fn(&mut Start<'_>) -> Result<F, String>,
-        tell: &Sender<Result<(), String>>,
-        may_go: &Receiver<()>,
+        report: &Sender<Result<(), String>>,
+        may_begin: &Receiver<()>,
     ) {
         let _ends_all = EndsAll;
-        let Hand { config, host, inbox } = self;
+        let WorkerThread { config, host, inbox } = self;
         let made = begin(host, part, make);
         // The first Worker waits for it.
-        let _ = tell.send(made.as_ref().map(drop).map_err(String::clone));
-        let (Ok(made), Ok(())) = (made, may_go.recv()) else { return };
-        if let Err(error) = Rounds::new(config, made, Desk::Other(host, inbox)).run() {
+        let _ = report.send(made.as_ref().map(drop).map_err(String::clone));
+        let (Ok(made), Ok(())) = (made, may_begin.recv()) else { return };
+        if let Err(error) = Rounds::new(config, made, Responder::Other(host, inbox)).run() {
             eprintln!("{}: {error}", config.name);
             std::process::exit(1);
         }

@@ -1,11 +1,11 @@
 //! KernelRoutes: routes of the host's kernel, for a routing daemon to announce.
 
 use std::any::Any;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Cx, Element, Entry, HandlerError, Handlers, HotSwap, Ip6Prefix, IpPrefix,
-    NOTHING_MORE, Replicas, Spec, Topic, Ty,
+    NOTHING_MORE, Replicas, Spec, Topic, Ty, handler_value,
 };
 use thruway_port::host_routes::{HostRoute, HostRoutes};
 
@@ -22,9 +22,9 @@ pub static ENTRY: Entry = Entry::built::<KernelRoutes>(
                and DOWN.\n\n\
                The routes lead to an interface of this element (a TUN device). The kernel removes \
                it, and with it the routes, when the process ends, also when it is killed: so a \
-               daemon withdraws the routes of a data plane that died. A hot swap keeps them, and \
-               whether they are there, as long as NAME, TABLE and METRIC stay. Packets that the kernel sends \
-               to the interface are lost. They are those that FromDevice reads, too, on a host that \
+               daemon withdraws the routes of a data plane that died. A hot swap keeps \
+               whether they are there; as long as NAME, TABLE and METRIC stay, the same \
+               interface goes on. Packets that the kernel sends to the interface are lost. They are those that FromDevice reads, too, on a host that \
                forwards packets.\n\n\
                TABLE is the routing table, 254 the main one. METRIC is the routes' metric, which \
                FRR announces as the MED of BGP: of two hosts that both announce a prefix, the \
@@ -116,55 +116,25 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
 
 /// A prefix of either version, without host bits.
 fn prefix(args: &Args<'_>, text: &str) -> Result<HostRoute, String> {
-    let whole = |ip: IpAddr| match ip {
-        IpAddr::V4(net) => HostRoute { net: net.into(), len: 32 },
-        IpAddr::V6(net) => HostRoute { net: net.into(), len: 128 },
-    };
-    let route = if let Ok(Ip6Prefix { addr, length }) = args.parse::<Ip6Prefix>(text) {
-        HostRoute { net: addr.into(), len: length }
-    } else if let Ok(prefix) = args.parse::<IpPrefix>(text) {
-        let len = prefix.length().ok_or("the mask is not contiguous; write ADDRESS/LENGTH")?;
-        HostRoute { net: prefix.addr.into(), len }
-    } else if let Ok(addr) = args.parse::<Ipv4Addr>(text) {
-        whole(addr.into())
-    } else {
-        let addr = args.parse::<Ipv6Addr>(text);
-        whole(addr.map_err(|_| format!("'{text}': expected IP/LENGTH"))?.into())
-    };
-    match network(&route) == route.net {
-        true => Ok(route),
-        false => {
-            let (net, len) = (network(&route), route.len);
-            Err(format!("'{text}' has bits behind its length; write {net}/{len}"))
-        }
-    }
-}
-
-/// The address without host bits.
-fn network(route: &HostRoute) -> IpAddr {
-    let len = u32::from(route.len);
-    match route.net {
-        IpAddr::V4(net) => {
-            let mask = u32::MAX.checked_shl(32u32.saturating_sub(len)).unwrap_or(0);
-            Ipv4Addr::from_bits(net.to_bits() & mask).into()
-        }
-        IpAddr::V6(net) => {
-            let mask = u128::MAX.checked_shl(128u32.saturating_sub(len)).unwrap_or(0);
-            Ipv6Addr::from_bits(net.to_bits() & mask).into()
-        }
+    let (written, network, len): (IpAddr, IpAddr, u8) =
+        if let Ok(prefix) = args.parse::<Ip6Prefix>(text) {
+            (prefix.addr.into(), prefix.network().into(), prefix.length)
+        } else if let Ok(prefix) = args.parse::<IpPrefix>(text) {
+            let len = prefix.length().ok_or("the mask is not contiguous; write ADDRESS/LENGTH")?;
+            (prefix.addr.into(), prefix.network().into(), len)
+        } else {
+            return Err(format!("'{text}': expected IP/LENGTH"));
+        };
+    match written == network {
+        true => Ok(HostRoute { net: network, len }),
+        false => Err(format!("'{text}' has bits behind its length; write {network}/{len}")),
     }
 }
 
 impl KernelRoutes {
     fn write_active(&mut self, value: &str) -> Result<(), HandlerError> {
-        let wanted = match value.trim() {
-            "true" | "1" => true,
-            "false" | "0" => false,
-            other => {
-                return Err(HandlerError::refused(format!("'{other}': expected true or false")));
-            }
-        };
-        self.set(wanted).map_err(HandlerError::refused)
+        let is_wanted = handler_value::<bool>("active", value.trim())?;
+        self.set(is_wanted).map_err(HandlerError::refused)
     }
 
     /// Adds or removes all routes, and says what the kernel refused.

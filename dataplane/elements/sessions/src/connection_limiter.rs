@@ -6,8 +6,8 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use thruway_element::{
     ArgErrors, Args, Arguments, Changes, Cx, Direction, Element, Entry, HandlerError, Handlers,
-    HotSwap, Opening, Operation, PerSession, Reason, Replicas, Session, SessionFunction, Spec,
-    Topic, Verdict, Wants, handler_value, reasons,
+    HotSwap, Ip6Prefix, Opening, Operation, PerSession, Reason, Replicas, Session, SessionFunction,
+    Spec, Topic, Verdict, Wants, handler_value, reasons,
 };
 use thruway_flow::Ended;
 use thruway_packet::{Batch, Packet};
@@ -177,12 +177,11 @@ fn opener(packet: &Packet, direction: Direction) -> Option<IpAddr> {
 impl Limiter {
     fn source(&self, addr: IpAddr) -> Source {
         let [prefix4, prefix6] = self.prefixes;
-        let (addr, prefix) = match addr {
+        let (addr, length) = match addr {
             IpAddr::V4(addr) => (addr.to_ipv6_mapped(), prefix4),
             IpAddr::V6(addr) => (addr, prefix6),
         };
-        let mask = u128::MAX.checked_shl(128 - u32::from(prefix)).unwrap_or(0);
-        let bits = addr.to_bits() & mask;
+        let bits = Ip6Prefix { addr, length }.network().to_bits();
         [96, 64, 32, 0].map(|shift| (bits >> shift) as u32)
     }
 }

@@ -200,16 +200,22 @@ fn mac(host: u8) -> String {
     format!("02:00:00:00:0a:0{host}")
 }
 
-#[test]
-fn a_killed_data_plane_loses_its_route() {
-    if !privileged("a_killed_data_plane_loses_its_route") {
+/// Runs `lose` while connections go on, once the backup has all sessions; it gets the moment of the
+/// loss.
+fn lose_under_load(name: &str, lose: impl FnOnce(&mut Routed, Instant)) {
+    if !privileged(name) {
         return;
     }
     need("vtysh", "frr");
-    let mut routed = Routed::begin();
-    under_load(&mut routed, |routed| {
+    under_load(&mut Routed::begin(), |routed| {
         routed.wait_synchronized();
-        let lost = Instant::now();
+        lose(routed, Instant::now());
+    });
+}
+
+#[test]
+fn a_killed_data_plane_loses_its_route() {
+    lose_under_load("a_killed_data_plane_loses_its_route", |routed, lost| {
         let Host { running, frr, .. } = routed.hosts[0].take().expect("it runs");
         running.signal(Signal::KILL);
         running.wait(Duration::from_secs(5));
@@ -223,14 +229,7 @@ fn a_killed_data_plane_loses_its_route() {
 
 #[test]
 fn a_lost_host_loses_its_route() {
-    if !privileged("a_lost_host_loses_its_route") {
-        return;
-    }
-    need("vtysh", "frr");
-    let mut routed = Routed::begin();
-    under_load(&mut routed, |routed| {
-        routed.wait_synchronized();
-        let lost = Instant::now();
+    lose_under_load("a_lost_host_loses_its_route", |routed, lost| {
         // The bridges' ports: the router's own link stays up.
         for port in ["wana", "lana"] {
             routed.bridges.ip(&format!("link set {port} down"));

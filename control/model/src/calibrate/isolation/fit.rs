@@ -39,8 +39,8 @@ impl Costs {
             for (op, value) in fit.each().into_iter().flatten().flatten() {
                 costs.each.entry(op).or_default().push(value);
             }
-            for (op, value) in fit.batch().into_iter().flatten().flatten() {
-                costs.batch.entry(op).or_default().push(value);
+            if let Some((_, batch)) = fit.hop() {
+                costs.batch.entry(Op::RingHop).or_default().push(batch);
             }
         }
         costs
@@ -121,10 +121,6 @@ impl Fit<'_> {
         let (each, _) = self.hop()?;
         let serve = self.usual(Mode::Ring, 1)?.process;
         Some(vec![(Op::RingHop, each), (Op::RingCopy, self.copy()?), (Op::RingServe, serve)])
-    }
-
-    fn batch(&self) -> [Values; 1] {
-        [self.hop().map(|(_, batch)| vec![(Op::RingHop, batch)])]
     }
 
     /// The thread's part, for a packet and for a batch.

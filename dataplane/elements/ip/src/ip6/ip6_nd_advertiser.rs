@@ -106,16 +106,11 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     Ok(Box::new(Ip6NdAdvertiser { prefixes: all }))
 }
 
-fn contains(prefix: &Ip6Prefix, ip: Ipv6Addr) -> bool {
-    let differ = prefix.addr.to_bits() ^ ip.to_bits();
-    differ.leading_zeros() >= u32::from(prefix.length)
-}
-
 /// The advertisement for a solicitation.
 fn reply(frame: &[u8], prefixes: &[PrefixEntry]) -> Result<[u8; FRAME_LEN], Other> {
     let asked = neighbor::parse(frame).filter(|found| found.solicits);
     let asked = asked.ok_or(Other::NotSolicitation)?;
-    let place = prefixes.iter().find(|place| contains(&place.prefix, asked.target));
+    let place = prefixes.iter().find(|place| place.prefix.contains(asked.target));
     let place = place.ok_or(Other::NotOurs)?;
     // RFC 4861 section 7.2.4
     let detection = asked.src.is_unspecified();

@@ -118,8 +118,7 @@ impl Announced {
             body.extend(self.times_s.0.to_be_bytes());
             body.extend(self.times_s.1.to_be_bytes());
             body.extend([0; 4]);
-            let mask = u128::MAX.checked_shl(128 - u32::from(prefix.length)).unwrap_or(0);
-            body.extend(Ipv6Addr::from_bits(prefix.addr.to_bits() & mask).octets());
+            body.extend(prefix.network().octets());
         }
         if !self.dns.is_empty() {
             // At most EACH_MAX.

@@ -48,28 +48,28 @@ impl Inbox {
 }
 
 /// What a Worker answers.
-pub(crate) enum Desk<'a> {
+pub(crate) enum Responder<'a> {
     /// The host, together with the other Workers.
     First(&'a Host, &'a [Inbox]),
     /// The first Worker.
     Other(&'a Host, &'a Inbox),
 }
 
-impl Desk<'_> {
+impl Responder<'_> {
     /// Answers all requests that wait. False when the host has closed the socket.
     pub fn answer<F: Function>(&self, function: &mut F) -> Result<bool, SocketError> {
         match *self {
-            Desk::First(host, []) => requests::each(&host.socket, |request| {
+            Responder::First(host, []) => requests::each(&host.socket, |request| {
                 Some(requests::of_function(function, request))
             }),
-            Desk::First(host, others) => requests::each(&host.socket, |request| {
+            Responder::First(host, others) => requests::each(&host.socket, |request| {
                 let text = std::mem::take(&mut request.text);
                 let all = Request::new(request.kind, request.id, text, others.len() + 1);
                 let all = Arc::new(all);
                 others.iter().for_each(|other| other.ask(Arc::clone(&all)));
                 all.put(0, requests::of_function(function, &all))
             }),
-            Desk::Other(host, inbox) => {
+            Responder::Other(host, inbox) => {
                 while let Some(request) = inbox.next() {
                     let answer = requests::of_function(function, &request);
                     if let Some(all) = request.put(inbox.number, answer)
