@@ -15,7 +15,7 @@ def arguments(job, file, result):
     # npf finds `%include` beside the file; results are read from the table that it writes.
     words = ["npf", "local", "--test", file, "--no-graph", "--no-colors", "--keep-parameters",
              "--csv", result, "--config", "n_runs=1", "--variables", f"BENCH={job['bench']}",
-             f"ROOT={job['root']}", *job["set"]]
+             f"ROOT={job['root']}", *job["set"], "--search-path", job["search"]]
     if job["smoke"]:
         words += ["--tags", "smoke"]
     if job["cluster"]:

@@ -8,6 +8,8 @@ from statistics import median
 import claims
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 720, 340, 70, 20, 20, 50
+# Most labels below the chart.
+LABELS = 12
 COLOURS = ["#4a7fb5", "#d98032", "#5a9e5a", "#c0504d", "#8064a2", "#4bacc6", "#7f7f7f", "#b8860b"]
 STYLE = """body{font:15px/1.5 sans-serif;max-width:60em;margin:2em auto;padding:0 1em}
 pre,code{background:#f4f4f4}pre{padding:.5em;white-space:pre-wrap}
@@ -57,7 +59,9 @@ def chart(rows, plot):
         y = up(top * step / 5)
         out.append(f'<path d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}" stroke="#ddd"/>')
         out.append(text(LEFT - 6, y + 4, claims.number(top * step / 5), "end"))
-    out += [text(across(x), HEIGHT - BOTTOM + 16, x) for x in places]
+    # So many that they do not overlap.
+    step = -(-len(places) // LABELS)
+    out += [text(across(x), HEIGHT - BOTTOM + 16, x) for x in places[::step]]
     out.append(text(WIDTH / 2, HEIGHT - BOTTOM + 34, f"{plot['x']}; y: {plot['unit']}"))
     legend = HEIGHT
     for at, (name, points) in enumerate(lines.items()):

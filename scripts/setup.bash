@@ -1,4 +1,4 @@
-# Sourced by ./quickstart and ./check: what both need before they can build.
+# Sourced by ./quickstart, ./check and experiments/packages: what they need before they can build.
 # shellcheck shell=bash
 
 # ip, tcpdump and others live there on Debian, and not every user's PATH has it.
@@ -35,10 +35,11 @@ without_services() {
 
 # Services of freshly installed packages that would start at the next boot: the tests run their own.
 disable_services() { # PACKAGE...
-    local name
+    local name service
     command -v systemctl >/dev/null || return 0
-    for name in nginx haproxy openvswitch-switch etcd-server; do
-        [[ " $* " != *" $name "* ]] || as_root systemctl disable -q ${name%-server}.service || true
+    for name in nginx haproxy openvswitch-switch etcd-server openssh-server; do
+        service=${name%-server}
+        [[ " $* " != *" $name "* ]] || as_root systemctl disable -q "${service/openssh/ssh}.service" || true
     done
 }
 
