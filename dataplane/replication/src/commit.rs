@@ -172,6 +172,16 @@ impl<P> OutputCommit<P> {
         }
     }
 
+    /// Goes on with what waits there, within the own bounds from then on.
+    pub fn take_over(&mut self, other: OutputCommit<P>) {
+        let OutputCommit { waiting, served, is_asynchronous, awaited, .. } = other;
+        (self.waiting, self.served) = (waiting, served);
+        (self.is_asynchronous, self.awaited) = (is_asynchronous, awaited);
+        if self.late == WhenLate::Drop {
+            (self.is_asynchronous, self.awaited) = (false, None);
+        }
+    }
+
     /// How many packets wait.
     pub fn len(&self) -> usize {
         self.waiting.len()

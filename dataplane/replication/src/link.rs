@@ -9,6 +9,8 @@ use crate::frame::PAYLOAD_MAX;
 
 /// Batches in the queue, at most.
 const BATCHES: usize = 256;
+/// Longer than the active host takes to connect to a backup that is there.
+const RECONNECT: Duration = Duration::from_millis(500);
 /// Lines for the user that wait, at most.
 const LINES: usize = 16;
 
@@ -182,6 +184,14 @@ impl Link {
 
     pub(crate) fn stops(&self) -> bool {
         self.stops.load(Ordering::Acquire)
+    }
+
+    /// After its threads have ended: others may begin. The other host's silence counts from when it
+    /// has had time to connect.
+    pub fn begin_again(&self) {
+        let then = self.since.elapsed() + RECONNECT;
+        self.heard_ms.store(then.as_millis() as u64, Ordering::Release);
+        self.stops.store(false, Ordering::Release);
     }
 
     /// The other host was heard.

@@ -10,6 +10,7 @@
 mod bgp;
 mod commit;
 mod load;
+mod swap;
 mod v6;
 
 use std::io::{Read as _, Write as _};

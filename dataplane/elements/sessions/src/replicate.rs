@@ -3,11 +3,13 @@
 mod announce;
 mod chain;
 mod commit;
+mod hot_swap;
 mod idle;
 mod install;
 mod keys;
 mod send;
 
+use std::any::Any;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,6 +43,7 @@ pub static ENTRY: Entry = Entry::built::<Replicate>(
                or by itself when it had all sessions and the active host has been silent for AFTER \
                (0: never by itself). Then it announces each ADDRESS, by ARP or unsolicited \
                neighbour advertisements, and serves the traffic with the same ports and decisions. \
+               A hot swap keeps the role and the stream; TO, LISTEN and KEY stay as they are. \
                A host that learns from its backup that this has \
                taken over serves no more traffic (fenced); restart it as the other's backup. An \
                active host that begins serves nothing until its backup lets it in, or HOLD has \
@@ -112,7 +115,8 @@ pub static ENTRY: Entry = Entry::built::<Replicate>(
         ..Spec::DEFAULT
     },
     build,
-);
+)
+.with_hot_swap::<Replicate>();
 
 /// Time between two looks at what changed, nanoseconds.
 const TICK_NS: i64 = 5_000_000;
@@ -219,9 +223,13 @@ enum Threads {
     write = self.write_takeover(cx)
 )]
 struct Replicate {
+    /// Whether it begins as the active host: of TO.
+    begins_active: bool,
     role: Role,
     link: Arc<Link>,
     threads: Threads,
+    /// What the stream began with: see [`chain`].
+    chain: String,
     other: SocketAddr,
     key: String,
     after: Option<Duration>,
@@ -233,8 +241,13 @@ struct Replicate {
     ticked: i64,
     steady_since: i64,
     announcement: Announcement,
-    /// Of a configuration with inputs for it.
+    /// Whether there are inputs for output commit.
+    commits: bool,
     commit: Option<Commit>,
+    /// The state of another pair's host, which this one replaces and cannot go on with.
+    foreign: Option<Box<dyn Any + Send>>,
+    /// Whether the backup that this one replaces had all sessions, and no transfer went on.
+    was_whole: bool,
     /// Whether this host served the traffic when its calls were made last.
     has_served: bool,
     serve: Option<Call>,
@@ -268,9 +281,11 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         }
     };
     Ok(Box::new(Replicate {
+        begins_active: matches!(role, Role::Active(_)),
         role,
         link,
         threads: Threads::None,
+        chain: String::new(),
         other,
         key: args.get("KEY")?,
         after: (after > 0).then(|| Duration::from_nanos(after)),
@@ -279,7 +294,10 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         ticked: 0,
         steady_since: 0,
         announcement,
+        commits: commit.is_some(),
         commit,
+        foreign: None,
+        was_whole: false,
         has_served: false,
         serve: args.text("SERVE").and_then(Call::parse),
         retire: args.text("RETIRE").and_then(Call::parse),
@@ -398,20 +416,14 @@ impl Element for Replicate {
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         let (key, chain) =
             (Key::of_file(&self.key).map_err(|error| error.to_string())?, chain(cx)?);
-        self.threads = match self.role {
-            Role::Active(_) => {
-                if let Some(flows) = cx.flows() {
-                    flows.log_changes(CHANGES);
-                    if self.commit.is_some() {
-                        flows.mark_changes();
-                    }
-                }
-                self.held_until =
-                    if self.hold > 0 { cx.now().saturating_add(self.hold) } else { 0 };
-                Threads::Active(Active::begin(&self.link, self.other, key, chain)?)
+        self.begin_stream(cx, key, chain)?;
+        (self.ticked, self.steady_since) = (cx.now(), cx.now());
+        if let (Role::Active(_), Some(flows)) = (&self.role, cx.flows()) {
+            flows.log_changes(CHANGES);
+            if self.commits {
+                flows.mark_changes();
             }
-            _ => Threads::Backup(Backup::begin(&self.link, self.other, key, chain)?),
-        };
+        }
         cx.set_timer(TICK, cx.now().saturating_add(self.tick_ns()));
         Ok(())
     }

@@ -55,6 +55,29 @@ impl ChangeLog {
         !self.marks.is_empty()
     }
 
+    /// Goes on for the records of another configuration, so many of each level. `moves`: a level,
+    /// the one that its sessions went to, and of each of its records the new one, plus one (0:
+    /// none). What waits is lost, as it names records; numbers go on.
+    pub fn follow<'a>(
+        &mut self,
+        records: impl Iterator<Item = u32>,
+        moves: impl Iterator<Item = (usize, usize, &'a [u32])>,
+    ) {
+        self.changes.clear();
+        self.is_lost = true;
+        if !self.keeps_marks() {
+            return;
+        }
+        let before = std::mem::take(&mut self.marks);
+        self.keep_marks(records);
+        for (from, to, places) in moves {
+            for (mark, place) in before[from].iter().zip(places) {
+                let here = place.checked_sub(1).and_then(|at| self.marks[to].get_mut(at as usize));
+                here.into_iter().for_each(|here| *here = *mark);
+            }
+        }
+    }
+
     /// Notes a change of the session in this record, or that there was no room for it.
     pub fn add(&mut self, (level, index): (LevelId, u32), change: Change) {
         self.last += 1;
@@ -111,5 +134,27 @@ impl ChangeLog {
 
     fn mark_mut(&mut self, level: LevelId, index: u32) -> Option<&mut [u64; 2]> {
         self.marks.get_mut(usize::from(level))?.get_mut(index as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_marks_go_on_in_other_records() {
+        let mut log = ChangeLog::new(4);
+        log.keep_marks([3, 2].into_iter());
+        for index in [0, 2] {
+            log.add((0, index), Change::Changed(0, index));
+        }
+        log.set_ticket(0, 2, 9);
+        // Level 0 is level 1 now; record 0 did not go, record 2 is record 1.
+        log.follow([2, 4].into_iter(), [(0, 1, &[0, 0, 2][..])].into_iter());
+        assert!(log.is_lost() && log.take().is_none());
+        assert_eq!((log.last(), log.taken()), (2, 2));
+        assert_eq!(log.mark(1, 1), ChangeMark { change: 2, ticket: 9 });
+        assert_eq!(log.mark(1, 0), ChangeMark::default());
+        assert_eq!(log.mark(0, 2), ChangeMark::default());
     }
 }

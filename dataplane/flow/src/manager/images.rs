@@ -57,9 +57,10 @@ fn key_of(table: &SessionTable, words: &[u32]) -> Option<Key> {
 }
 
 impl Manager {
-    /// From now on keeps up to so many changes of sessions until they are asked for.
+    /// From now on keeps up to so many changes of sessions until they are asked for. A log that was
+    /// taken over goes on.
     pub fn log_changes(&mut self, capacity: usize) {
-        self.changes = Some(Box::new(ChangeLog::new(capacity)));
+        self.changes.get_or_insert_with(|| Box::new(ChangeLog::new(capacity)));
     }
 
     /// The oldest change that was not asked for yet.
@@ -92,7 +93,7 @@ impl Manager {
     /// that were replied to count as changed from then on.
     pub fn mark_changes(&mut self) {
         let levels = self.levels.iter().map(LevelState::records_max);
-        if let Some(log) = &mut self.changes {
+        if let Some(log) = self.changes.as_mut().filter(|log| !log.keeps_marks()) {
             log.keep_marks(levels);
         }
     }

@@ -67,6 +67,11 @@ impl Manager {
             moved += self.take_level(old, &mapping, &mut new_records);
             self.levels[*to].counts = old.levels[*from].counts;
         }
+        if let Some(mut log) = old.changes.take() {
+            let moves = pairs.iter().map(|(from, to)| (*from, *to, &new_records[*from][..]));
+            log.follow(self.levels.iter().map(LevelState::records_max), moves);
+            self.changes = Some(log);
+        }
         moved
     }
 

@@ -42,6 +42,13 @@ impl Commit {
         Ok(Commit { waiting, committed: 0, uncommitted: 0, lapses: 0, logged_at: i64::MIN })
     }
 
+    /// Goes on with the packets that wait there, and with its counts.
+    pub(super) fn take_over(&mut self, other: Commit) {
+        self.waiting.take_over(other.waiting);
+        (self.committed, self.uncommitted) = (other.committed, other.uncommitted);
+        (self.lapses, self.logged_at) = (other.lapses, other.logged_at);
+    }
+
     /// How many packets wait.
     pub(super) fn len(&self) -> usize {
         self.waiting.len()

@@ -18,6 +18,8 @@ pub(super) struct Installer {
     /// By level and record: the transfer of all sessions in which it was last heard of.
     stamps: Vec<Vec<u32>>,
     transfer: u32,
+    /// A transfer goes on, and all its sessions have stamps.
+    is_transferring: bool,
     /// A transfer of all sessions was complete.
     is_synchronized: bool,
     has_logged: bool,
@@ -29,6 +31,7 @@ impl Installer {
             link,
             stamps: Vec::new(),
             transfer: 0,
+            is_transferring: false,
             is_synchronized: false,
             has_logged: false,
         }
@@ -36,6 +39,24 @@ impl Installer {
 
     pub(super) fn is_synchronized(&self) -> bool {
         self.is_synchronized
+    }
+
+    /// Whether all sessions are here, and no transfer of all goes on.
+    pub(super) fn is_whole(&self) -> bool {
+        self.is_synchronized && !self.is_transferring
+    }
+
+    /// Another configuration has taken over, and sessions are in other records: which of them the
+    /// active host still has, the next transfer shows.
+    pub(super) fn follow(&mut self) {
+        self.stamps.clear();
+        self.is_transferring = false;
+    }
+
+    /// Its chain is another than the active host's from now on: it is a backup again when that has
+    /// sent all sessions of this one.
+    pub(super) fn begin_again(&mut self) {
+        self.is_synchronized = false;
     }
 
     /// Installs some of what has come.
@@ -63,8 +84,16 @@ impl Installer {
                 Record::Ended(level, key) => {
                     cx.end_sessions(|flows| flows.remove(level, keys::received(&key)));
                 }
-                Record::ResyncBegins => self.transfer = self.transfer.wrapping_add(1),
-                Record::ResyncEnds => self.end_others(cx),
+                Record::ResyncBegins => {
+                    self.transfer = self.transfer.wrapping_add(1);
+                    self.is_transferring = true;
+                }
+                Record::ResyncEnds => {
+                    // One that began before a hot swap says nothing of those that came before it.
+                    if std::mem::take(&mut self.is_transferring) {
+                        self.end_others(cx);
+                    }
+                }
             }
         }
         self.link.add_done(batch.records);

@@ -36,6 +36,8 @@ pub(super) struct Sender {
     states: Vec<u8>,
     last_ns: i64,
     ledger: Ledger,
+    /// Sessions are in other records since a hot swap: the log of changes is lost for that.
+    has_moved: bool,
 }
 
 impl Sender {
@@ -51,7 +53,13 @@ impl Sender {
             states,
             last_ns: 0,
             ledger: Ledger::default(),
+            has_moved: false,
         }
+    }
+
+    /// Another configuration has taken over: all sessions are sent again, over the same stream.
+    pub(super) fn follow(&mut self) {
+        self.has_moved = true;
     }
 
     /// What the backup has.
@@ -79,7 +87,8 @@ impl Sender {
         }
         let Some(flows) = cx.flows().filter(|_| stream.is_some()) else { return };
         if flows.has_lost_changes() {
-            self.link.counts.overflows.fetch_add(1, Ordering::Relaxed);
+            let is_overflow = u64::from(!self.has_moved);
+            self.link.counts.overflows.fetch_add(is_overflow, Ordering::Relaxed);
             self.resync(cx);
         }
         self.send_changes(cx);
@@ -92,7 +101,7 @@ impl Sender {
     /// Begins a transfer of all sessions.
     fn resync(&mut self, cx: &mut Cx<'_>) {
         self.walk = Walk { level: 0, index: 0, is_full: true };
-        self.has_begun = false;
+        (self.has_begun, self.has_moved) = (false, false);
         if let Some(flows) = cx.flows() {
             flows.forget_changes();
             self.ledger.begin_transfer(flows.change_numbers().0);
