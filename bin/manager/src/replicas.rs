@@ -173,10 +173,11 @@ fn set_count(spec: &mut ChainSpec, text: &str) -> anyhow::Result<()> {
     let replicas = spec.replicas.entry(name.to_owned()).or_default();
     match value.split_once("..") {
         Some((min, max)) => {
-            let before = replicas.scaling.take();
-            let (waiting, calm) = before.map_or((None, None), |one| (one.waiting, one.calm));
             let (min, max) = (number(min)?, number(max)?);
-            replicas.scaling = Some(ScalingSpec { min, max, waiting, calm });
+            replicas.scaling = Some(match replicas.scaling.take() {
+                Some(before) => ScalingSpec { min, max, ..before },
+                None => ScalingSpec { min, max, waiting: None, calm: None, ahead: None },
+            });
             replicas.count = None;
         }
         None => {

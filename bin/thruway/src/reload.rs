@@ -19,6 +19,9 @@ pub struct ReloadArgs {
     /// given to `run`]
     #[arg(value_name = "FILE")]
     file: Option<String>,
+    /// Cores that the threads move to, one each, in order: 2-5,8. Their number stays
+    #[arg(long, value_name = "LIST", conflicts_with = "file")]
+    cores: Option<String>,
 }
 
 /// Runs the command. A configuration that does not check changes nothing and is an error.
@@ -29,7 +32,7 @@ pub fn main(args: &ReloadArgs) -> anyhow::Result<ExitCode> {
         Some(_) => "`run -R` allows other configurations",
     };
     let taken = match &args.file {
-        None => client.write("reload", ""),
+        None => client.write("reload", &moving(args.cores.as_deref())),
         Some(file) => client.write("hotconfig", &Origin::File(file.clone()).read()?.text),
     };
     taken.map_err(|error| match error.to_string() {
@@ -38,4 +41,9 @@ pub fn main(args: &ReloadArgs) -> anyhow::Result<ExitCode> {
         why => anyhow!("nothing changed: {why}"),
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What is written to the handler `reload`.
+fn moving(cores: Option<&str>) -> String {
+    cores.map_or_else(String::new, |cores| format!("CORES {cores}"))
 }

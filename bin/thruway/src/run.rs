@@ -67,7 +67,8 @@ pub fn main(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let signals = Receiver::new().map_err(no_thread)?;
     let files = args.config.named_file().map(|file| (file, args.variables_file.clone()));
     let reload = files.map(|files| reload(files, given, &options));
-    let swap = Swap::new(args.allow_reconfigure.then(|| build_next(variables, options)), reload);
+    let build = args.allow_reconfigure.then(|| build_next(variables, options.clone()));
+    let swap = Swap::new(build, reload, &options);
     swap.offer(router.control());
     if let Err(failure) = load::initialize(&mut router) {
         report(&failure.pretty);
@@ -121,10 +122,11 @@ fn run(
 
 /// How another configuration is made: as the first one was.
 fn build_next(variables: Variables, options: Options) -> Build {
-    Arc::new(move |text| {
+    Arc::new(move |text, cores| {
         let source = Source::new("hotconfig", text);
         // A text that is written is whole as it is: it need not mention them.
         let variables = variables.clone().or_unknown();
+        let options = Options { cores: cores.to_vec(), ..options.clone() };
         let built = load::build(source, &variables, &libraries(), &options);
         built.map(|(router, _)| router).map_err(|failure| reason(&failure))
     })
@@ -154,7 +156,8 @@ fn reload(
 ) -> Reload {
     let origin = Origin::File(file.to_owned());
     let (file, options) = (file.to_owned(), options.clone());
-    Arc::new(move || {
+    Arc::new(move |cores| {
+        let options = Options { cores: cores.to_vec(), ..options.clone() };
         let read = origin
             .read()
             .and_then(|source| Ok((source, with_file(variables.clone(), values.as_deref())?)));

@@ -52,7 +52,7 @@ impl Receiver {
             for signal in signals.forever() {
                 let reload = target.lock().deliver(signal);
                 // Without the lock: reading a configuration takes time; it logs what came of it.
-                let _ = reload.map(|control| control.reload());
+                let _ = reload.map(|control| control.reload(""));
             }
         })?;
         Ok(receiver)
@@ -73,7 +73,7 @@ impl Receiver {
             }
         }
         drop(target);
-        let _ = reload.map(|control| control.reload());
+        let _ = reload.map(|control| control.reload(""));
         control.wanted_signals().into_iter().try_for_each(|signal| self.handle.add_signal(signal))
     }
 }

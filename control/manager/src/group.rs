@@ -10,12 +10,15 @@ use crate::{FunctionName, GroupName, NameError};
 pub const MEMBERS_MAX: usize = 64;
 
 /// A group of trust: functions that may share memory.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GroupSpec {
     /// Its functions, each with its version, 1 to 64: `ids@1.2.0`.
     #[schema(value_type = Vec<String>)]
     pub functions: Vec<FunctionName>,
+    /// Who asks for it and alone changes it, as `cluster`; anybody, if nobody is named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub managed_by: Option<String>,
 }
 
 impl GroupSpec {
@@ -62,7 +65,12 @@ impl Spec for GroupSpec {
 
     fn lines(&self) -> String {
         let items = self.functions.iter().map(|name| format!("- {name}\n"));
-        std::iter::once("functions:\n".to_owned()).chain(items).collect()
+        let owner = self.managed_by.iter().map(|owner| format!("managed_by: {owner}\n"));
+        std::iter::once("functions:\n".to_owned()).chain(items).chain(owner).collect()
+    }
+
+    fn managed_by(&self) -> Option<&str> {
+        self.managed_by.as_deref()
     }
 
     fn references(&self) -> Vec<Reference> {
@@ -84,7 +92,7 @@ mod tests {
         let group = |count: usize| {
             let names = (0..count).map(|number| format!("f@{number}"));
             let functions = names.map(|name| FunctionName::new(&name).expect("a name"));
-            GroupSpec { functions: functions.collect() }
+            GroupSpec { functions: functions.collect(), managed_by: None }
         };
         assert_eq!((group(1).check(), group(MEMBERS_MAX).check()), (Ok(()), Ok(())));
         for count in [0, MEMBERS_MAX + 1] {
@@ -95,5 +103,7 @@ mod tests {
         let error = twice.check().expect_err("twice");
         assert_eq!(error.message, "'f@0' is listed twice; list it once");
         assert_eq!(group(2).lines(), "functions:\n- f@0\n- f@1\n");
+        let of_cluster = GroupSpec { managed_by: Some("cluster".to_owned()), ..group(1) };
+        assert_eq!(of_cluster.lines(), "functions:\n- f@0\nmanaged_by: cluster\n");
     }
 }

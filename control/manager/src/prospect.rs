@@ -60,9 +60,9 @@ fn changes(before: &ChainSpec, after: &ChainSpec) -> Vec<Step> {
             steps.push(step("Scale", message));
         }
     }
-    if (before.threads, &before.cores) != (after.threads, &after.cores) {
-        let message = "threads or cores take effect when the chain is stopped and started again, \
-                       which ends its sessions";
+    if before.threads() != after.threads() {
+        let message = "another number of threads takes effect when the chain is stopped and started \
+                       again, which ends its sessions";
         steps.push(step("RestartNeeded", message));
     }
     steps
@@ -80,8 +80,14 @@ fn is_swap(before: &ChainSpec, after: &ChainSpec) -> bool {
     before.configuration != after.configuration
         || before.variables != after.variables
         || before.groups != after.groups
+        || moves(before, after)
         || written(before) != written(after)
         || others(before) != others(after)
+}
+
+/// Whether its threads move to other cores; more or fewer of them need a restart.
+fn moves(before: &ChainSpec, after: &ChainSpec) -> bool {
+    before.threads() == after.threads() && before.cores != after.cores
 }
 
 fn swap(before: &ChainSpec, after: &ChainSpec) -> String {
@@ -91,9 +97,14 @@ fn swap(before: &ChainSpec, after: &ChainSpec) -> String {
         used[0].is_some() && (used[0] != used[1] && !has[1] || has[0] != has[1])
     };
     let anew: Vec<&str> = before.functions.keys().filter(is_other).map(String::as_str).collect();
-    let kept = "the data plane takes the configuration over while packets flow; sessions stay";
+    let mut kept =
+        "the data plane takes the configuration over while packets flow; sessions stay".to_owned();
+    if moves(before, after) {
+        let cores = after.cores.as_deref().unwrap_or("that it chooses");
+        kept = format!("{kept}; its threads move to the cores {cores}");
+    }
     match anew.is_empty() {
-        true => kept.to_owned(),
+        true => kept,
         false => format!("{kept}, but functions begin anew: {}", anew.join(", ")),
     }
 }
@@ -136,6 +147,12 @@ mod tests {
         assert_eq!(actions(None, Some(&stopped)), [""; 0]);
         let other = spec(r#"{"configuration": "b", "threads": 2}"#);
         assert_eq!(actions(Some(&plain), Some(&other)), ["HotSwap", "RestartNeeded"]);
+        let moved = spec(r#"{"configuration": "a", "cores": "3"}"#);
+        let found = steps(Some(&plain), Some(&moved));
+        assert_eq!(found.len(), 1);
+        assert!(found[0].message.ends_with("move to the cores 3"), "{found:?}");
+        let wider = spec(r#"{"configuration": "a", "cores": "2-3"}"#);
+        assert_eq!(actions(Some(&moved), Some(&wider)), ["RestartNeeded"]);
 
         let one = spec(
             r#"{"configuration": "a", "functions": {"w": "w@1", "x": "x@1"},

@@ -58,6 +58,12 @@ pub struct ChainSpec {
 }
 
 impl ChainSpec {
+    /// Number of its threads.
+    pub fn threads(&self) -> usize {
+        let named = || self.cores.as_deref().map_or(1, count);
+        self.threads.map_or_else(named, usize::from)
+    }
+
     /// Whether the variables of its functions are names that are free.
     ///
     /// # Errors
@@ -84,6 +90,16 @@ impl ChainSpec {
         }
         Ok(())
     }
+}
+
+/// How many cores a list names (`2-5,8`); a part that is none counts as one.
+fn count(cores: &str) -> usize {
+    let number = |text: &str| text.trim().parse::<usize>().ok();
+    let of = |part: &str| {
+        let (first, last) = part.split_once('-')?;
+        Some(number(last)?.checked_sub(number(first)?)?.saturating_add(1))
+    };
+    cores.split(',').fold(0, |sum, part| sum.saturating_add(of(part).unwrap_or(1)))
 }
 
 impl Name for ChainName {
@@ -397,5 +413,20 @@ pub trait DataPlanes: Send + Sync {
     /// It is not known.
     fn hashes(&self) -> io::Result<BTreeSet<String>> {
         Ok(BTreeSet::new())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_are_as_many_as_said_or_as_cores_are_named() {
+        let threads =
+            |json: &str| serde_json::from_str::<ChainSpec>(json).expect("a chain").threads();
+        assert_eq!(threads(r#"{"configuration": "a"}"#), 1);
+        assert_eq!(threads(r#"{"configuration": "a", "cores": "2-5,8"}"#), 5);
+        assert_eq!(threads(r#"{"configuration": "a", "cores": "2-5,8", "threads": 2}"#), 2);
+        assert_eq!(threads(r#"{"configuration": "a", "cores": "5-2,x"}"#), 2);
     }
 }

@@ -215,7 +215,8 @@ fn executable(path: &str) -> FunctionSpec {
 }
 
 fn group_of(names: &[&str]) -> GroupSpec {
-    GroupSpec { functions: names.iter().map(|name| function(name)).collect() }
+    let functions = names.iter().map(|name| function(name)).collect();
+    GroupSpec { functions, managed_by: None }
 }
 
 #[test]

@@ -60,8 +60,9 @@ const NO_ELEMENT: u32 = u32::MAX;
 
 /// Replaces the running configuration by another text, or returns why that fails.
 pub type Reconfigure = Box<dyn Fn(&str) -> Result<(), String> + Send>;
-/// Reads the configuration file again and lets it take over, or returns its errors.
-pub type Reload = Box<dyn Fn() -> Result<(), String> + Send + Sync>;
+/// Reads the configuration file again and lets it take over, or returns its errors. The argument
+/// is what was written to the handler `reload`: how it is to run from then on, or nothing.
+pub type Reload = Box<dyn Fn(&str) -> Result<(), String> + Send + Sync>;
 
 /// The handle by which anyone stops, watches and asks a running router.
 pub struct Control {
@@ -208,14 +209,15 @@ impl Control {
         *self.reload.lock() = Some(reload);
     }
 
-    /// Reads the configuration file again and lets it take over.
+    /// Reads the configuration file again and lets it take over; `how` is to run, if that changes
+    /// (see [`Reload`]).
     ///
     /// # Errors
     /// This driver does not reload, or the configuration is wrong; the running one continues.
-    pub fn reload(&self) -> Result<(), HandlerError> {
+    pub fn reload(&self, how: &str) -> Result<(), HandlerError> {
         let reload = self.reload.lock();
         match &*reload {
-            Some(reload) => reload().map_err(HandlerError::refused),
+            Some(reload) => reload(how).map_err(HandlerError::refused),
             None => Err(HandlerError::no_write("reload")),
         }
     }

@@ -94,7 +94,7 @@ fn compact(layout: &Layout) -> bool {
 pub(crate) fn write_global(control: &Control, name: &str, value: &str) -> Result<(), HandlerError> {
     match name {
         "hotconfig" => control.reconfigure(value),
-        "reload" => control.reload(),
+        "reload" => control.reload(value),
         "stop" => {
             control.stop();
             Ok(())

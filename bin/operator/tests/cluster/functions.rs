@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
-use thruway_operator::resource::{NetworkFunction, ServiceChain};
+use thruway_operator::resource::{NetworkFunction, ServiceChain, TrustGroup};
 
 use crate::cluster::{Cluster, beside};
 use crate::process::wait_for;
@@ -17,7 +17,7 @@ fn version(name: &str, program: &Path) -> Value {
 }
 
 #[test]
-fn a_function_is_declared_where_its_chain_runs_and_stays_while_it_is_used() {
+fn functions_and_groups_are_declared_where_their_chain_runs_while_it_does() {
     let mut cluster = Cluster::start(&["a"]);
     let program = std::fs::canonicalize("/bin/true").expect("a program");
     let mut version = version("1.0", &program);
@@ -28,12 +28,19 @@ fn a_function_is_declared_where_its_chain_runs_and_stays_while_it_is_used() {
         &json!({
             "configuration": "Idle -> Nf($words, ON_FAILURE open) -> Discard;",
             "functions": {"words": "words@1.0 attack hug"},
+            "groups": ["edge"],
         }),
     );
+    cluster.wait_reason("masked", "Accepted", "GroupUnknown");
+    // The host has one of the two.
+    let members = json!({"functions": ["words@1.0", "words@2.0"]});
+    cluster.try_put::<TrustGroup>("edge", &members).expect("applied");
     cluster.wait_reason("masked", "Accepted", "Accepted");
-    wait_for("it is declared", || {
-        let shown = cluster.host("a").ask(&["get", "functions"]).ok()?;
-        shown.contains("default--words@1.0").then_some(())
+    wait_for("both are declared", || {
+        let functions = cluster.host("a").ask(&["get", "functions"]).ok()?;
+        let group = cluster.host("a").ask(&["describe", "group/default--edge"]).ok()?;
+        let is_there = functions.contains("default--words@1.0") && group.contains("words@1.0");
+        (is_there && !group.contains("words@2.0")).then_some(())
     });
     // A version is for ever.
     let mut other = version.clone();
@@ -49,8 +56,9 @@ fn a_function_is_declared_where_its_chain_runs_and_stays_while_it_is_used() {
         (!is_there && !cluster.has::<ServiceChain>("masked")).then_some(())
     });
     wait_for("the host forgets it", || {
-        let shown = cluster.host("a").ask(&["get", "functions"]).ok()?;
-        (!shown.contains("default--words")).then_some(())
+        let functions = cluster.host("a").ask(&["get", "functions"]).ok()?;
+        let groups = cluster.host("a").ask(&["get", "groups"]).ok()?;
+        (!functions.contains("default--words") && !groups.contains("edge")).then_some(())
     });
 }
 

@@ -91,7 +91,7 @@ fn drive(settings: &Arc<Settings>) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let swap = Swap::new(settings.reconfigure.then(|| build_next(settings)), None);
+    let swap = Swap::new(build_next(settings), None, &settings.engine);
     swap.offer(router.control());
     if let Err(failure) = load::initialize(&mut router) {
         return refuse(&failure, settings.warnings);
@@ -148,17 +148,18 @@ fn run(router: &mut Router, swap: &Swap, signals: &Receiver) -> bool {
     }
 }
 
-/// How another configuration is made: as the first one was.
-fn build_next(settings: &Arc<Settings>) -> Build {
-    let settings = Arc::clone(settings);
-    Arc::new(move |text| {
+/// How another configuration is made, where that is allowed: as the first one was.
+fn build_next(settings: &Arc<Settings>) -> Option<Build> {
+    let settings = settings.reconfigure.then(|| Arc::clone(settings))?;
+    // Its driver has no `reload`, which alone names other cores.
+    Some(Arc::new(move |text, _| {
         let source = with_sockets(Source::new("hotconfig", text), &settings);
         let libraries = Libraries::new(&settings.path);
         // Those of the first configuration need not be known to another one.
         let variables = settings.variables.clone().or_unknown();
         let built = load::build(source, &variables, &libraries, &settings.engine);
         built.map(|(router, _)| router).map_err(|failure| reason(&failure))
-    })
+    }))
 }
 
 /// Lets the process run on these processors only: one for each thread, which the engine then binds.

@@ -145,6 +145,16 @@ fn the_command_reload_says_what_is_wrong() {
     let other = it.file.to_str().expect("plain text").to_owned();
     run(thruway().args(["reload", "--control", &it.socket, &other])).expect(1).says(&["run -R"]);
     assert!(it.runs("second"));
+    // Threads move to other cores, those that there are.
+    let own = rustix::thread::sched_getaffinity(None).expect("it is known");
+    let core = (0..256).rev().find(|core| own.is_set(*core)).expect("a core").to_string();
+    Reloading::write(&it.file, "third");
+    run(thruway().args(["reload", "--control", &it.socket, "--cores", &core])).expect(0);
+    it.wait_for("third");
+    run(thruway().args(["reload", "--control", &it.socket, "--cores", "999"]))
+        .expect(1)
+        .says(&["nothing changed", "core 999 is not this process's"]);
+    assert!(it.runs("third"));
     it.driver.interrupt().expect(0);
 }
 

@@ -81,13 +81,13 @@ impl Remote<'_> {
         answer.map_err(|error| PlaneError::Refused(error.to_string()))
     }
 
-    /// Has the data plane read its configuration file again and replace what runs by it; waits
-    /// until that is done.
-    pub(super) fn swap(self) -> Swap {
+    /// Has the data plane read its configuration file again and replace what runs by it, on these
+    /// cores (`None`: on those that it chooses); waits until that is done.
+    pub(super) fn swap(self, cores: Option<&str>) -> Swap {
         let end = Instant::now() + SWAP_MAX;
         let asked = self.connect(SWAP_MAX).and_then(|mut client| {
             let before = Counts::of(&mut client)?;
-            client.write("reload", "")?;
+            client.write("reload", &format!("CORES {}", cores.unwrap_or_default()))?;
             Ok(before)
         });
         let before = match asked {
@@ -194,7 +194,7 @@ mod tests {
         let listener = UnixListener::bind(&socket).expect("a free path");
         // Ends with the last report, or with this program.
         std::thread::spawn(move || report(&listener, &reports));
-        Remote { socket: &socket, pid: std::process::id() }.swap()
+        Remote { socket: &socket, pid: std::process::id() }.swap(None)
     }
 
     fn report(listener: &UnixListener, reports: &[&str]) {

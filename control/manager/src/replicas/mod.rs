@@ -7,6 +7,7 @@
 //! keeps of them (ADR 73).
 
 mod advance;
+mod forecast;
 pub mod judge;
 mod layout;
 mod scaler;

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::forecast::Forecast;
 use super::spec::Scaling;
 
 /// How long packets must wait before a replica is added: a burst is over by then.
@@ -12,6 +13,8 @@ const SHOW_TIME: Duration = Duration::from_secs(5);
 const FEW: f64 = 0.25;
 /// Part of the time that replicas may work, where there is one fewer of them.
 const BUSY: f64 = 0.7;
+/// Part of the time above which they will be too busy.
+const FULL: f64 = 0.85;
 
 /// The load of a function's replicas.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -20,6 +23,8 @@ pub struct Load {
     pub up: usize,
     /// Packets that wait for all of them.
     pub waiting: u64,
+    /// Packets that all of them were given.
+    pub packets: u64,
     /// Processor time of all of them, seconds.
     pub cpu_seconds: f64,
 }
@@ -33,6 +38,23 @@ pub enum Bound {
     Cores,
 }
 
+/// What follows from the load.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Decision {
+    /// How many replicas there are to be.
+    pub wanted: u16,
+    /// What keeps it from more.
+    pub bound: Option<Bound>,
+    /// The processors that they would keep busy soon, where that is why.
+    pub forecast: Option<f64>,
+}
+
+impl Decision {
+    fn of(wanted: u16) -> Decision {
+        Decision { wanted, bound: None, forecast: None }
+    }
+}
+
 /// Follows the load of a function.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Scaler {
@@ -41,17 +63,21 @@ pub struct Scaler {
     /// Since when few packets wait, and the processor time then.
     calm: Option<(Instant, f64)>,
     changed: Option<Instant>,
+    forecast: Forecast,
 }
 
 impl Scaler {
-    /// How many replicas there are to be, and what keeps it from more.
+    /// How many replicas there are to be of `wanted` on a host of so many cores.
     pub fn decide(
         &mut self,
         scaling: &Scaling,
         (wanted, cores): (u16, usize),
         load: &Load,
         now: Instant,
-    ) -> (u16, Option<Bound>) {
+    ) -> Decision {
+        if scaling.ahead.is_some() {
+            self.forecast.add(now, load.packets, load.cpu_seconds);
+        }
         let each = load.waiting as f64 / load.up.max(1) as f64;
         let limit = scaling.waiting as f64;
         if each < limit {
@@ -63,35 +89,36 @@ impl Scaler {
         let is_showing = |since: Instant| now.duration_since(since) < SHOW_TIME;
         if load.up < usize::from(wanted) || self.changed.is_some_and(is_showing) {
             (self.over, self.calm) = (None, None);
-            return (wanted, None);
+            return Decision::of(wanted);
         }
         if each >= limit {
-            return self.grow(scaling, (wanted, cores), now);
+            let since = *self.over.get_or_insert(now);
+            return match now.duration_since(since) < OVERLOAD {
+                true => Decision::of(wanted),
+                false => self.grow(scaling, (wanted, cores), now),
+            };
         }
-        if each < limit * FEW && wanted > scaling.min {
-            return (self.shrink(scaling, wanted, load, now), None);
+        let soon = scaling.ahead.and_then(|ahead| self.forecast.busy(ahead));
+        let forecast = soon.filter(|busy| *busy > FULL * f64::from(wanted));
+        if forecast.is_some() {
+            return Decision { forecast, ..self.grow(scaling, (wanted, cores), now) };
         }
-        (wanted, None)
+        let would_suffice = soon.is_none_or(|busy| busy <= BUSY * f64::from(wanted - 1));
+        if each < limit * FEW && wanted > scaling.min && would_suffice {
+            return Decision::of(self.shrink(scaling, wanted, load, now));
+        }
+        Decision::of(wanted)
     }
 
-    fn grow(
-        &mut self,
-        scaling: &Scaling,
-        (wanted, cores): (u16, usize),
-        now: Instant,
-    ) -> (u16, Option<Bound>) {
-        let since = *self.over.get_or_insert(now);
-        if now.duration_since(since) < OVERLOAD {
-            return (wanted, None);
-        }
+    fn grow(&mut self, scaling: &Scaling, (wanted, cores): (u16, usize), now: Instant) -> Decision {
         if wanted >= scaling.max {
-            return (wanted, Some(Bound::Max));
+            return Decision { bound: Some(Bound::Max), ..Decision::of(wanted) };
         }
         if usize::from(wanted) >= cores {
-            return (wanted, Some(Bound::Cores));
+            return Decision { bound: Some(Bound::Cores), ..Decision::of(wanted) };
         }
         self.change(now);
-        (wanted + 1, None)
+        Decision::of(wanted + 1)
     }
 
     fn shrink(&mut self, scaling: &Scaling, wanted: u16, load: &Load, now: Instant) -> u16 {
@@ -120,7 +147,7 @@ mod tests {
     use super::*;
 
     const SCALING: Scaling =
-        Scaling { min: 1, max: 3, waiting: 100, calm: Duration::from_secs(10) };
+        Scaling { min: 1, max: 3, waiting: 100, calm: Duration::from_secs(10), ahead: None };
 
     /// A second of the clock after the other, each with so many packets that wait for each replica
     /// and such a part of the time that all work; how many are wanted in the end.
@@ -132,10 +159,11 @@ mod tests {
             let load = Load {
                 up: wanted.into(),
                 waiting: load.0 * u64::from(wanted),
+                packets: 0,
                 cpu_seconds: load.1 * second as f64,
             };
             let now = begin + Duration::from_secs(second);
-            wanted = scaler.decide(&SCALING, (wanted, 8), &load, now).0;
+            wanted = scaler.decide(&SCALING, (wanted, 8), &load, now).wanted;
         }
         wanted
     }
@@ -158,14 +186,59 @@ mod tests {
     #[test]
     fn a_replica_that_would_have_no_core_is_not_added() {
         let mut scaler = Scaler::default();
-        let load = Load { up: 2, waiting: 900, cpu_seconds: 0.0 };
+        let load = Load { up: 2, waiting: 900, packets: 0, cpu_seconds: 0.0 };
         let begin = Instant::now();
         let decide = |scaler: &mut Scaler, seconds, cores| {
             let now = begin + Duration::from_secs(seconds);
-            scaler.decide(&SCALING, (2, cores), &load, now)
+            let decision = scaler.decide(&SCALING, (2, cores), &load, now);
+            (decision.wanted, decision.bound)
         };
         assert_eq!(decide(&mut scaler, 0, 2), (2, None));
         assert_eq!(decide(&mut scaler, 2, 2), (2, Some(Bound::Cores)));
         assert_eq!(decide(&mut scaler, 3, 3), (3, None));
+    }
+
+    /// A second after the other, of so many packets, each of which costs ten microseconds, while
+    /// none waits: the seconds in which the number of replicas changed, and to what.
+    fn forecast(
+        ahead: Option<u64>,
+        mut wanted: u16,
+        rates: impl Iterator<Item = u64>,
+    ) -> Vec<(u64, u16)> {
+        let scaling = Scaling { ahead: ahead.map(Duration::from_secs), ..SCALING };
+        let (begin, mut scaler) = (Instant::now(), Scaler::default());
+        let (mut packets, mut changes) = (0, Vec::new());
+        for (second, rate) in (0..).zip(rates) {
+            packets += rate;
+            let cpu_seconds = packets as f64 * 1e-5;
+            let load = Load { up: wanted.into(), waiting: 0, packets, cpu_seconds };
+            let now = begin + Duration::from_secs(second);
+            let decision = scaler.decide(&scaling, (wanted, 8), &load, now);
+            assert_eq!(decision.forecast.is_some(), decision.wanted > wanted);
+            if decision.wanted != wanted {
+                changes.push((second, decision.wanted));
+            }
+            wanted = decision.wanted;
+        }
+        changes
+    }
+
+    #[test]
+    fn a_replica_is_there_before_packets_wait_for_it() {
+        // One replica is full at 100,000 a second, which is reached after 40 seconds.
+        let rising = || (0..35).map(|second| 2_500 * second);
+        let all = forecast(Some(10), 1, rising());
+        let (second, wanted) = *all.first().expect("one more");
+        assert!((20..30).contains(&second) && wanted == 2, "after {second} s");
+        assert_eq!(forecast(None, 1, rising()), [], "nobody asked for it, and none waits");
+        assert_eq!(forecast(Some(10), 1, std::iter::repeat_n(60_000, 120)), [], "no trend");
+    }
+
+    #[test]
+    fn none_goes_that_is_needed_soon() {
+        let rising = || (0..20).map(|second| 20_000 + 4_000 * second);
+        assert_eq!(forecast(None, 2, rising()).first(), Some(&(10, 1)));
+        let kept = forecast(Some(10), 2, rising());
+        assert!(kept.iter().all(|(_, wanted)| *wanted >= 2), "{kept:?}");
     }
 }

@@ -53,6 +53,11 @@ pub struct ScalingSpec {
     /// How long one replica fewer must have been enough before one is taken away [default: `60s`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calm: Option<String>,
+    /// How far ahead the load is forecast, by the trend of the last ten seconds: another replica is
+    /// added if all would be busy for more than 85 % of the time then. For functions that sleep
+    /// while they have no packets [default: the load is not forecast].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ahead: Option<String>,
 }
 
 /// How a new version proves itself. It is worse when it exceeds a limit of these.
@@ -97,6 +102,8 @@ pub struct Scaling {
     pub waiting: u64,
     /// How long fewer must have been enough.
     pub calm: Duration,
+    /// How far ahead the load is forecast.
+    pub ahead: Option<Duration>,
 }
 
 /// [`CanarySpec`], read.
@@ -179,7 +186,10 @@ impl ScalingSpec {
             return Err(CheckError::new(format!("{field}.waiting"), message.to_owned()));
         }
         let calm = time(self.calm.as_deref(), 60, &format!("{field}.calm"))?;
-        Ok(Scaling { min, max, waiting, calm })
+        let ahead = self.ahead.as_deref();
+        let ahead =
+            ahead.map(|ahead| time(Some(ahead), 0, &format!("{field}.ahead"))).transpose()?;
+        Ok(Scaling { min, max, waiting, calm, ahead })
     }
 }
 
@@ -264,6 +274,7 @@ mod tests {
             (r#"{"scaling": {"min": 1, "max": 65}}"#, "scaling.max"),
             (r#"{"scaling": {"min": 1, "max": 2, "waiting": 0}}"#, "scaling.waiting"),
             (r#"{"scaling": {"min": 1, "max": 2, "calm": "soon"}}"#, "scaling.calm"),
+            (r#"{"scaling": {"min": 1, "max": 2, "ahead": "1ms"}}"#, "scaling.ahead"),
             (r#"{"canary": {"steps": [50, 10]}}"#, "canary.steps"),
             (r#"{"canary": {"steps": [100]}}"#, "canary.steps"),
             (r#"{"canary": {"window": "1ms"}}"#, "canary.window"),
@@ -283,7 +294,7 @@ mod tests {
         assert_eq!((canary.steps.as_slice(), canary.window.as_secs()), ([10, 50].as_slice(), 30));
         assert!((canary.drops - 0.01).abs() < 1e-9 && canary.latency.is_none());
         assert_eq!(spec.count_at_first(), 1);
-        let scaling = ScalingSpec { min: 2, max: 4, waiting: None, calm: None };
+        let scaling = ScalingSpec { min: 2, max: 4, waiting: None, calm: None, ahead: None };
         let spec = ReplicasSpec { scaling: Some(scaling), ..ReplicasSpec::default() };
         let bounded = [1, 3, 9].map(|before| spec.within_bounds(before));
         assert_eq!((spec.count_at_first(), bounded), (2, [2, 3, 4]));

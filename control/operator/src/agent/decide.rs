@@ -8,12 +8,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kube::ResourceExt as _;
-use thruway_manager::{ChainSpec, ChainStatus, ConditionKind, FunctionSpec, FunctionUse, Limits};
+use thruway_manager::{
+    ChainSpec, ChainStatus, ConditionKind, FunctionName, FunctionSpec, FunctionUse, GroupName,
+    GroupSpec, Limits,
+};
 
 use crate::calls::Version;
 use crate::resource::{
     AGENT_FINALIZER, ChainPlacement, ChainPlacementStatus, Condition, Conditions as _,
-    DeclaredFunction, OnHostLoss, Status,
+    DeclaredFunction, DeclaredGroup, OnHostLoss, Status,
 };
 
 /// By whom a manager knows that the cluster asked for something.
@@ -55,6 +58,8 @@ pub struct Host {
     pub chains: BTreeMap<String, LocalChain>,
     /// Functions that its manager keeps.
     pub functions: BTreeMap<String, FunctionSpec>,
+    /// Groups of trust that its manager keeps.
+    pub groups: BTreeMap<String, GroupSpec>,
     /// What the manager refused.
     pub refused: BTreeMap<String, Refused>,
     /// Whether the lease of the agent holds: if not, another host may run what may be moved.
@@ -70,10 +75,14 @@ pub struct Host {
 pub enum Act {
     /// Declare a function at the manager.
     DeclareFunction(String, Box<FunctionSpec>),
+    /// Declare a group at the manager.
+    DeclareGroup(String, Box<GroupSpec>),
     /// Declare a chain at the manager, over this generation of it (0: over none).
     Declare(String, Box<ChainSpec>, u64),
     /// Take a chain back from the manager, at this generation.
     TakeBack(String, u64),
+    /// Take a group back that no chain names.
+    TakeBackGroup(String),
     /// Take a function back that no chain uses.
     TakeBackFunction(String),
     /// Report of a placement.
@@ -85,10 +94,11 @@ pub enum Act {
 /// What is to be done; nothing if all is as it should be.
 pub fn decide(host: &Host) -> Vec<Act> {
     let mut acts = Vec::new();
+    let groups = groups(host);
     for (name, placement) in &host.placements {
         match placement.metadata.deletion_timestamp {
             Some(_) => end(name, placement, host, &mut acts),
-            None => run(name, placement, host, &mut acts),
+            None => run(name, placement, (host, &groups), &mut acts),
         }
     }
     let is_orphan = |(name, chain): &(&String, &LocalChain)| {
@@ -97,6 +107,8 @@ pub fn decide(host: &Host) -> Vec<Act> {
     for (name, chain) in host.chains.iter().filter(is_orphan) {
         acts.push(Act::TakeBack(name.clone(), chain.generation));
     }
+    // Before functions go: a function that a group names stays.
+    change_groups(host, &groups, &mut acts);
     unused_functions(host, &mut acts);
     acts
 }
@@ -111,15 +123,43 @@ fn is_ours(chain: &LocalChain) -> bool {
     chain.spec.managed_by.as_deref() == Some(CLUSTER)
 }
 
+fn is_group_ours(group: &GroupSpec) -> bool {
+    group.managed_by.as_deref() == Some(CLUSTER)
+}
+
+/// Which name of a placement somebody of this host has given away, and what to do.
+fn taken(name: &str, placement: &ChainPlacement, host: &Host) -> Option<String> {
+    if host.chains.get(name).is_some_and(|chain| !is_ours(chain)) {
+        return Some(format!(
+            "the manager of this host has a chain '{name}' that was declared there; take it back \
+             (`thruway delete {name}`), or give the ServiceChain another name"
+        ));
+    }
+    let is_taken = |group: &&DeclaredGroup| {
+        host.groups.get(&group.name).is_some_and(|group| !is_group_ours(group))
+    };
+    let group = placement.spec.groups.iter().find(is_taken)?;
+    Some(format!(
+        "the manager of this host has a group '{0}' that was declared there; take it back \
+         (`thruway delete group/{0}`), or give the TrustGroup another name",
+        group.name
+    ))
+}
+
 /// A placement that holds.
-fn run(name: &str, placement: &ChainPlacement, host: &Host, acts: &mut Vec<Act>) {
+fn run(
+    name: &str,
+    placement: &ChainPlacement,
+    (host, groups): (&Host, &Groups),
+    acts: &mut Vec<Act>,
+) {
     let mut report = |status: Condition, ready: Condition| {
         let status = status_of(placement, host.chains.get(name), vec![status, ready], &host.clock);
         if placement.status.as_ref() != Some(&status) {
             acts.push(Act::Report(name.to_owned(), Box::new(status)));
         }
     };
-    let wanted = match spec(placement, host.is_leased) {
+    let wanted = match spec(placement, groups, host.is_leased) {
         Ok(wanted) => wanted,
         Err(why) => {
             let ready = Condition::new("Ready", false, "FunctionMalformed", why.clone());
@@ -127,11 +167,7 @@ fn run(name: &str, placement: &ChainPlacement, host: &Host, acts: &mut Vec<Act>)
         }
     };
     let local = host.chains.get(name);
-    if local.is_some_and(|chain| !is_ours(chain)) {
-        let message = format!(
-            "the manager of this host has a chain '{name}' that was declared there; take it back \
-             (`thruway delete {name}`), or give the ServiceChain another name"
-        );
+    if let Some(message) = taken(name, placement, host) {
         let ready = Condition::new("Ready", false, "NameTaken", message.clone());
         return report(Condition::new("Declared", false, "NameTaken", message), ready);
     }
@@ -164,6 +200,10 @@ fn run(name: &str, placement: &ChainPlacement, host: &Host, acts: &mut Vec<Act>)
                 acts.push(Act::DeclareFunction(function.name.clone(), Box::new(spec)));
             }
         }
+        let named = placement.spec.groups.iter().filter_map(|one| groups.get_key_value(&one.name));
+        for (group, spec) in named.filter(|(group, spec)| host.groups.get(*group) != Some(*spec)) {
+            acts.push(Act::DeclareGroup(group.clone(), Box::new(spec.clone())));
+        }
         let generation = local.map_or(0, |chain| chain.generation);
         acts.push(Act::Declare(name.to_owned(), Box::new(wanted), generation));
     }
@@ -179,16 +219,67 @@ fn end(name: &str, placement: &ChainPlacement, host: &Host, acts: &mut Vec<Act>)
     }
 }
 
-/// Functions that the cluster declared and nothing uses any more.
-fn unused_functions(host: &Host, acts: &mut Vec<Act>) {
+/// Groups that the placements name, with what this host has of their functions.
+type Groups = BTreeMap<String, GroupSpec>;
+
+/// The groups that placements name. One without a function that is used here is none.
+fn groups(host: &Host) -> Groups {
+    let used = used_functions(host);
+    let holds = |one: &&Arc<ChainPlacement>| one.metadata.deletion_timestamp.is_none();
+    let named = host.placements.values().filter(holds).flat_map(|one| &one.spec.groups);
+    let mut groups = Groups::new();
+    for group in named {
+        let here = group.functions.iter().filter(|name| used.contains(name.as_str()));
+        let functions: Vec<FunctionName> =
+            here.filter_map(|name| FunctionName::new(name).ok()).collect();
+        if !functions.is_empty() {
+            let managed_by = Some(CLUSTER.to_owned());
+            groups.insert(group.name.clone(), GroupSpec { functions, managed_by });
+        }
+    }
+    groups
+}
+
+/// Makes the groups of the cluster that chains name equal to what is wanted, and takes back others.
+fn change_groups(host: &Host, wanted: &Groups, acts: &mut Vec<Act>) {
+    let named = host.chains.values().flat_map(|chain| &chain.spec.groups);
+    let named: BTreeSet<&str> = named.map(GroupName::as_str).collect();
+    for (name, group) in host.groups.iter().filter(|(_, group)| is_group_ours(group)) {
+        match wanted.get(name) {
+            Some(spec) if spec == group => {}
+            Some(spec) => {
+                let act = Act::DeclareGroup(name.clone(), Box::new(spec.clone()));
+                if !acts.contains(&act) {
+                    acts.push(act);
+                }
+            }
+            None if named.contains(name.as_str()) => {}
+            None => acts.push(Act::TakeBackGroup(name.clone())),
+        }
+    }
+}
+
+/// Functions that placements declare, chains name, or replicas run.
+fn used_functions(host: &Host) -> BTreeSet<&str> {
     let declared = host.placements.values().flat_map(|one| &one.spec.declared);
     let mut used: BTreeSet<&str> = declared.map(|one| one.name.as_str()).collect();
     let by_chains = host.chains.values().flat_map(|chain| chain.spec.functions.values());
     used.extend(by_chains.map(|one| one.name.as_str()));
     used.extend(host.chains.values().flat_map(running_versions));
+    used
+}
+
+/// Functions that the cluster declared and nothing uses any more.
+fn unused_functions(host: &Host, acts: &mut Vec<Act>) {
+    let used = used_functions(host);
+    let kept = |name: &str| {
+        let mut groups = host.groups.values().flat_map(|group| &group.functions);
+        groups.any(|one| one.as_str() == name)
+    };
     for (name, function) in &host.functions {
         let is_ours = function.managed_by.as_deref() == Some(CLUSTER);
-        if is_ours && !used.contains(name.as_str()) {
+        // A group that still names it is changed first.
+        if is_ours && !used.contains(name.as_str()) && !kept(name) {
             acts.push(Act::TakeBackFunction(name.clone()));
         }
     }
@@ -207,7 +298,7 @@ fn running_versions(chain: &LocalChain) -> impl Iterator<Item = &str> {
 
 /// The chain as it is declared at the manager. Without a lease, what another host may have taken
 /// is stopped.
-fn spec(placement: &ChainPlacement, is_leased: bool) -> Result<ChainSpec, String> {
+fn spec(placement: &ChainPlacement, groups: &Groups, is_leased: bool) -> Result<ChainSpec, String> {
     let asked = &placement.spec;
     let mut functions = BTreeMap::new();
     for (variable, text) in &asked.functions {
@@ -215,12 +306,16 @@ fn spec(placement: &ChainPlacement, is_leased: bool) -> Result<ChainSpec, String
             FunctionUse::parse(text).map_err(|why| format!("functions.{variable}: {why}"))?;
         functions.insert(variable.clone(), used);
     }
+    let mut named = Vec::new();
+    for group in asked.groups.iter().filter(|one| groups.contains_key(&one.name)) {
+        named.push(GroupName::new(&group.name).map_err(|why| format!("groups: {why}"))?);
+    }
     let is_fenced = !is_leased && asked.on_host_loss == OnHostLoss::Move;
     Ok(ChainSpec {
         configuration: asked.configuration.clone(),
         variables: asked.variables.clone(),
         functions,
-        groups: Vec::new(),
+        groups: named,
         threads: u16::try_from(asked.threads).ok().filter(|threads| *threads > 1),
         cores: None,
         stopped: asked.stopped || is_fenced,

@@ -6,7 +6,7 @@ use http_body_util::BodyExt as _;
 use hyper::Method;
 use thruway_manager::api::views::{ChainList, ChainView, ChangeView, List, ResourceView};
 use thruway_manager::client::{Client, ClientError, Content, escape};
-use thruway_manager::{ChainSpec, FunctionSpec, MANAGED_BY_HEADER};
+use thruway_manager::{ChainSpec, FunctionSpec, GroupSpec, MANAGED_BY_HEADER};
 use tokio::sync::Notify;
 
 use super::decide::{CLUSTER, LocalChain};
@@ -19,13 +19,17 @@ pub struct Local {
     client: Client,
     /// Specifications by name and generation: a generation never changes.
     chains: BTreeMap<String, (u64, ChainSpec)>,
-    functions: BTreeMap<String, (u64, FunctionSpec)>,
+    functions: Known<FunctionSpec>,
+    groups: Known<GroupSpec>,
 }
+
+/// Specifications by name, each with its generation.
+type Known<S> = BTreeMap<String, (u64, S)>;
 
 impl Local {
     /// What the manager behind this client keeps.
     pub fn new(client: Client) -> Local {
-        Local { client, chains: BTreeMap::new(), functions: BTreeMap::new() }
+        Local { client, chains: BTreeMap::new(), functions: Known::new(), groups: Known::new() }
     }
 
     /// All chains.
@@ -66,19 +70,37 @@ impl Local {
     /// # Errors
     /// [`ClientError`].
     pub async fn functions(&mut self) -> Result<BTreeMap<String, FunctionSpec>, ClientError> {
-        let mut specs = BTreeMap::new();
+        self.functions = self.all("/v1/functions", &self.functions).await?;
+        Ok(specs(&self.functions))
+    }
+
+    /// All groups.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn groups(&mut self) -> Result<BTreeMap<String, GroupSpec>, ClientError> {
+        self.groups = self.all("/v1/groups", &self.groups).await?;
+        Ok(specs(&self.groups))
+    }
+
+    /// All resources of a kind; those of `before` that are as they were are not asked for.
+    async fn all<S: Clone + Default + serde::de::DeserializeOwned>(
+        &self,
+        path: &str,
+        before: &Known<S>,
+    ) -> Result<Known<S>, ClientError> {
+        let mut specs = Known::new();
         let mut after = None;
         loop {
-            let path = "/v1/functions";
-            let page: List<ResourceView<FunctionSpec>> = self.page(path, after.as_deref()).await?;
+            let page: List<ResourceView<S>> = self.page(path, after.as_deref()).await?;
             for view in page.items {
                 let (name, generation) = (view.name, view.generation);
-                let known = self.functions.remove(&name).filter(|(of, _)| *of == generation);
+                let known = before.get(&name).filter(|(of, _)| *of == generation).cloned();
                 let known = match known {
                     Some(known) => known,
                     None => {
                         let path = format!("{path}/{}", escape(&name));
-                        let view: ResourceView<FunctionSpec> = self.get(&path).await?;
+                        let view: ResourceView<S> = self.get(&path).await?;
                         (view.generation, view.spec.unwrap_or_default())
                     }
                 };
@@ -89,8 +111,7 @@ impl Local {
                 break;
             }
         }
-        self.functions = specs;
-        Ok(self.functions.iter().map(|(name, (_, spec))| (name.clone(), spec.clone())).collect())
+        Ok(specs)
     }
 
     async fn page<T: serde::de::DeserializeOwned>(
@@ -118,6 +139,24 @@ impl Local {
         let body = serde_json::to_vec(spec).unwrap_or_default();
         let path = format!("/v1/functions/{}", escape(name));
         self.change(Method::PUT, &path, body, None).await
+    }
+
+    /// Declares a group.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn declare_group(&self, name: &str, spec: &GroupSpec) -> Result<(), ClientError> {
+        let body = serde_json::to_vec(spec).unwrap_or_default();
+        self.change(Method::PUT, &format!("/v1/groups/{}", escape(name)), body, None).await
+    }
+
+    /// Takes a group back.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn take_back_group(&self, name: &str) -> Result<(), ClientError> {
+        let path = format!("/v1/groups/{}", escape(name));
+        self.change(Method::DELETE, &path, Vec::new(), None).await
     }
 
     /// Declares a chain, over this generation of it (0: over none).
@@ -169,6 +208,10 @@ impl Local {
         let content = Content { headers: &headers, body };
         self.client.json::<ChangeView>(method, path, content).await.map(|_| ())
     }
+}
+
+fn specs<S: Clone>(known: &Known<S>) -> BTreeMap<String, S> {
+    known.iter().map(|(name, (_, spec))| (name.clone(), spec.clone())).collect()
 }
 
 /// Notifies of each event of the manager, until the stream ends.

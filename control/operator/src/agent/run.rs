@@ -11,9 +11,9 @@ use kube::runtime::reflector::Store;
 use kube::runtime::watcher::Config;
 use kube::{Api, Resource as _, ResourceExt as _};
 use serde_json::json;
-use thruway_manager::ChainSpec;
 use thruway_manager::api::Problem;
 use thruway_manager::client::{Client as ManagerClient, ClientError};
+use thruway_manager::{ChainSpec, FunctionSpec, GroupName, GroupSpec};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
@@ -95,6 +95,10 @@ enum Leased {
     /// It just began, or does not know yet what was moved.
     Unknown,
 }
+
+/// What a manager keeps: chains, functions and groups.
+type Kept =
+    (BTreeMap<String, LocalChain>, BTreeMap<String, FunctionSpec>, BTreeMap<String, GroupSpec>);
 
 /// Runs an agent until `ending` is true. The chains of its host run on.
 pub async fn run(
@@ -197,7 +201,7 @@ impl Agent {
             Leased::No => false,
             Leased::Unknown => return Round::Again,
         };
-        let (chains, functions) = match self.look().await {
+        let (chains, functions, groups) = match self.look().await {
             Ok(found) => found,
             Err(error) => {
                 self.report(error.to_string(), Vec::new()).await;
@@ -209,6 +213,7 @@ impl Agent {
             placements,
             chains,
             functions,
+            groups,
             refused: self.refused.clone(),
             is_leased,
             now: Instant::now(),
@@ -226,13 +231,10 @@ impl Agent {
         }
     }
 
-    async fn look(
-        &mut self,
-    ) -> Result<
-        (BTreeMap<String, LocalChain>, BTreeMap<String, thruway_manager::FunctionSpec>),
-        ClientError,
-    > {
-        Ok((self.local.chains().await?, self.local.functions().await?))
+    /// What the manager keeps.
+    async fn look(&mut self) -> Result<Kept, ClientError> {
+        let chains = self.local.chains().await?;
+        Ok((chains, self.local.functions().await?, self.local.groups().await?))
     }
 
     /// Whether the lease holds, and what is known of placements is newer than its renewal: an agent
@@ -265,6 +267,7 @@ impl Agent {
     /// Carries out; whether all came to something.
     async fn carry_out(&mut self, acts: &[Act]) -> bool {
         let mut failed_functions: BTreeMap<&str, String> = BTreeMap::new();
+        let mut failed_groups: BTreeMap<&str, String> = BTreeMap::new();
         let mut is_done = true;
         for act in acts {
             match act {
@@ -276,6 +279,12 @@ impl Agent {
                         done => is_done &= self.is_fine(name, done),
                     }
                 }
+                Act::DeclareGroup(name, spec) => match self.local.declare_group(name, spec).await {
+                    Err(ClientError::Refused(problem)) => {
+                        failed_groups.insert(name, refusal(&problem));
+                    }
+                    done => is_done &= self.is_fine(name, done),
+                },
                 Act::Declare(name, spec, over) => {
                     let mut used = spec.functions.values().map(|one| one.name.as_str());
                     let missing = used.find_map(|one| Some((one, failed_functions.get(one)?)));
@@ -284,11 +293,22 @@ impl Agent {
                         self.refuse(name, spec, ("FunctionRefused", message));
                         continue;
                     }
+                    let mut named = spec.groups.iter().map(GroupName::as_str);
+                    let missing = named.find_map(|one| Some((one, failed_groups.get(one)?)));
+                    if let Some((group, why)) = missing {
+                        let message = format!("group {group}: {why}");
+                        self.refuse(name, spec, ("GroupRefused", message));
+                        continue;
+                    }
                     let done = self.local.declare(name, spec, *over).await;
                     is_done &= self.declared(name, spec, done);
                 }
                 Act::TakeBack(name, at) => {
                     let done = self.local.take_back(name, *at).await;
+                    is_done &= self.is_fine(name, done);
+                }
+                Act::TakeBackGroup(name) => {
+                    let done = self.local.take_back_group(name).await;
                     is_done &= self.is_fine(name, done);
                 }
                 Act::TakeBackFunction(name) => {

@@ -13,7 +13,7 @@ use thruway_manager::{ChainSpec, ChainStatus, Condition, ConditionKind};
 use super::decide::{Act, CLUSTER, Host, LocalChain, RETRY, Refused, decide, unknown};
 use crate::resource::{
     AGENT_FINALIZER, ChainPlacement, ChainPlacementSpec, Conditions as _, DeclaredFunction,
-    FunctionReplicas, FunctionScaling, OnDemand, OnHostLoss,
+    DeclaredGroup, FunctionReplicas, FunctionScaling, OnDemand, OnHostLoss,
 };
 
 fn empty() -> Host {
@@ -21,6 +21,7 @@ fn empty() -> Host {
         placements: BTreeMap::new(),
         chains: BTreeMap::new(),
         functions: BTreeMap::new(),
+        groups: BTreeMap::new(),
         refused: BTreeMap::new(),
         is_leased: true,
         now: Instant::now(),
@@ -55,7 +56,21 @@ impl Host {
             Act::DeclareFunction(name, spec) => {
                 self.functions.insert(name.clone(), (**spec).clone());
             }
+            Act::DeclareGroup(name, spec) => {
+                for one in &spec.functions {
+                    assert!(self.functions.contains_key(one.as_str()), "{one} is not declared");
+                }
+                self.groups.insert(name.clone(), (**spec).clone());
+            }
+            Act::TakeBackGroup(name) => {
+                let mut named = self.chains.values().flat_map(|chain| &chain.spec.groups);
+                assert!(named.all(|one| one.as_str() != name), "{name} is named by a chain");
+                self.groups.remove(name);
+            }
             Act::Declare(name, spec, over) => {
+                for one in &spec.groups {
+                    assert!(self.groups.contains_key(one.as_str()), "{one} is not declared");
+                }
                 let generation = self.chains.get(name).map_or(0, |chain| chain.generation);
                 assert_eq!(generation, *over, "it is for the generation that was looked at");
                 let next = generation + 1;
@@ -75,7 +90,11 @@ impl Host {
                 self.chains.insert(name.clone(), chain);
             }
             Act::TakeBack(name, _) => _ = self.chains.remove(name),
-            Act::TakeBackFunction(name) => _ = self.functions.remove(name),
+            Act::TakeBackFunction(name) => {
+                let mut members = self.groups.values().flat_map(|group| &group.functions);
+                assert!(members.all(|one| one.as_str() != name), "{name} is in a group");
+                self.functions.remove(name);
+            }
             Act::Report(name, status) => {
                 let placement = self.placements.get_mut(name).expect("it is there");
                 Arc::make_mut(placement).status = Some((**status).clone());
@@ -151,6 +170,46 @@ fn functions_are_declared_before_their_chains_and_go_after_them() {
     assert!(host.chains.is_empty() && host.placements.is_empty());
 }
 
+#[test]
+fn groups_come_before_their_chains_and_name_what_the_host_has() {
+    let mut host = empty();
+    let function =
+        |name: &str| DeclaredFunction { name: name.into(), ..DeclaredFunction::default() };
+    let group = |members: &[&str]| DeclaredGroup {
+        name: "d--edge".into(),
+        functions: members.iter().map(|name| (*name).to_owned()).collect(),
+    };
+    let spec = |version: &str, groups: Vec<DeclaredGroup>| ChainPlacementSpec {
+        functions: [("w".into(), format!("d--words@{version}"))].into(),
+        declared: vec![function(&format!("d--words@{version}"))],
+        groups,
+        ..asked("Idle -> Nf($w) -> Discard;")
+    };
+    let all = group(&["d--words@1", "d--words@2", "d--other@1"]);
+    host.assign("d--web", spec("1", vec![all.clone()]));
+    host.converge();
+    let members = |host: &Host| {
+        let group = host.groups.get("d--edge").map(|group| group.functions.clone());
+        group.unwrap_or_default().iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(members(&host), ["d--words@1"]);
+    assert_eq!(host.chains["d--web"].spec.groups.len(), 1);
+    host.assign("d--web", spec("2", vec![all]));
+    host.converge();
+    assert_eq!(members(&host), ["d--words@2"]);
+    assert_eq!(host.functions.keys().collect::<Vec<_>>(), ["d--words@2"]);
+    // A group without any function of this host is none.
+    host.assign("d--web", spec("2", vec![group(&["d--other@1"])]));
+    host.converge();
+    assert!(host.groups.is_empty() && host.chains["d--web"].spec.groups.is_empty());
+    host.assign("d--web", spec("2", vec![group(&["d--words@2"])]));
+    host.converge();
+    assert_eq!(members(&host), ["d--words@2"]);
+    host.delete("d--web");
+    host.converge();
+    assert!(host.groups.is_empty() && host.functions.is_empty());
+}
+
 /// Replicas that run a version, as a manager reports them.
 fn running(versions: &[&str], from: Option<&str>) -> ReplicasStatus {
     let replica =
@@ -176,7 +235,7 @@ fn policies_go_to_the_manager_and_a_version_stays_while_replicas_run_it() {
         ..DeclaredFunction::default()
     };
     let spec = |version: &str| {
-        let scaling = FunctionScaling { min: 1, max: 4, waiting: Some(9), calm: None };
+        let scaling = FunctionScaling { min: 1, max: 4, waiting: Some(9), calm: None, ahead: None };
         let replicas = FunctionReplicas { scaling: Some(scaling), ..FunctionReplicas::default() };
         let needed = OnDemand { when: "d.flooded".into(), calm: Some("1s".into()) };
         ChainPlacementSpec {

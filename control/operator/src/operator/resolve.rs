@@ -5,8 +5,8 @@ use thruway_manager::FunctionUse;
 use super::World;
 use crate::names::Key;
 use crate::resource::{
-    ChainPlacementSpec, ChainReference, DeclaredFunction, FunctionVersion, PlacementRules,
-    ServiceChain,
+    ChainPlacementSpec, ChainReference, DeclaredFunction, DeclaredGroup, FunctionVersion,
+    PlacementRules, ServiceChain,
 };
 
 /// Why a chain is not accepted: a word for programs, a sentence for people.
@@ -50,6 +50,8 @@ pub fn resolve(
             });
         }
     }
+    let groups = spec.groups.iter().map(|name| group(key, name, world));
+    let groups = groups.collect::<Result<Vec<_>, _>>()?;
     let PlacementRules { on_host_loss, .. } = spec.placement;
     Ok(ChainPlacementSpec {
         chain: ChainReference {
@@ -63,10 +65,37 @@ pub fn resolve(
         function_replicas: spec.function_replicas.clone(),
         on_demand: spec.on_demand.clone(),
         declared,
+        groups,
         threads: spec.threads,
         stopped: spec.stopped,
         on_host_loss,
     })
+}
+
+/// A group that a chain names, as hosts have it. Members that nobody declares are left out: the
+/// group's own condition says so.
+fn group(chain: &Key, name: &str, world: &World) -> Result<DeclaredGroup, Refusal> {
+    let key = Key::new(&chain.namespace, name);
+    let Some(group) = world.groups.get(&key) else {
+        let here = world.groups.keys().filter(|one| one.namespace == chain.namespace);
+        let known: Vec<&str> = here.map(|one| one.name.as_str()).collect();
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        let message = format!(
+            "groups: namespace {} has no TrustGroup '{name}'; declare it, or use one of: {known}",
+            chain.namespace
+        );
+        return Err(Refusal::new("GroupUnknown", message));
+    };
+    let local = |member: &String| {
+        let (function, version) = member.split_once('@')?;
+        let function = Key::new(&chain.namespace, function);
+        let versions = &world.functions.get(&function)?.spec.versions;
+        let is_there = versions.iter().any(|one| one.version == version);
+        is_there.then(|| function.local().ok()).flatten().map(|local| format!("{local}@{version}"))
+    };
+    let functions = group.spec.functions.iter().filter_map(local).collect();
+    let name = key.local().map_err(|why| Refusal::new("NameTooLong", format!("groups: {why}")))?;
+    Ok(DeclaredGroup { name, functions })
 }
 
 /// The version that a chain uses by a variable, with its name on hosts.

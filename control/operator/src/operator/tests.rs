@@ -9,8 +9,8 @@ use super::world::Heartbeat;
 use super::{Action, decide};
 use crate::names::Key;
 use crate::resource::{
-    ChainHostSpec, Demand, NetworkFunction, NetworkFunctionSpec, OnHostLoss, PlacementRules,
-    ServiceChainSpec,
+    ChainHostSpec, DeclaredGroup, Demand, NetworkFunction, NetworkFunctionSpec, OnHostLoss,
+    PlacementRules, ServiceChainSpec, TrustGroup, TrustGroupSpec,
 };
 use model::{Model, deleted_now};
 
@@ -141,4 +141,30 @@ fn a_function_that_is_used_is_not_let_go() {
     model.delete_chain(&Key::new("default", "web"));
     model.converge();
     assert!(!model.world.functions.contains_key(&key));
+}
+
+#[test]
+fn groups_go_to_hosts_with_their_chain() {
+    let mut model = Model::new();
+    model.host("a", ChainHostSpec::default(), Heartbeat::Fresh);
+    let version = crate::resource::FunctionVersion { version: "1".into(), ..Default::default() };
+    let mut words = NetworkFunction::new("words", NetworkFunctionSpec { versions: vec![version] });
+    words.metadata.namespace = Some("default".into());
+    model.born(&mut words.metadata);
+    model.world.functions.insert(Key::new("default", "words"), Arc::new(words));
+    let functions = [("w".to_owned(), "words@1".to_owned())].into();
+    let groups = vec!["edge".to_owned()];
+    model.chain("web", ServiceChainSpec { functions, groups, ..chain() });
+    model.converge();
+    let (holds, reason, message) = model.condition("web", "Accepted");
+    assert_eq!((holds, reason.as_str()), (false, "GroupUnknown"));
+    assert!(message.contains("TrustGroup 'edge'"), "{message}");
+    let members = ["words@1", "nobody@1", "nothing"].map(str::to_owned).to_vec();
+    let group = TrustGroup::new("edge", TrustGroupSpec { functions: members });
+    model.world.groups.insert(Key::new("default", "edge"), Arc::new(group));
+    model.converge();
+    let placed = model.world.placements.values().next().expect("a placement");
+    let functions = vec!["default--words@1".to_owned()];
+    let declared = DeclaredGroup { name: "default--edge".to_owned(), functions };
+    assert_eq!(placed.spec.groups, [declared]);
 }

@@ -77,6 +77,12 @@ pub struct ServiceChainSpec {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 64))]
     pub on_demand: BTreeMap<String, OnDemand>,
+    /// TrustGroups of this namespace, by name: each function runs in the first of them that names
+    /// its version, and shares memory with the chain's other functions of that group.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
+    #[schemars(extend("x-kubernetes-list-type" = "set"))]
+    pub groups: Vec<String>,
     /// Threads of the data plane.
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = 256))]

@@ -22,6 +22,7 @@ pub use group::{TrustGroup, TrustGroupSpec, TrustGroupStatus};
 pub use host::{AgentReport, ChainHost, ChainHostSpec, ChainHostStatus};
 pub use placement::{
     ChainPlacement, ChainPlacementSpec, ChainPlacementStatus, ChainReference, DeclaredFunction,
+    DeclaredGroup,
 };
 pub use policy::{Canary, FunctionReplicas, FunctionScaling, OnDemand};
 

@@ -57,6 +57,10 @@ pub struct ChainPlacementSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub declared: Vec<DeclaredFunction>,
+    /// Groups of trust that its functions run in, the first that names a version.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub groups: Vec<DeclaredGroup>,
     /// Threads of the data plane.
     #[schemars(range(min = 1, max = 256))]
     pub threads: i32,
@@ -99,6 +103,16 @@ pub struct DeclaredFunction {
     /// What it may use.
     #[serde(default)]
     pub limits: FunctionLimits,
+}
+
+/// A group of trust as hosts declare it: each with those of its functions that the host has.
+#[derive(KubeSchema, Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DeclaredGroup {
+    /// Its name on the host: `NAMESPACE--NAME`.
+    pub name: String,
+    /// Its functions, under the names that hosts give them.
+    pub functions: Vec<String>,
 }
 
 /// What the agent observes of a placement.

@@ -48,6 +48,11 @@ pub struct FunctionScaling {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
     pub calm: Option<String>,
+    /// How far ahead the load is forecast, so that another replica is there before packets wait; it
+    /// is not forecast if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32))]
+    pub ahead: Option<String>,
 }
 
 /// How a new version of a function proves itself; it is taken back when it exceeds a limit.
@@ -120,6 +125,7 @@ impl From<&FunctionScaling> for ScalingSpec {
             max: number(scaling.max),
             waiting: scaling.waiting.map(number),
             calm: scaling.calm.clone(),
+            ahead: scaling.ahead.clone(),
         }
     }
 }

@@ -255,7 +255,7 @@ fn functions_of_a_declared_group_share_memory_as_long_as_they_are_in_it() {
     let edge = GroupName::new("edge").expect("a name");
     let group = |versions: &[&str]| {
         let names = versions.iter().map(|one| FunctionName::new(one).expect("a name"));
-        lab.put(&edge, &GroupSpec { functions: names.collect() });
+        lab.put(&edge, &GroupSpec { functions: names.collect(), managed_by: None });
     };
     group(&["player@1", "player@2"]);
     let spec = ChainSpec {

@@ -93,6 +93,48 @@ fn variables_are_swapped_and_threads_need_a_restart() {
     lab.wait_reason("web", "UpToDate", "ConfigurationRefused");
 }
 
+/// The cores on which the first thread of a process may run.
+fn cores_of(pid: u32) -> String {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    line.unwrap_or_default().trim().to_owned()
+}
+
+#[test]
+fn a_data_plane_moves_to_other_cores_with_its_connections() {
+    let mut lab = Lab::new(None);
+    let (good, path) = echo(&lab, "web");
+    let own = rustix::thread::sched_getaffinity(None).expect("it is known");
+    let own: Vec<usize> = (0..256).filter(|core| own.is_set(*core)).collect();
+    let [first, .., last] = own[..] else {
+        println!("only one core: nowhere to move to");
+        return;
+    };
+    let on = |cores: usize| ChainSpec { cores: Some(cores.to_string()), ..good.clone() };
+    lab.set("web", on(first));
+    lab.converge();
+    let pid = lab.is_up("web");
+    wait_for("the first core", || (cores_of(pid) == first.to_string()).then_some(()));
+    let stream = connect(&path);
+    lab.set("web", on(last));
+    lab.converge();
+    assert_eq!(lab.is_up("web"), pid);
+    assert_eq!(lab.status("web").observed_generation, 2);
+    wait_for("the other core", || (cores_of(pid) == last.to_string()).then_some(()));
+    assert_eq!(talk(stream, counted(10)), 10, "a connection from before");
+    // What cannot be is refused, and it runs on where it was.
+    lab.set("web", on(999));
+    lab.converge();
+    let message = lab.wait_reason("web", "UpToDate", "ConfigurationRefused");
+    assert!(message.contains("999"), "{message}");
+    assert_eq!(cores_of(pid), last.to_string());
+    signal(pid, Signal::KILL);
+    wait_for("the next data plane", || {
+        let next = lab.status("web").pid.filter(|next| *next != pid)?;
+        (cores_of(next) == last.to_string()).then_some(())
+    });
+}
+
 #[test]
 fn what_does_not_begin_to_run_gives_way_to_what_ran() {
     let mut lab = Lab::new(None);
@@ -100,7 +142,8 @@ fn what_does_not_begin_to_run_gives_way_to_what_ran() {
     lab.set("web", good.clone());
     lab.converge();
     let pid = lab.is_up("web");
-    lab.set("web", ChainSpec { cores: Some("999".to_owned()), ..good.clone() });
+    let more = ChainSpec { threads: Some(2), cores: Some("999".to_owned()), ..good.clone() };
+    lab.set("web", more);
     lab.converge();
     lab.wait_reason("web", "UpToDate", "RestartNeeded");
     signal(pid, Signal::KILL);

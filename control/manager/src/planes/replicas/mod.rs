@@ -57,11 +57,12 @@ impl Memory {
 
 /// The load of the replicas that have sessions.
 pub(super) fn load(layout: &Layout, seen: &[Seen]) -> Load {
-    let mut load = Load { up: 0, waiting: 0, cpu_seconds: 0.0 };
+    let mut load = Load { up: 0, waiting: 0, packets: 0, cpu_seconds: 0.0 };
     for (slot, seen) in layout.slots.iter().zip(seen) {
         if slot.state == SlotState::Up {
             load.up += 1;
             load.waiting += seen.waiting;
+            load.packets += seen.counts.packets;
             load.cpu_seconds += seen.cpu_seconds;
         }
     }

@@ -171,14 +171,16 @@ impl Worker {
         {
             let now = Instant::now();
             let wanted = (layout.wanted, cores());
-            (layout.wanted, memory.bound) = memory.scaler.decide(&scaling, wanted, &load, now);
+            let decision = memory.scaler.decide(&scaling, wanted, &load, now);
+            (layout.wanted, memory.bound) = (decision.wanted, decision.bound);
             let (before, after) = (wanted.0, layout.wanted);
             if before != after {
                 let reason = if before < after { "ScaledOut" } else { "ScaledIn" };
-                let waiting = load.waiting;
-                let message = format!(
-                    "{variable}: from {before} to {after} replicas, as {waiting} packets wait"
-                );
+                let why = match decision.forecast {
+                    Some(busy) => format!("{busy:.1} processors would be busy soon"),
+                    None => format!("{} packets wait", load.waiting),
+                };
+                let message = format!("{variable}: from {before} to {after} replicas, as {why}");
                 self.board.report(reason, &message);
             }
         }

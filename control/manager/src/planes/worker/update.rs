@@ -7,7 +7,7 @@ use super::{BEGIN_MAX, Worker};
 use crate::planes::functions;
 use crate::planes::record::Record;
 use crate::planes::remote::Swap;
-use crate::{Asked, ChainSpec, ConditionKind, Run};
+use crate::{Asked, ConditionKind, Run};
 
 /// Wait after a hot swap of which nobody knows what became of it.
 const SWAP_AGAIN: Duration = Duration::from_secs(2);
@@ -19,10 +19,13 @@ impl Worker {
         if let Some((_, why)) = self.refused.as_ref().filter(|(run, _)| *run == asked.run) {
             return self.out_of_date("ConfigurationRefused", why);
         }
-        if same_text(&record.run(), &asked.run) && !record.swapping {
-            if !same_launch(&record.spec, &asked.run.spec) {
-                let message = "threads or cores changed: stop the chain and start it again, which \
-                               ends its sessions; until then it runs on as before";
+        let (now, wanted) = (&record.spec, &asked.run.spec);
+        let threads_stay = now.threads() == wanted.threads();
+        let is_placed = !threads_stay || now.cores == wanted.cores;
+        if same_text(&record.run(), &asked.run) && is_placed && !record.swapping {
+            if !threads_stay {
+                let message = "the number of threads changed: stop the chain and start it again, \
+                               which ends its sessions; until then it runs on as before";
                 return self.board.turn(ConditionKind::UpToDate, false, "RestartNeeded", message);
             }
             if record.generation != asked.generation {
@@ -77,12 +80,19 @@ impl Worker {
             plane.swap_later(SWAP_AGAIN);
             return self.out_of_date("StateRefused", &error.to_string());
         }
-        let swap = plane.remote(&self.dir.socket()).swap();
+        let wanted = &asked.run.spec;
+        let threads_stay = record.spec.threads() == wanted.threads();
+        let cores = if threads_stay { wanted.cores.clone() } else { record.spec.cores.clone() };
+        let swap = plane.remote(&self.dir.socket()).swap(cores.as_deref());
         self.trying = matches!(swap, Swap::Unknown(_));
         match swap {
             Swap::Taken => {
                 record.swapping = false;
                 take_text(record, &asked.run);
+                if threads_stay {
+                    record.spec.threads = asked.run.spec.threads;
+                    record.spec.cores = cores;
+                }
                 if record.spec == asked.run.spec {
                     record.generation = asked.generation;
                 }
@@ -128,9 +138,4 @@ fn take_text(record: &mut Record, run: &Run) {
     record.functions.clone_from(&run.functions);
     record.spec.groups.clone_from(&run.spec.groups);
     record.groups.clone_from(&run.groups);
-}
-
-/// Whether two specifications start a process in the same way.
-fn same_launch(one: &ChainSpec, other: &ChainSpec) -> bool {
-    one.threads == other.threads && one.cores == other.cores
 }

@@ -126,7 +126,10 @@ impl Model {
                     Arc::make_mut(function).status = Some(status.clone());
                 }
             }
-            Action::ReportGroup(..) => {}
+            Action::ReportGroup(key, status) => {
+                let group = self.world.groups.get_mut(key).expect("it is there");
+                Arc::make_mut(group).status = Some(status.clone());
+            }
             Action::Hold(held, key, _) => self.hold(*held, key),
             Action::Release(held, key, _) => self.release(*held, key),
         }
