@@ -31,6 +31,7 @@ mod kills;
 mod latency;
 mod ledger;
 mod machine;
+mod manager;
 mod measure;
 mod model;
 mod moves;
@@ -47,6 +48,7 @@ mod select;
 mod stream;
 mod suite;
 mod sync;
+mod takeover;
 mod threads;
 mod traffic;
 
@@ -94,10 +96,17 @@ enum Own {
     Io(io::Options),
     /// How soon a function that was killed is back, under traffic with sessions
     Kills(kills::Options),
+    /// How soon the manager answers, and what that costs a chain of a thousand elements
+    Manager(manager::Options),
     /// How soon a million sessions have moved to another replica, under traffic
     Moves(moves::Options),
+    /// How many connections go on when the host that serves is killed, and how long traffic rests
+    Takeover(takeover::Options),
     /// Print what a bench wrote as npf reads it: lines `RESULT-NAME value`
     Results(results::Options),
+    /// The server of `thruway-bench takeover`; started by it
+    #[command(hide = true)]
+    TakeoverServer(takeover::ServerArgs),
     /// A Worker of `thruway-bench exchange`; started by it
     #[command(hide = true)]
     ExchangeWorker(exchange::WorkerArgs),
@@ -124,11 +133,14 @@ fn measure_all(arguments: &Arguments) -> ExitCode {
         Some(Own::Idle(options)) => idle::run(options),
         Some(Own::Io(options)) => io::run(options),
         Some(Own::Kills(options)) => kills::run(options),
+        Some(Own::Manager(options)) => manager::run(options),
         Some(Own::Model(options)) => model::run(options),
         Some(Own::Moves(options)) => moves::run(options),
         Some(Own::Sync(options)) => sync::run(options),
+        Some(Own::Takeover(options)) => takeover::run(options),
         Some(Own::Threads(options)) => threads::run(options),
         Some(Own::Results(options)) => results::run(options),
+        Some(Own::TakeoverServer(args)) => takeover::serve(args).map(|()| true),
         Some(Own::ExchangeWorker(args)) => exchange::worker_main(args).map(|()| true),
         None => suite::run(&arguments.suite),
     };

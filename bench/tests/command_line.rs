@@ -24,9 +24,10 @@ fn every_bench_is_listed_and_has_a_help() {
         assert_eq!((code, cases.lines().count() > 5), (Some(0), true), "{cases}");
     }
     let (_, help, _) = outcome(&bench(&["--help"]).output().expect("it starts"));
-    for own in
-        ["exchange", "sync", "threads", "idle", "clock", "model", "dpdk", "ends", "io", "kills"]
-    {
+    for own in [
+        "exchange", "sync", "threads", "idle", "clock", "model", "manager", "takeover", "dpdk",
+        "ends", "io", "kills",
+    ] {
         assert!(help.contains(&format!("\n  {own} ")), "{help}");
         let (code, own_help, _) = outcome(&bench(&[own, "--help"]).output().expect("it starts"));
         assert_eq!(code, Some(0));

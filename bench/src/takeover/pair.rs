@@ -1,0 +1,184 @@
+//! Two hosts that share two networks, with a client in one and a server in the other.
+//!
+//! ```text
+//! client -- lan bridge -- lan0 [a] wan0 -- wan bridge -- server
+//!                      \- lan0 [b] wan0 -/
+//! 192.168.1.10     .1   a -- b: 10.9.0.1 -- 10.9.0.2     203.0.113.1
+//! ```
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use tempfile::TempDir;
+use thruway_client::Client;
+
+use super::options::Options;
+use super::server::READY;
+use crate::child::{Running, wait_for};
+use crate::namespace::Namespace;
+
+const PREFIX: &str = "thruway-bench";
+const EXAMPLE: &str = include_str!("../../../examples/nat-pair.click");
+const BACKUP: &str = "10.9.0.2:7070";
+/// Longest wait for an answer of a control socket.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// See the module. The fields are in the order of going.
+pub struct Pair {
+    a: Option<Running>,
+    b: Running,
+    _web: Running,
+    pub client: Namespace,
+    pub server: Namespace,
+    _hosts: [Namespace; 2],
+    _bridges: Namespace,
+    dir: TempDir,
+}
+
+impl Pair {
+    /// Starts both hosts, and the server.
+    pub fn start(options: &Options) -> anyhow::Result<Pair> {
+        let [client, server, bridges] =
+            ["client", "server", "bridges"].map(|role| Namespace::new(PREFIX, role));
+        let (client, server, bridges) = (client?, server?, bridges?);
+        let hosts = [Namespace::new(PREFIX, "a")?, Namespace::new(PREFIX, "b")?];
+        for (bridge, end, address) in
+            [("lan", &client, "192.168.1.10/24"), ("wan", &server, "203.0.113.1/24")]
+        {
+            bridges.ip(&format!("link add {bridge} type bridge"))?;
+            bridges.ip(&format!("link set {bridge} addrgenmode none up"))?;
+            bridges.cable(&format!("{bridge}end"), (end, "eth0"), "")?;
+            end.ip(&format!("address add {address} dev eth0"))?;
+            end.ip("link set eth0 up")?;
+            for (host, port) in hosts.iter().zip(["a", "b"]) {
+                host.cable(&format!("{bridge}0"), (&bridges, &format!("{bridge}{port}")), "")?;
+            }
+            for port in ["end", "a", "b"] {
+                bridges.ip(&format!("link set {bridge}{port} master {bridge} up"))?;
+            }
+        }
+        client.ip("route add default via 192.168.1.1")?;
+        client.set("ipv4/ip_local_port_range", "1024 65000")?;
+        hosts[0].cable("pair0", (&hosts[1], "pair0"), "")?;
+        for (host, last) in hosts.iter().zip(1..) {
+            host.ip(&format!("address add 10.9.0.{last}/24 dev pair0"))?;
+            host.ip("link set pair0 up")?;
+        }
+        let dir = TempDir::new()?;
+        let key = dir.path().join("key");
+        std::fs::write(&key, "the secret of both hosts")?;
+        std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600))?;
+        let mut web = server.command(&std::env::current_exe()?.display().to_string());
+        web.args(["takeover-server", &options.connections.to_string()]);
+        let mut web = Running::start(&mut web, "server", dir.path())?;
+        wait_for("the server", || {
+            web.check()?;
+            Ok(web.has_printed(READY))
+        })?;
+        let run = |which: usize, peer: &str, after: u32| {
+            start(&hosts[which], &dir, (which, peer, after, options.commit))
+        };
+        let b = run(1, &format!("LISTEN {BACKUP}"), options.after)?;
+        let a = run(0, &format!("TO {BACKUP}"), 0)?;
+        let mut pair = Pair {
+            a: Some(a),
+            b,
+            _web: web,
+            client,
+            server,
+            _hosts: hosts,
+            _bridges: bridges,
+            dir,
+        };
+        wait_for("the first ping", || {
+            pair.check()?;
+            let ping =
+                pair.client.command("ping").args(["-n", "-c1", "-W1", "203.0.113.1"]).output();
+            Ok(ping.context("ping is missing")?.status.success())
+        })?;
+        Ok(pair)
+    }
+
+    fn check(&mut self) -> anyhow::Result<()> {
+        self.a.as_mut().map_or(Ok(()), Running::check)?;
+        self.b.check()
+    }
+
+    fn read(&self, which: usize, handler: &str) -> anyhow::Result<String> {
+        let stream = UnixStream::connect(self.dir.path().join(socket(which)))?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        Ok(Client::greet(Box::new(stream), None)?.read(handler)?.trim().to_owned())
+    }
+
+    /// Waits until the backup has so many sessions, and all there are.
+    pub fn wait_synchronized(&self, sessions: u32) -> anyhow::Result<()> {
+        wait_for("the backup to have all sessions", || {
+            let has_all = self.read(1, "pair.synchronized")? == "true"
+                && self.read(0, "pair.lag")? == "0"
+                && self.read(1, "firewall.open")?.parse::<u32>()? >= sessions;
+            Ok(has_all)
+        })
+    }
+
+    /// Kills the host that serves.
+    pub fn kill(&mut self) -> anyhow::Result<()> {
+        // (Its end kills it.)
+        self.a.take().context("it is killed once").map(drop)
+    }
+
+    /// Whether the backup serves.
+    pub fn has_taken_over(&self) -> bool {
+        self.b.has_printed("serves the traffic now")
+    }
+}
+
+fn socket(which: usize) -> &'static str {
+    ["a.sock", "b.sock"][which]
+}
+
+fn start(
+    host: &Namespace,
+    dir: &TempDir,
+    (which, peer, after, commits): (usize, &str, u32, bool),
+) -> anyhow::Result<Running> {
+    let name = ["a", "b"][which];
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    let text = if commits { committing(EXAMPLE) } else { EXAMPLE.to_owned() };
+    let file = path(&format!("{name}.click"));
+    std::fs::write(&file, format!("{text}\nControlSocket(UNIX, {});\n", path(socket(which))))?;
+    let mut command = host.command(&std::env::current_exe()?.display().to_string());
+    command.args(["run", "--quiet", "--control", "none", &file, "LAN=lan0", "WAN=wan0"]);
+    command.arg(format!("PEER={peer}")).arg(format!("AFTER={after}ms"));
+    command.arg(format!("KEY={}", path("key")));
+    let mut running = Running::start(&mut command, name, dir.path())?;
+    wait_for("a host", || {
+        running.check()?;
+        Ok(dir.path().join(socket(which)).exists())
+    })?;
+    Ok(running)
+}
+
+/// The example with output commit for all that leaves.
+fn committing(text: &str) -> String {
+    let pairs = [
+        ("lan[1] -> to_lan;", "lan[1] -> [2]pair;"),
+        ("wan[1] -> to_wan;", "wan[1] -> [3]pair;"),
+        ("KEY $KEY,", "KEY $KEY, COMMIT_LATE DROP,"),
+    ];
+    pairs.iter().fold(text.to_owned(), |text, (plain, commits)| text.replace(plain, commits))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_example_has_what_output_commit_changes() {
+        let text = committing(EXAMPLE);
+        for part in ["[2]pair", "[3]pair", "COMMIT_LATE DROP"] {
+            assert_eq!(text.matches(part).count(), 1, "{part}");
+        }
+    }
+}
