@@ -45,6 +45,11 @@ impl Running {
         self.signal(Signal::CONT)
     }
 
+    /// Kills it, and does not wait until it is gone: the kernel takes its time to take it apart.
+    pub fn kill(&self) -> anyhow::Result<()> {
+        self.signal(Signal::KILL)
+    }
+
     fn signal(&self, signal: Signal) -> anyhow::Result<()> {
         // Its number is its own until it is waited for.
         let pid = Pid::from_raw(self.pid().cast_signed()).context("a number of a process")?;

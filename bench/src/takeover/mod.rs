@@ -63,7 +63,7 @@ pub fn run(options: &Options) -> anyhow::Result<bool> {
 
 /// A new pair, traffic, and the end of the host that serves.
 fn kill(options: &Options) -> anyhow::Result<Taken> {
-    let mut pair = Pair::start(options)?;
+    let pair = Pair::start(options)?;
     let mut connections = Connections::open(&pair.client, options.connections)?;
     let probe = Probe::start(&pair.client, &pair.server)?;
     connections.ask_for(BEFORE, options.rate)?;

@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// See the module. The fields are in the order of going.
 pub struct Pair {
-    a: Option<Running>,
+    a: Running,
     b: Running,
     _web: Running,
     pub client: Namespace,
@@ -82,16 +82,8 @@ impl Pair {
         };
         let b = run(1, &format!("LISTEN {BACKUP}"), options.after)?;
         let a = run(0, &format!("TO {BACKUP}"), 0)?;
-        let mut pair = Pair {
-            a: Some(a),
-            b,
-            _web: web,
-            client,
-            server,
-            _hosts: hosts,
-            _bridges: bridges,
-            dir,
-        };
+        let mut pair =
+            Pair { a, b, _web: web, client, server, _hosts: hosts, _bridges: bridges, dir };
         wait_for("the first ping", || {
             pair.check()?;
             let ping =
@@ -102,7 +94,7 @@ impl Pair {
     }
 
     fn check(&mut self) -> anyhow::Result<()> {
-        self.a.as_mut().map_or(Ok(()), Running::check)?;
+        self.a.check()?;
         self.b.check()
     }
 
@@ -123,9 +115,8 @@ impl Pair {
     }
 
     /// Kills the host that serves.
-    pub fn kill(&mut self) -> anyhow::Result<()> {
-        // (Its end kills it.)
-        self.a.take().context("it is killed once").map(drop)
+    pub fn kill(&self) -> anyhow::Result<()> {
+        self.a.kill()
     }
 
     /// Whether the backup serves.
