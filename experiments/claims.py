@@ -18,7 +18,9 @@ def papers():
 
 def directories():
     """Results of runs, the oldest first."""
-    return sorted(file.parent for file in (HERE / "results").glob("*/machine.json"))
+    files = (HERE / "results").glob("*/machine.json")
+    dates = {file.parent: json.loads(file.read_text())["date"] for file in files}
+    return sorted(dates, key=lambda directory: (dates[directory], directory))
 
 
 def table(directory, experiment):
@@ -136,8 +138,8 @@ def unanswered(names, results, is_smoke):
 
 HEAD = """# Results: the papers' claims, measured again
 
-Written by `experiments/run --page` from `experiments/papers.json` and the committed results; the
-step `experiments` of `./check` compares. Do not edit it. [experiments/README.md](../experiments/README.md) says how to redo a row.
+Written by `experiments/run --page` from `experiments/papers.json` and `experiments/results`, of which the newest run
+with a value counts; the step `experiments` of `./check` compares. Do not edit it. [experiments/README.md](../experiments/README.md) says how to redo a row.
 
 A ratio above 1 is in favour of Thruway: more of what should be much, less of what should be little.
 Within a tenth of the paper's value the verdict is *reproduced*. Our values are medians of all rounds, with

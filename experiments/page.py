@@ -2,6 +2,7 @@
 
 import html
 import json
+import math
 from collections import defaultdict
 from statistics import median
 
@@ -38,14 +39,22 @@ def text(x, y, what, anchor="middle"):
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{html.escape(what)}</text>'
 
 
+def ticks(top):
+    """Round numbers from 0 on, of which the last is at least this; five to ten."""
+    size = 10 ** math.floor(math.log10(top / 5))
+    step = next(size * factor for factor in (1, 2, 5, 10) if size * factor * 5 >= top / 2)
+    return [step * number for number in range(math.ceil(top / step) + 1)]
+
+
 def chart(rows, plot):
     """Our lines with their spread, and dashed what the paper says."""
     lines = series(rows, plot)
     places = sorted({x for points in lines.values() for x in points},
                     key=lambda x: (isinstance(number_or_text(x), str), number_or_text(x)))
     paper = plot.get("paper", [])
-    top = max([value for points in lines.values() for some in points.values() for value in some]
-              + [line["value"] for line in paper] + [0.0]) * 1.05 or 1.0
+    marks = ticks(max([value for points in lines.values() for some in points.values()
+                       for value in some] + [line["value"] for line in paper] + [0.0]) or 1.0)
+    top = marks[-1]
 
     def across(x):
         return LEFT + (places.index(x) + 0.5) * (WIDTH - LEFT - RIGHT) / len(places)
@@ -55,10 +64,10 @@ def chart(rows, plot):
 
     out = [f'<svg viewBox="0 0 {WIDTH} {HEIGHT + 18 * (len(lines) + len(paper))}" '
            f'width="{WIDTH}" font-family="sans-serif" font-size="12">']
-    for step in range(6):
-        y = up(top * step / 5)
+    for mark in marks:
+        y = up(mark)
         out.append(f'<path d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}" stroke="#ddd"/>')
-        out.append(text(LEFT - 6, y + 4, claims.number(top * step / 5), "end"))
+        out.append(text(LEFT - 6, y + 4, claims.number(mark), "end"))
     # So many that they do not overlap.
     step = -(-len(places) // LABELS)
     out += [text(across(x), HEIGHT - BOTTOM + 16, x) for x in places[::step]]
@@ -96,6 +105,22 @@ def spread(rows, plot):
     return "\n".join([*out, "</table>"])
 
 
+def verdicts(name, rows):
+    """What the paper says, what these rows have, and how the two compare."""
+    out = ["<table><tr><th>claim</th><th>paper</th><th>here</th><th>verdict</th></tr>"]
+    for claim in claims.papers()["experiments"][name]["claims"]:
+        values = [] if "cannot" in claim else claims.measured(rows, claim)
+        if values:
+            here = f"{claims.number(median(values))} ({claims.number(min(values))} to " \
+                f"{claims.number(max(values))})"
+            verdict = claims.compare(claim, median(values))[1]
+        else:
+            here, verdict = "-", claim.get("cannot", "not measured")
+        cells = [claim["claim"], claims.paper_value(claim), here, verdict]
+        out.append("<tr>" + "".join(f"<td>{html.escape(c)}</td>" for c in cells) + "</tr>")
+    return "\n".join([*out, "</table>"])
+
+
 def about(name):
     """Title and text of an experiment: its %info."""
     lines = (claims.HERE / f"{name}.npf").read_text().split("%info\n", 1)[1].split("\n%", 1)[0]
@@ -110,7 +135,7 @@ def report(directory):
            f"<h1>Experiments, {html.escape(directory.name)}</h1>",
            f"<pre>{html.escape(json.dumps(found, indent=2))}</pre>",
            "<p>Points are medians of the rounds, bars reach from the least to the greatest. Dashed: "
-           "what the paper's text says. Verdicts: docs/results.md.</p>"]
+           "the value of the paper's text, or the bound that it gives.</p>"]
     for name, entry in claims.papers()["experiments"].items():
         rows = claims.table(directory, name)
         if not rows:
@@ -118,6 +143,7 @@ def report(directory):
         title, rest = about(name)
         out += [f"<h2>{html.escape(name)}: {html.escape(title)}</h2>",
                 f"<pre>{html.escape(rest)}</pre>", chart(rows, entry["plot"]),
+                verdicts(name, rows),
                 f"<p>Again: <code>experiments/run {html.escape(name)}</code></p>",
                 f"<details><summary>values</summary>{spread(rows, entry['plot'])}</details>"]
     return "\n".join([*out, "</html>"]) + "\n"
