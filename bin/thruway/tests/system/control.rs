@@ -86,25 +86,25 @@ impl Client {
     /// The value of a read handler.
     #[track_caller]
     pub fn read(&mut self, handler: &str) -> String {
+        self.try_read(handler).unwrap_or_else(|(code, said)| panic!("{handler}: {code} {said}"))
+    }
+
+    /// The same of one that may be refused: the code, and why.
+    pub fn try_read(&mut self, handler: &str) -> Result<String, (u32, String)> {
         let (code, said) = self.ask(&format!("READ {handler}"));
-        assert_eq!(code, 200, "{handler}: {said}");
+        if code != 200 {
+            return Err((code, said));
+        }
         let line = self.line();
         let len = line.strip_prefix("DATA ").and_then(|len| len.parse().ok()).expect("a length");
         let mut bytes = vec![0; len];
         self.stream.read_exact(&mut bytes).expect("the value");
-        String::from_utf8(bytes).expect("text")
+        Ok(String::from_utf8(bytes).expect("text"))
     }
 
     /// Reads a handler, and takes the value if there is one.
     pub fn ask_and_take(&mut self, handler: &str) -> u32 {
-        let (code, _) = self.ask(&format!("READ {handler}"));
-        if code == 200 {
-            let line = self.line();
-            let len = line.strip_prefix("DATA ").and_then(|len| len.parse().ok());
-            let mut bytes = vec![0; len.expect("a length")];
-            self.stream.read_exact(&mut bytes).expect("the value");
-        }
-        code
+        self.try_read(handler).map_or_else(|(code, _)| code, |_| 200)
     }
 
     #[track_caller]

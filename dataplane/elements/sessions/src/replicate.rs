@@ -228,7 +228,7 @@ struct Replicate {
     role: Role,
     link: Arc<Link>,
     threads: Threads,
-    /// What the stream began with: see [`chain`].
+    /// What the stream began with: see [`chain()`].
     chain: String,
     other: SocketAddr,
     key: String,

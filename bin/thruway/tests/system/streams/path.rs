@@ -208,7 +208,8 @@ impl Path {
                 if DULL.contains(&name) || !paths.contains('r') {
                     continue;
                 }
-                let value = control.read(&format!("{element}.{name}"));
+                // Some have a value only with other arguments.
+                let Ok(value) = control.try_read(&format!("{element}.{name}")) else { continue };
                 let lines: Vec<&str> = value.lines().filter(|line| !is_zero(line)).collect();
                 if !lines.is_empty() && value.len() < 1000 {
                     values.push(format!("{name} {}", lines.join(" | ")));
