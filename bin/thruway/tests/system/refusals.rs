@@ -127,7 +127,7 @@ fn no_permission() {
     // Nobody may not be allowed to read where the program was built.
     let dir = tempfile::tempdir().expect("a directory");
     let program = dir.path().join("thruway");
-    // By a process of its own: one that another test starts meanwhile would have the file open, too.
+    // By a process of its own: one that another test starts meanwhile would have the file open.
     run(Command::new("cp").arg(env!("CARGO_BIN_EXE_thruway")).arg(&program)).expect(0);
     readable_by_all(dir.path());
     for text in ["FromDevice(lo) -> Discard", "Idle -> Queue -> ToDevice(lo)"] {
