@@ -61,6 +61,26 @@ over() { # ROLE
     touch "over-$1"
 }
 
+# Serves an object of zeros by HTTP at these addresses, as `serve`.
+serve_web() { # ROLE BYTES ADDRESS...
+    local role=$1 bytes=$2 here
+    shift 2
+    here=$(pwd -P)/$role
+    rm -rf "$here" && mkdir -p "$here"
+    head -c "$bytes" /dev/zero >"$here/object"
+    cat >"$here/nginx.conf" <<END
+daemon off; master_process off; pid $here/pid; error_log $here/error;
+events { worker_connections 4096; }
+http {
+    access_log off; sendfile on; keepalive_requests 100000000;
+    client_body_temp_path $here/t1; proxy_temp_path $here/t2; fastcgi_temp_path $here/t3;
+    uwsgi_temp_path $here/t4; scgi_temp_path $here/t5;
+    server { $(printf 'listen %s:80 backlog=4096; ' "$@") root $here; }
+}
+END
+    serve "$role" nginx -c "$here/nginx.conf"
+}
+
 # Waits until a command succeeds, for twenty seconds.
 until_it_works() { # COMMAND...
     local end=$((SECONDS + 20))
