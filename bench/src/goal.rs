@@ -29,6 +29,21 @@ impl Goal {
     }
 }
 
+/// Prints all goals if they `count`; whether none that counts is missed.
+pub fn judge(goals: &[Goal], count: bool) -> bool {
+    if !count {
+        return true;
+    }
+    goals.iter().for_each(|goal| outln!("{goal}"));
+    goals.iter().all(Goal::is_reached)
+}
+
+/// What was wanted and not reached.
+#[cfg(test)]
+pub fn missed(goals: Vec<Goal>) -> Vec<String> {
+    goals.into_iter().filter(|goal| !goal.is_reached()).map(|goal| goal.what).collect()
+}
+
 impl fmt::Display for Goal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Goal { what, reached, limit, is_most } = self;

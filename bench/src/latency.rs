@@ -1,5 +1,7 @@
 //! Latencies: of sampled packets, of waits.
 
+use std::time::Duration;
+
 /// Nanoseconds, sorted.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct Latencies(Vec<f64>);
@@ -43,6 +45,13 @@ impl Latencies {
         let rank = (percent / 100.0 * self.0.len() as f64).ceil() as usize;
         self.0.get(rank.clamp(1, self.0.len().max(1)) - 1).copied().unwrap_or(0.0)
     }
+}
+
+/// Half, 90 and 99 percent of the times do not exceed these, and none the last; milliseconds.
+pub fn points_ms(times: impl Iterator<Item = Duration>) -> [f64; 4] {
+    let ns = times.map(|time| time.as_nanos() as u64).collect();
+    let all = Latencies::new(ns, 1e-6);
+    [50.0, 90.0, 99.0, 100.0].map(|percent| all.percentile_ns(percent))
 }
 
 #[cfg(test)]

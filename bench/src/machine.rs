@@ -1,5 +1,7 @@
 //! The machine a bench runs on: what to say of it, and one core of it.
 
+use std::fmt;
+
 pub use thruway_model::calibrate::{allowed, bind, bind_to};
 
 /// What a reader of the rows must know of the machine.
@@ -14,6 +16,14 @@ pub struct Machine {
     pub kernel: String,
     /// Processes that wanted to run, mean over the last minute: much above 1 means noise.
     pub load: String,
+}
+
+/// As the lines above results say it.
+impl fmt::Display for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Machine { model, cores, kernel, load, .. } = self;
+        write!(f, "{cores} cores, {model}, Linux {kernel}, load {load}")
+    }
 }
 
 impl Machine {

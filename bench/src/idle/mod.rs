@@ -13,7 +13,7 @@ mod report;
 
 use std::time::Duration;
 
-use super::goal::Goal;
+use super::goal;
 use super::machine::{self, Machine};
 use capacity::Capacity;
 use lab::{CorePlan, Lab};
@@ -44,14 +44,11 @@ pub fn run(options: &Options) -> anyhow::Result<bool> {
     let machine = Machine::look(cores.len(), None);
     out!("{}", report::heading(&machine, &core_plan, options));
     let results = measure(options, &core_plan)?;
-    let verdicts = report::goals(&results);
-    if options.goals {
-        verdicts.iter().for_each(|verdict| outln!("{verdict}"));
-    }
+    let is_met = goal::judge(&report::goals(&results), options.goals);
     if let Some(file) = &options.json {
         super::report::write(file, &report::json(&machine, &results))?;
     }
-    Ok(!options.goals || verdicts.iter().all(Goal::is_reached))
+    Ok(is_met)
 }
 
 fn measure(options: &Options, core_plan: &CorePlan) -> anyhow::Result<Results> {

@@ -13,7 +13,7 @@ mod results;
 pub mod stamp;
 mod waits;
 
-use super::goal::Goal;
+use super::goal;
 use super::machine::{self, Machine};
 pub use elements::ELEMENTS;
 pub use options::Options;
@@ -27,12 +27,9 @@ pub fn run(options: &Options) -> anyhow::Result<bool> {
     out!("{}", report::heading(&machine, options));
     let results = killing::measure(options)?;
     out!("{}", report::text(&results));
-    let verdicts = report::goals(&results);
-    if options.goals {
-        verdicts.iter().for_each(|verdict| outln!("{verdict}"));
-    }
+    let is_met = goal::judge(&report::goals(&results), options.goals);
     if let Some(file) = &options.json {
         super::report::write(file, &report::json(&machine, options, &results))?;
     }
-    Ok(!options.goals || verdicts.iter().all(Goal::is_reached))
+    Ok(is_met)
 }

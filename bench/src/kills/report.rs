@@ -7,40 +7,31 @@ use serde_json::json;
 use super::options::Options;
 use super::results::{Kill, Results};
 use crate::goal::Goal;
-use crate::latency::Latencies;
+use crate::latency::points_ms;
 use crate::machine::Machine;
 
 /// Half of all kills may take so long until a packet is answered, milliseconds.
 const MEDIAN_MS: f64 = 2.0;
 /// The longest may take so long, milliseconds.
 const WORST_MS: f64 = 10.0;
-/// Points of the distribution that are shown, percent.
-const POINTS: [f64; 4] = [50.0, 90.0, 99.0, 100.0];
 /// Kills that are shown one by one, the slowest first.
 const SLOWEST: usize = 5;
 
 /// The line above the results.
 pub fn heading(machine: &Machine, options: &Options) -> String {
     format!(
-        "bench kills: {} kills, one every {} ms, under {} packets/s of {} sessions{}; {} cores, {}, \
-         Linux {}, load {}\n",
+        "bench kills: {} kills, one every {} ms, under {} packets/s of {} sessions{}; {machine}\n",
         options.kills,
         options.pause,
         options.rate,
         options.sessions,
-        options.nf.as_ref().map_or(String::new(), |more| format!(", {more}")),
-        machine.cores,
-        machine.model,
-        machine.kernel,
-        machine.load
+        options.nf.as_ref().map_or(String::new(), |more| format!(", {more}"))
     )
 }
 
-/// Milliseconds at the points of the distribution.
+/// Of all kills, milliseconds.
 fn points(kills: &[Kill], of: impl Fn(&Kill) -> Duration) -> [f64; 4] {
-    let ns = kills.iter().map(|kill| of(kill).as_nanos() as u64).collect();
-    let all = Latencies::new(ns, 1e-6);
-    POINTS.map(|point| all.percentile_ns(point))
+    points_ms(kills.iter().map(of))
 }
 
 fn ms(time: Duration) -> f64 {
@@ -129,6 +120,7 @@ pub fn json(machine: &Machine, options: &Options, results: &Results) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::goal;
 
     fn kill(back_us: u64, waited_us: u64, lost: u64) -> Kill {
         let time = Duration::from_micros;
@@ -144,8 +136,7 @@ mod tests {
     fn missed(change: impl FnOnce(&mut Results)) -> Vec<String> {
         let mut results = good();
         change(&mut results);
-        let all = goals(&results);
-        all.iter().filter(|goal| !goal.is_reached()).map(|goal| goal.what.clone()).collect()
+        goal::missed(goals(&results))
     }
 
     #[test]

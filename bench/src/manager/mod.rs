@@ -9,7 +9,7 @@ mod measure;
 mod options;
 mod report;
 
-use super::goal::Goal;
+use super::goal;
 use super::machine::{self, Machine};
 pub use options::Options;
 
@@ -23,12 +23,9 @@ pub fn run(options: &Options) -> anyhow::Result<bool> {
     out!("{}", report::heading(&machine, options));
     let results = measure::measure(options)?;
     out!("{}", report::text(&results));
-    let goals = report::goals(&results);
-    if options.goals {
-        goals.iter().for_each(|goal| outln!("{goal}"));
-    }
+    let is_met = goal::judge(&report::goals(&results), options.goals);
     if let Some(file) = &options.json {
-        super::report::write(file, &report::json(&machine, options, &results)?)?;
+        super::report::write(file, &report::json(&machine, options, &results))?;
     }
-    Ok(!options.goals || goals.iter().all(Goal::is_reached))
+    Ok(is_met)
 }

@@ -18,8 +18,7 @@ pub fn heading(machine: &Machine, options: &Options) -> String {
     let Options { elements, chains, rounds, time, scrapes, .. } = options;
     format!(
         "bench manager: a chain of {elements} elements and {chains} that do not run; {rounds} turns of \
-         {time} ms with {scrapes} scrapes/s and without; {} cores, {}, Linux {}, load {}\n",
-        machine.cores, machine.model, machine.kernel, machine.load
+         {time} ms with {scrapes} scrapes/s and without; {machine}\n"
     )
 }
 
@@ -82,7 +81,7 @@ pub fn goals(results: &Results) -> Vec<Goal> {
 }
 
 /// The row in JSON.
-pub fn json(machine: &Machine, options: &Options, results: &Results) -> anyhow::Result<String> {
+pub fn json(machine: &Machine, options: &Options, results: &Results) -> String {
     let points = |all: &Latencies| [50.0, 99.0, 100.0].map(|percent| ms(all, percent));
     let all = json!({
         "bench": "manager", "version": env!("CARGO_PKG_VERSION"), "model": machine.model,
@@ -96,12 +95,13 @@ pub fn json(machine: &Machine, options: &Options, results: &Results) -> anyhow::
             .collect::<Vec<_>>(),
         "ratio": median(ratios(results)), "noise": noise(results),
     });
-    Ok(format!("{all:#}\n"))
+    format!("{all:#}\n")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::goal;
 
     #[test]
     fn a_rate_that_scrapes_lower_is_a_missed_goal() {
@@ -113,13 +113,7 @@ mod tests {
             rates: vec![[100.0, scraped], [98.0, scraped], [102.0, scraped]],
             ..Results::default()
         };
-        let missed = |results: &Results| {
-            let all = goals(results);
-            all.into_iter()
-                .filter(|goal| !goal.is_reached())
-                .map(|goal| goal.what)
-                .collect::<Vec<_>>()
-        };
+        let missed = |results: &Results| goal::missed(goals(results));
         assert_eq!(missed(&rates(99.0)), Vec::<String>::new());
         assert_eq!(missed(&rates(90.0)), ["rate with scrapes over rate without"]);
         let slow = Results { scrapes: Latencies::new(vec![30_000_000], 1.0), ..rates(100.0) };

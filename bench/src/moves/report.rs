@@ -20,14 +20,8 @@ const POINTS: [f64; 3] = [50.0, 99.0, 99.9];
 /// The line above the results.
 pub fn heading(machine: &Machine, options: &Options) -> String {
     format!(
-        "bench moves: {} sessions, {} times, under {} packets/s; {} cores, {}, Linux {}, load {}\n",
-        options.sessions,
-        options.moves,
-        options.rate,
-        machine.cores,
-        machine.model,
-        machine.kernel,
-        machine.load
+        "bench moves: {} sessions, {} times, under {} packets/s; {machine}\n",
+        options.sessions, options.moves, options.rate
     )
 }
 
@@ -110,6 +104,7 @@ pub fn json(machine: &Machine, options: &Options, results: &Results) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::goal;
     use crate::moves::outcome::Move;
 
     fn missed(change: impl FnOnce(&mut Results)) -> Vec<String> {
@@ -119,8 +114,7 @@ mod tests {
         let mut results = Results { moves, pauses, moved: [3, 3], ..Results::default() };
         (results.made, results.back) = (9, 9);
         change(&mut results);
-        let all = goals(&results);
-        all.iter().filter(|goal| !goal.is_reached()).map(|goal| goal.what.clone()).collect()
+        goal::missed(goals(&results))
     }
 
     #[test]

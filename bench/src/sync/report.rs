@@ -74,10 +74,9 @@ impl Row {
 /// The line above all tables.
 pub fn heading(machine: &Machine, repeats: u32, time_ms: u32) -> String {
     format!(
-        "bench sync: {} cores, {}, Linux {}, load {}; {repeats} repeats of {time_ms} ms\n\
+        "bench sync: {machine}; {repeats} repeats of {time_ms} ms\n\
          Mops/s: millions of operations of all threads in a second of each one's processor time; an \
-         add is of a batch's packets and bytes\n",
-        machine.cores, machine.model, machine.kernel, machine.load
+         add is of a batch's packets and bytes\n"
     )
 }
 

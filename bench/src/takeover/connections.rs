@@ -26,6 +26,13 @@ struct Connection {
     ended: Option<String>,
 }
 
+impl Connection {
+    /// Whether what it asked at this time or later was answered.
+    fn has_answered_since(&self, time: Instant) -> bool {
+        self.answered.is_some_and(|answered| answered >= time)
+    }
+}
+
 /// All of them.
 pub struct Connections {
     all: Vec<Connection>,
@@ -60,8 +67,7 @@ impl Connections {
 
     /// Asks over one after the other for this time.
     pub fn ask_for(&mut self, time: Duration, rate: u32) -> anyhow::Result<()> {
-        let end = Instant::now() + time;
-        self.ask_until(rate, time * 2, || Instant::now() >= end).map(drop)
+        self.ask(rate, time, |_| false).map(drop)
     }
 
     /// The same until `done`; when that was.
@@ -69,30 +75,34 @@ impl Connections {
         &mut self,
         rate: u32,
         patience: Duration,
-        mut done: impl FnMut() -> bool,
+        done: impl Fn() -> bool,
     ) -> anyhow::Result<Instant> {
-        let begin = Instant::now();
-        let mut asked = 0;
-        while !done() {
-            if begin.elapsed() > patience {
-                bail!("waited {patience:?} in vain: the backup does not serve");
-            }
-            let due = (begin.elapsed().as_secs_f64() * f64::from(rate)) as u64;
-            while asked < due {
-                self.ask_next();
-                asked += 1;
-            }
-            self.take_answers()?;
+        if !self.ask(rate, patience, |_| done())? {
+            bail!("waited {patience:?} in vain: the backup does not serve");
         }
         Ok(Instant::now())
     }
 
-    /// Asks over each of them after `since`, and waits until all were answered, or have ended.
-    pub fn ask_all(&mut self, rate: u32, since: Instant, patience: Duration) -> anyhow::Result<()> {
-        let end = since + patience + Duration::from_secs_f64(self.len() as f64 / f64::from(rate));
+    /// Asks over each of them from now on, and waits until all were answered, or have ended.
+    pub fn ask_all(&mut self, rate: u32, patience: Duration) -> anyhow::Result<()> {
+        let since = Instant::now();
+        let time = patience + Duration::from_secs_f64(self.len() as f64 / f64::from(rate));
+        self.ask(rate, time, |connections| !connections.is_missing_some(since)).map(drop)
+    }
+
+    /// Asks over one after the other until `done`, for this time at most; whether it is done.
+    fn ask(
+        &mut self,
+        rate: u32,
+        time: Duration,
+        done: impl Fn(&Connections) -> bool,
+    ) -> anyhow::Result<bool> {
         let begin = Instant::now();
         let mut asked = 0;
-        while self.is_missing_some(since) && Instant::now() < end {
+        while !done(self) {
+            if begin.elapsed() > time {
+                return Ok(false);
+            }
             let due = (begin.elapsed().as_secs_f64() * f64::from(rate)) as u64;
             while asked < due {
                 self.ask_next();
@@ -100,13 +110,11 @@ impl Connections {
             }
             self.take_answers()?;
         }
-        Ok(())
+        Ok(true)
     }
 
     fn is_missing_some(&self, since: Instant) -> bool {
-        let is_missing = |one: &Connection| {
-            one.ended.is_none() && one.answered.is_none_or(|answered| answered < since)
-        };
+        let is_missing = |one: &Connection| one.ended.is_none() && !one.has_answered_since(since);
         self.all.iter().any(is_missing)
     }
 
@@ -120,8 +128,8 @@ impl Connections {
         }
         match one.stream.write(&REQUEST) {
             Ok(len) if len == REQUEST.len() => one.asked = Some(Instant::now()),
-            Ok(_) => one.ended = Some("it takes no request".to_owned()),
-            Err(error) => one.ended = Some(error.to_string()),
+            Ok(_) => end(&self.watch, one, "it takes no request"),
+            Err(error) => end(&self.watch, one, &error.to_string()),
         }
     }
 
@@ -142,9 +150,7 @@ impl Connections {
 
     /// How many have not answered what was asked after this time, and why the first one has not.
     pub fn lost_since(&self, time: Instant) -> (usize, Option<String>) {
-        let is_lost = |one: &&Connection| {
-            one.ended.is_some() || one.answered.is_none_or(|answered| answered < time)
-        };
+        let is_lost = |one: &&Connection| one.ended.is_some() || !one.has_answered_since(time);
         let mut lost = self.all.iter().filter(is_lost);
         let first = lost.next();
         let why = first.map(|one| one.ended.clone().unwrap_or_else(|| "no answer".to_owned()));

@@ -5,6 +5,7 @@
 //! Hosts, client and server are network namespaces. Connections ask and are answered all the time;
 //! a probe of a packet each millisecond measures the rest.
 
+mod committing;
 mod connections;
 mod options;
 mod outcome;
@@ -18,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::bail;
 
-use super::goal::Goal;
+use super::goal;
 use super::machine::{self, Machine};
 use connections::Connections;
 pub use options::Options;
@@ -51,14 +52,11 @@ pub fn run(options: &Options) -> anyhow::Result<bool> {
     }
     err!("\r{:30}\r", "");
     out!("{}", report::text(&all));
-    let goals = report::goals(&all, options.commit);
-    if options.goals {
-        goals.iter().for_each(|goal| outln!("{goal}"));
-    }
+    let is_met = goal::judge(&report::goals(&all, options.commit), options.goals);
     if let Some(file) = &options.json {
         super::report::write(file, &report::json(&machine, options, &all))?;
     }
-    Ok(!options.goals || goals.iter().all(Goal::is_reached))
+    Ok(is_met)
 }
 
 /// A new pair, traffic, and the end of the host that serves.
@@ -73,7 +71,7 @@ fn kill(options: &Options) -> anyhow::Result<Taken> {
     pair.kill()?;
     let detection = connections.ask_until(options.rate, PATIENCE, || pair.has_taken_over())?;
     // Each is asked once more after that, and has time to be answered.
-    connections.ask_all(options.rate, Instant::now(), PATIENCE)?;
+    connections.ask_all(options.rate, PATIENCE)?;
     let (lost, why) = connections.lost_since(begin);
     let taken = Taken {
         detection: detection.duration_since(begin),

@@ -14,6 +14,7 @@ use anyhow::Context as _;
 use tempfile::TempDir;
 use thruway_client::Client;
 
+use super::committing::committing;
 use super::options::Options;
 use super::server::READY;
 use crate::child::{Running, wait_for};
@@ -21,6 +22,8 @@ use crate::namespace::Namespace;
 
 const PREFIX: &str = "thruway-bench";
 const EXAMPLE: &str = include_str!("../../../examples/nat-pair.click");
+/// What becomes of packets whose changes the backup does not have in time.
+const LATE: &str = "DROP";
 const BACKUP: &str = "10.9.0.2:7070";
 /// Longest wait for an answer of a control socket.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -136,7 +139,7 @@ fn start(
 ) -> anyhow::Result<Running> {
     let name = ["a", "b"][which];
     let path = |name: &str| dir.path().join(name).display().to_string();
-    let text = if commits { committing(EXAMPLE) } else { EXAMPLE.to_owned() };
+    let text = if commits { committing(EXAMPLE, LATE) } else { EXAMPLE.to_owned() };
     let file = path(&format!("{name}.click"));
     std::fs::write(&file, format!("{text}\nControlSocket(UNIX, {});\n", path(socket(which))))?;
     let mut command = host.command(&std::env::current_exe()?.display().to_string());
@@ -151,23 +154,13 @@ fn start(
     Ok(running)
 }
 
-/// The example with output commit for all that leaves.
-fn committing(text: &str) -> String {
-    let pairs = [
-        ("lan[1] -> to_lan;", "lan[1] -> [2]pair;"),
-        ("wan[1] -> to_wan;", "wan[1] -> [3]pair;"),
-        ("KEY $KEY,", "KEY $KEY, COMMIT_LATE DROP,"),
-    ];
-    pairs.iter().fold(text.to_owned(), |text, (plain, commits)| text.replace(plain, commits))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn the_example_has_what_output_commit_changes() {
-        let text = committing(EXAMPLE);
+        let text = committing(EXAMPLE, LATE);
         for part in ["[2]pair", "[3]pair", "COMMIT_LATE DROP"] {
             assert_eq!(text.matches(part).count(), 1, "{part}");
         }

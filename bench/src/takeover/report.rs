@@ -8,7 +8,7 @@ use serde_json::json;
 use super::options::Options;
 use super::outcome::Taken;
 use crate::goal::Goal;
-use crate::latency::Latencies;
+use crate::latency::points_ms;
 use crate::machine::Machine;
 
 /// Half of all gaps may be so long, milliseconds, and the longest.
@@ -16,8 +16,6 @@ const GAP_MS: f64 = 100.0;
 const WORST_MS: f64 = 1000.0;
 /// Part of the connections that go on, at least.
 const GOES_ON: f64 = 0.999;
-/// Points of distributions, percent.
-const POINTS: [f64; 4] = [50.0, 90.0, 99.0, 100.0];
 
 /// The line above the results.
 pub fn heading(machine: &Machine, options: &Options) -> String {
@@ -25,15 +23,12 @@ pub fn heading(machine: &Machine, options: &Options) -> String {
     let commit = if *commit { ", output commit" } else { "" };
     format!(
         "bench takeover: {repeats} kills under {connections} TCP connections with {rate} requests/s, \
-         taken over after {after} ms of silence{commit}; {} cores, {}, Linux {}, load {}\n",
-        machine.cores, machine.model, machine.kernel, machine.load
+         taken over after {after} ms of silence{commit}; {machine}\n"
     )
 }
 
 fn points(all: &[Taken], of: impl Fn(&Taken) -> Duration) -> [f64; 4] {
-    let ns = all.iter().map(|taken| of(taken).as_nanos() as u64).collect();
-    let all = Latencies::new(ns, 1e-6);
-    POINTS.map(|point| all.percentile_ns(point))
+    points_ms(all.iter().map(of))
 }
 
 /// Connections that went on, and all.
@@ -100,6 +95,7 @@ pub fn json(machine: &Machine, options: &Options, all: &[Taken]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::goal;
 
     #[test]
     fn goals_are_met_or_missed() {
@@ -110,10 +106,7 @@ mod tests {
             lost,
             why: None,
         };
-        let missed = |all: &[Taken], commits| {
-            let goals = goals(all, commits);
-            goals.iter().filter(|goal| !goal.is_reached()).count()
-        };
+        let missed = |all: &[Taken], commits| goal::missed(goals(all, commits)).len();
         assert_eq!(missed(&[taken(60, 0), taken(80, 2), taken(900, 0)], false), 0);
         assert_eq!(missed(&[taken(60, 0), taken(80, 2), taken(900, 0)], true), 1);
         assert_eq!(missed(&[taken(60, 4), taken(120, 0), taken(1200, 0)], false), 3);

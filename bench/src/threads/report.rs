@@ -104,16 +104,12 @@ pub struct Rows {
 /// The line above all tables.
 pub fn heading(machine: &Machine, repeats: u32, time: Duration) -> String {
     format!(
-        "bench threads: {} cores, {}, Linux {}, load {}; {repeats} repeats of {} ms\n\
+        "bench threads: {machine}; {repeats} repeats of {} ms\n\
          Mpps: millions of packets a second that arrive\n\
          us: half and 99 percent of packets take no longer from source to sink; at that rate, and \
          (paced) at half of the slowest's\n\
          busy: part of the cores' time that this program had, the least of the repeats\n\
          handoff ns: by how much a core is longer at a packet than in parallel\n",
-        machine.cores,
-        machine.model,
-        machine.kernel,
-        machine.load,
         time.as_millis()
     )
 }

@@ -9,6 +9,8 @@
 
 mod bgp;
 mod commit;
+#[path = "../../../../bench/src/takeover/committing.rs"]
+mod committing;
 mod load;
 mod swap;
 mod v6;
@@ -105,6 +107,11 @@ impl Pair {
         self.files.path().join(name).to_str().expect("plain text").to_owned()
     }
 
+    /// The file with what a host runs.
+    fn config(&self, which: usize) -> String {
+        self.path(["a.click", "b.click"][which])
+    }
+
     fn write_key(&self, name: &str, secret: &str) {
         write_key(self.path(&format!("{name}.key")).as_ref(), secret);
     }
@@ -114,8 +121,8 @@ impl Pair {
         let socket = self.path(&format!("{name}.sock"));
         let example = root().join("examples/nat-pair.click");
         let text = std::fs::read_to_string(example).expect("the example");
-        let text = self.commits.map_or(text.clone(), |late| commit::committing(&text, late));
-        let config = self.path(&format!("{name}.click"));
+        let text = self.commits.map_or(text.clone(), |late| committing::committing(&text, late));
+        let config = self.config(which);
         std::fs::write(&config, format!("{text}\nControlSocket(UNIX, {socket});\n")).expect("room");
         let after = if which == 1 { "AFTER=150ms" } else { "AFTER=0" };
         let mut command = self.middles[which].thruway();

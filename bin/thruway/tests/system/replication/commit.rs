@@ -16,21 +16,6 @@ const CUT: Duration = Duration::from_millis(100);
 const CLIENTS: usize = 6;
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// The example, with output commit for all that leaves; `late` is its COMMIT_LATE.
-pub fn committing(text: &str, late: &str) -> String {
-    let (key, late) = ("KEY $KEY,", format!("KEY $KEY, COMMIT_LATE {late},"));
-    let mut text = text.to_owned();
-    for (plain, commits) in [
-        ("lan[1] -> to_lan;", "lan[1] -> [2]pair;"),
-        ("wan[1] -> to_wan;", "wan[1] -> [3]pair;"),
-        (key, &late),
-    ] {
-        assert!(text.contains(plain), "{plain}");
-        text = text.replace(plain, commits);
-    }
-    text
-}
-
 /// A connection, and how long it took.
 type Opened = (TcpStream, Duration);
 

@@ -3,18 +3,23 @@
 use super::*;
 
 impl Pair {
-    /// Replaces what a host runs by its configuration with another counter. After a swap of the
-    /// active host the backup has all sessions once more; the backup keeps its own in one of its.
-    fn swap(&self, which: usize, extra: &str) {
-        let file = self.path(["a.click", "b.click"][which]);
-        let text = std::fs::read_to_string(&file).expect("its configuration");
+    /// Replaces what a host runs by what `change` makes of it with one more counter, `extra`.
+    fn replace(&self, which: usize, extra: &str, change: impl FnOnce(String) -> String) {
+        let file = self.config(which);
+        let text = change(std::fs::read_to_string(&file).expect("its configuration"));
         std::fs::write(&file, format!("{text}\nIdle -> {extra} :: Counter -> Discard;\n"))
             .expect("room");
-        let before = (which == 0).then(|| self.count(0, "pair.resyncs"));
         self.ctl(which, &["write", "reload", ""]).expect(0);
         wait_for(extra, || {
             (self.ctl(which, &["read", &format!("{extra}.count")]).code() == 0).then_some(())
         });
+    }
+
+    /// Replaces what a host runs by its configuration with another counter. After a swap of the
+    /// active host the backup has all sessions once more; the backup keeps its own in one of its.
+    fn swap(&self, which: usize, extra: &str) {
+        let before = (which == 0).then(|| self.count(0, "pair.resyncs"));
+        self.replace(which, extra, |text| text);
         if let Some(before) = before {
             wait_for("all sessions once more", || {
                 (self.count(0, "pair.resyncs") > before).then_some(())
@@ -62,7 +67,7 @@ fn another_pair_is_refused_in_a_hot_swap_and_this_one_goes_on() {
     pair.start_active();
     pair.wait_synchronized();
     for (which, other) in [(0, "TO 10.9.0.2:7071"), (1, "TO 10.9.0.1:7070")] {
-        let file = pair.path(["a.click", "b.click"][which]);
+        let file = pair.config(which);
         let text = std::fs::read_to_string(&file).expect("its configuration");
         let changed = text.replace("_MAC, $PEER, KEY", &format!("_MAC, {other}, KEY"));
         // AFTER is the backup's alone.
@@ -93,25 +98,17 @@ fn a_backup_of_another_chain_waits_for_the_active_host() {
     // The chain has its functions by their numbers.
     let nat = "nat :: NAT(SNAT $LAN_NET -> $WAN_IP);";
     let firewall = "firewall :: StatefulFirewall(OUT allow tcp or udp or icmp);";
-    let swap = |pair: &Pair, which: usize| {
-        let file = pair.path(["a.click", "b.click"][which]);
-        let text = std::fs::read_to_string(&file).expect("its configuration");
+    let turned = |text: String| {
         let (now, then) = (format!("{nat}\n{firewall}"), format!("{firewall}\n{nat}"));
         assert!(text.contains(&now), "{text}");
-        let text = text.replace(&now, &then);
-        std::fs::write(&file, format!("{text}\nIdle -> other :: Counter -> Discard;\n"))
-            .expect("room");
-        pair.ctl(which, &["write", "reload", ""]).expect(0);
-        wait_for("the swap", || {
-            (pair.ctl(which, &["read", "other.count"]).code() == 0).then_some(())
-        });
+        text.replace(&now, &then)
     };
-    swap(&pair, 1);
+    pair.replace(1, "other", turned);
     pair.wait_log(1, "the chains differ");
     // Longer than its AFTER, and than it waits for a new stream.
     std::thread::sleep(Duration::from_secs(1));
     assert_eq!([0, 1].map(|which| pair.read(which, "pair.role")), ["active", "backup"]);
-    swap(&pair, 0);
+    pair.replace(0, "other", turned);
     pair.wait_synchronized();
     pair.kill_active();
 }
