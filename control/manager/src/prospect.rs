@@ -80,14 +80,9 @@ fn is_swap(before: &ChainSpec, after: &ChainSpec) -> bool {
     before.configuration != after.configuration
         || before.variables != after.variables
         || before.groups != after.groups
-        || moves(before, after)
+        || before.moves_threads(after)
         || written(before) != written(after)
         || others(before) != others(after)
-}
-
-/// Whether its threads move to other cores; more or fewer of them need a restart.
-fn moves(before: &ChainSpec, after: &ChainSpec) -> bool {
-    before.threads() == after.threads() && before.cores != after.cores
 }
 
 fn swap(before: &ChainSpec, after: &ChainSpec) -> String {
@@ -99,7 +94,7 @@ fn swap(before: &ChainSpec, after: &ChainSpec) -> String {
     let anew: Vec<&str> = before.functions.keys().filter(is_other).map(String::as_str).collect();
     let mut kept =
         "the data plane takes the configuration over while packets flow; sessions stay".to_owned();
-    if moves(before, after) {
+    if before.moves_threads(after) {
         let cores = after.cores.as_deref().unwrap_or("that it chooses");
         kept = format!("{kept}; its threads move to the cores {cores}");
     }

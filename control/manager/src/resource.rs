@@ -64,6 +64,12 @@ impl ChainSpec {
         self.threads.map_or_else(named, usize::from)
     }
 
+    /// Whether a data plane that turns from this to `other` moves its threads to other cores; more
+    /// or fewer of them need a restart.
+    pub fn moves_threads(&self, other: &ChainSpec) -> bool {
+        self.threads() == other.threads() && self.cores != other.cores
+    }
+
     /// Whether the variables of its functions are names that are free.
     ///
     /// # Errors

@@ -136,9 +136,7 @@ impl Local {
         name: &str,
         spec: &FunctionSpec,
     ) -> Result<(), ClientError> {
-        let body = serde_json::to_vec(spec).unwrap_or_default();
-        let path = format!("/v1/functions/{}", escape(name));
-        self.change(Method::PUT, &path, body, None).await
+        self.put(("functions", name), spec, None).await
     }
 
     /// Declares a group.
@@ -146,17 +144,7 @@ impl Local {
     /// # Errors
     /// [`ClientError`].
     pub async fn declare_group(&self, name: &str, spec: &GroupSpec) -> Result<(), ClientError> {
-        let body = serde_json::to_vec(spec).unwrap_or_default();
-        self.change(Method::PUT, &format!("/v1/groups/{}", escape(name)), body, None).await
-    }
-
-    /// Takes a group back.
-    ///
-    /// # Errors
-    /// [`ClientError`].
-    pub async fn take_back_group(&self, name: &str) -> Result<(), ClientError> {
-        let path = format!("/v1/groups/{}", escape(name));
-        self.change(Method::DELETE, &path, Vec::new(), None).await
+        self.put(("groups", name), spec, None).await
     }
 
     /// Declares a chain, over this generation of it (0: over none).
@@ -169,17 +157,7 @@ impl Local {
         spec: &ChainSpec,
         over: u64,
     ) -> Result<(), ClientError> {
-        let body = serde_json::to_vec(spec).unwrap_or_default();
-        self.change(Method::PUT, &format!("/v1/chains/{}", escape(name)), body, Some(over)).await
-    }
-
-    /// Takes a chain back, at this generation.
-    ///
-    /// # Errors
-    /// [`ClientError`].
-    pub async fn take_back(&self, name: &str, at: u64) -> Result<(), ClientError> {
-        let path = format!("/v1/chains/{}", escape(name));
-        self.change(Method::DELETE, &path, Vec::new(), Some(at)).await
+        self.put(("chains", name), spec, Some(over)).await
     }
 
     /// Takes a function back.
@@ -187,17 +165,44 @@ impl Local {
     /// # Errors
     /// [`ClientError`].
     pub async fn take_back_function(&self, name: &str) -> Result<(), ClientError> {
-        let path = format!("/v1/functions/{}", escape(name));
-        self.change(Method::DELETE, &path, Vec::new(), None).await
+        self.change(Method::DELETE, ("functions", name), Vec::new(), None).await
     }
 
+    /// Takes a group back.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn take_back_group(&self, name: &str) -> Result<(), ClientError> {
+        self.change(Method::DELETE, ("groups", name), Vec::new(), None).await
+    }
+
+    /// Takes a chain back, at this generation.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn take_back(&self, name: &str, at: u64) -> Result<(), ClientError> {
+        self.change(Method::DELETE, ("chains", name), Vec::new(), Some(at)).await
+    }
+
+    async fn put(
+        &self,
+        resource: (&str, &str),
+        spec: &impl serde::Serialize,
+        over: Option<u64>,
+    ) -> Result<(), ClientError> {
+        let body = serde_json::to_vec(spec).unwrap_or_default();
+        self.change(Method::PUT, resource, body, over).await
+    }
+
+    /// Changes the resource of a kind and a name.
     async fn change(
         &self,
         method: Method,
-        path: &str,
+        (kind, name): (&str, &str),
         body: Vec<u8>,
         over: Option<u64>,
     ) -> Result<(), ClientError> {
+        let path = format!("/v1/{kind}/{}", escape(name));
         let quoted = over.map(|generation| format!("\"{generation}\"")).unwrap_or_default();
         let mut headers = vec![(MANAGED_BY_HEADER, CLUSTER)];
         match over {
@@ -206,7 +211,7 @@ impl Local {
             Some(_) => headers.push(("if-match", quoted.as_str())),
         }
         let content = Content { headers: &headers, body };
-        self.client.json::<ChangeView>(method, path, content).await.map(|_| ())
+        self.client.json::<ChangeView>(method, &path, content).await.map(|_| ())
     }
 }
 

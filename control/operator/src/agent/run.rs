@@ -13,7 +13,7 @@ use kube::{Api, Resource as _, ResourceExt as _};
 use serde_json::json;
 use thruway_manager::api::Problem;
 use thruway_manager::client::{Client as ManagerClient, ClientError};
-use thruway_manager::{ChainSpec, FunctionSpec, GroupName, GroupSpec};
+use thruway_manager::{ChainSpec, FunctionSpec, GroupSpec};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
@@ -54,6 +54,10 @@ const ROUND_MAX: Duration = Duration::from_secs(60);
 
 /// Longest message of a condition, in characters.
 const MESSAGE_LEN_MAX: usize = 2000;
+
+/// What a chain needs, as messages have it.
+const FUNCTION: &str = "function";
+const GROUP: &str = "group";
 
 /// What the agent reports of a manager that answers.
 const ANSWERS: &str = "answers";
@@ -266,38 +270,23 @@ impl Agent {
 
     /// Carries out; whether all came to something.
     async fn carry_out(&mut self, acts: &[Act]) -> bool {
-        let mut failed_functions: BTreeMap<&str, String> = BTreeMap::new();
-        let mut failed_groups: BTreeMap<&str, String> = BTreeMap::new();
+        // Functions and groups that the manager refused, by kind and name.
+        let mut failed: BTreeMap<(&str, &str), String> = BTreeMap::new();
         let mut is_done = true;
         for act in acts {
             match act {
                 Act::DeclareFunction(name, spec) => {
-                    match self.local.declare_function(name, spec).await {
-                        Err(ClientError::Refused(problem)) => {
-                            failed_functions.insert(name, refusal(&problem));
-                        }
-                        done => is_done &= self.is_fine(name, done),
-                    }
+                    let done = self.local.declare_function(name, spec).await;
+                    is_done &= self.is_fine(name, note((FUNCTION, name), done, &mut failed));
                 }
-                Act::DeclareGroup(name, spec) => match self.local.declare_group(name, spec).await {
-                    Err(ClientError::Refused(problem)) => {
-                        failed_groups.insert(name, refusal(&problem));
-                    }
-                    done => is_done &= self.is_fine(name, done),
-                },
+                Act::DeclareGroup(name, spec) => {
+                    let done = self.local.declare_group(name, spec).await;
+                    is_done &= self.is_fine(name, note((GROUP, name), done, &mut failed));
+                }
                 Act::Declare(name, spec, over) => {
-                    let mut used = spec.functions.values().map(|one| one.name.as_str());
-                    let missing = used.find_map(|one| Some((one, failed_functions.get(one)?)));
-                    if let Some((function, why)) = missing {
-                        let message = format!("function {function}: {why}");
-                        self.refuse(name, spec, ("FunctionRefused", message));
-                        continue;
-                    }
-                    let mut named = spec.groups.iter().map(GroupName::as_str);
-                    let missing = named.find_map(|one| Some((one, failed_groups.get(one)?)));
-                    if let Some((group, why)) = missing {
-                        let message = format!("group {group}: {why}");
-                        self.refuse(name, spec, ("GroupRefused", message));
+                    if let Some(((kind, needed), why)) = missing(spec, &failed) {
+                        let reason = if kind == GROUP { "GroupRefused" } else { "FunctionRefused" };
+                        self.refuse(name, spec, (reason, format!("{kind} {needed}: {why}")));
                         continue;
                     }
                     let done = self.local.declare(name, spec, *over).await;
@@ -406,6 +395,31 @@ impl Agent {
         }
         done.is_ok()
     }
+}
+
+/// Notes a refusal, which is no failure: the chains that need what was refused are refused, too.
+fn note<'a>(
+    resource: (&'a str, &'a str),
+    done: Result<(), ClientError>,
+    failed: &mut BTreeMap<(&'a str, &'a str), String>,
+) -> Result<(), ClientError> {
+    match done {
+        Err(ClientError::Refused(problem)) => {
+            failed.insert(resource, refusal(&problem));
+            Ok(())
+        }
+        done => done,
+    }
+}
+
+/// The first that a chain needs and the manager refused, and why.
+fn missing<'a>(
+    spec: &'a ChainSpec,
+    failed: &'a BTreeMap<(&str, &str), String>,
+) -> Option<((&'a str, &'a str), &'a str)> {
+    let functions = spec.functions.values().map(|one| (FUNCTION, one.name.as_str()));
+    let groups = spec.groups.iter().map(|one| (GROUP, one.as_str()));
+    functions.chain(groups).find_map(|one| Some((one, failed.get(&one)?.as_str())))
 }
 
 /// A word for a refusal.

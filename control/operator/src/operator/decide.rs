@@ -252,11 +252,7 @@ fn functions(world: &World, actions: &mut Vec<Action>, reports: &mut Vec<Action>
 /// Whether the functions of groups are there.
 fn groups(world: &World, reports: &mut Vec<Action>) {
     for (key, group) in &world.groups {
-        let is_there = |name: &String| {
-            let (function, version) = name.split_once('@').unwrap_or((name, ""));
-            let function = world.functions.get(&Key::new(&key.namespace, function));
-            function.is_some_and(|it| it.spec.versions.iter().any(|one| one.version == version))
-        };
+        let is_there = |name: &String| world.version(&key.namespace, name).is_some();
         let missing: Vec<&str> = group
             .spec
             .functions

@@ -77,25 +77,29 @@ pub fn resolve(
 fn group(chain: &Key, name: &str, world: &World) -> Result<DeclaredGroup, Refusal> {
     let key = Key::new(&chain.namespace, name);
     let Some(group) = world.groups.get(&key) else {
-        let here = world.groups.keys().filter(|one| one.namespace == chain.namespace);
-        let known: Vec<&str> = here.map(|one| one.name.as_str()).collect();
-        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
         let message = format!(
-            "groups: namespace {} has no TrustGroup '{name}'; declare it, or use one of: {known}",
-            chain.namespace
+            "groups: namespace {} has no TrustGroup '{name}'; declare it, or use one of: {}",
+            chain.namespace,
+            listed(here(world.groups.keys(), chain))
         );
         return Err(Refusal::new("GroupUnknown", message));
     };
     let local = |member: &String| {
-        let (function, version) = member.split_once('@')?;
-        let function = Key::new(&chain.namespace, function);
-        let versions = &world.functions.get(&function)?.spec.versions;
-        let is_there = versions.iter().any(|one| one.version == version);
-        is_there.then(|| function.local().ok()).flatten().map(|local| format!("{local}@{version}"))
+        let (function, version) = world.version(&chain.namespace, member)?;
+        Some(format!("{}@{}", function.local().ok()?, version.version))
     };
     let functions = group.spec.functions.iter().filter_map(local).collect();
     let name = key.local().map_err(|why| Refusal::new("NameTooLong", format!("groups: {why}")))?;
     Ok(DeclaredGroup { name, functions })
+}
+
+/// The names in the namespace of a chain.
+fn here<'a>(all: impl Iterator<Item = &'a Key>, chain: &Key) -> Vec<String> {
+    all.filter(|one| one.namespace == chain.namespace).map(|one| one.name.clone()).collect()
+}
+
+fn listed(names: Vec<String>) -> String {
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }
 
 /// The version that a chain uses by a variable, with its name on hosts.
@@ -110,17 +114,15 @@ fn find<'a>(
     })?;
     let name = Key::new(&chain.namespace, used.name.function());
     let unknown = |what: String, known: Vec<String>| {
-        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        let known = listed(known);
         let message = format!(
             "functions.{variable}: {what}; declare it as a NetworkFunction, or use one of: {known}"
         );
         Refusal::new("FunctionUnknown", message)
     };
     let Some(function) = world.functions.get(&name) else {
-        let here = world.functions.keys().filter(|one| one.namespace == chain.namespace);
-        let known = here.map(|one| one.name.clone()).collect();
         let what = format!("namespace {} has no function '{}'", chain.namespace, name.name);
-        return Err(unknown(what, known));
+        return Err(unknown(what, here(world.functions.keys(), chain)));
     };
     let versions = &function.spec.versions;
     let Some(version) = versions.iter().find(|one| one.version == used.name.version()) else {

@@ -7,7 +7,8 @@ use kube::ResourceExt as _;
 
 use crate::names::{Key, host_namespace, host_of};
 use crate::resource::{
-    ChainHost, ChainPlacement, MANAGED_BY, NetworkFunction, OPERATOR, ServiceChain, TrustGroup,
+    ChainHost, ChainPlacement, FunctionVersion, MANAGED_BY, NetworkFunction, OPERATOR,
+    ServiceChain, TrustGroup,
 };
 
 /// When the agent of a host was heard of.
@@ -72,6 +73,14 @@ impl World {
     #[must_use]
     pub fn heartbeat(&self, host: &str) -> Heartbeat {
         self.heartbeats.get(host).copied().unwrap_or_default()
+    }
+
+    /// The version that resources of a namespace name NAME@VERSION, and its function.
+    pub fn version(&self, namespace: &str, name: &str) -> Option<(Key, &FunctionVersion)> {
+        let (function, version) = name.split_once('@')?;
+        let function = Key::new(namespace, function);
+        let versions = &self.functions.get(&function)?.spec.versions;
+        Some((function, versions.iter().find(|one| one.version == version)?))
     }
 
     /// Placements that the operator made; it leaves all others alone.

@@ -2,8 +2,13 @@
 //! with packets from memory.
 //!
 //! Costs of functions are measured alone, in the same run, in processor time; so are the loads of
-//! the threads of a plan that runs. So it does not matter that others use the machine: what a
-//! thread waits for a processor (schedstat) is not time that it had.
+//! the threads of a plan that runs. So it does not matter that other processes use the machine:
+//! what a thread waits for a processor (schedstat) is not time that it had.
+//!
+//! It does matter what other guests of the machine below do: their share of a core makes the same
+//! work cost twice as much from one moment to the next. So a usual run judges what holds at any
+//! speed (which function breaks, and where packets are lost), and THRUWAY_AT_LENGTH judges the rate
+//! and how full each thread is, too.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -20,6 +25,8 @@ const THREADS: [&str; 2] = ["thruway", "thruway-1"];
 const DRAWS: &str = "draw-";
 /// Rates at which a plan is run, as shares of that at which it is to break.
 const LOADS: [f64; 4] = [0.5, 0.75, 1.3, 1.8];
+/// The one at which it has broken, however much the speed of the machine varies.
+const OVERLOAD: [f64; 1] = [3.0];
 /// A thread that has so much of its time to do is full.
 const FULL: f64 = 0.95;
 /// One that others leave less of a processor is full whatever it does.
@@ -363,9 +370,49 @@ fn compare(case: &Case, time: Duration) -> Result<(), String> {
     let is_isolated = case.isolated.is_some();
     let mut lab =
         Lab::new(&predicted.text(is_isolated), if is_isolated { 1 } else { 2 }, is_isolated);
-    let runs = LOADS.map(|load| (load, lab.offer(predicted.rate * load, time)));
+    let loads: &[f64] = if at_length() { &LOADS } else { &OVERLOAD };
+    let runs: Vec<(f64, Seen)> =
+        loads.iter().map(|load| (*load, lab.offer(predicted.rate * load, time))).collect();
     lab.driver.interrupt().expect(0);
-    judge(case.name, &predicted, if is_isolated { [0, 2] } else { [0, 1] }, &runs, spread)
+    let tasks = if is_isolated { [0, 2] } else { [0, 1] };
+    if at_length() {
+        judge(case.name, &predicted, tasks, &runs, spread)
+    } else {
+        judge_break(case.name, &predicted, tasks, &runs)
+    }
+}
+
+/// Whether the task of which the plan says that it breaks first has most to do for a packet, and
+/// packets are lost in front of it: whatever the speed at which the machine runs.
+fn judge_break(
+    name: &str,
+    predicted: &Prediction,
+    tasks: [usize; 2],
+    runs: &[(f64, Seen)],
+) -> Result<(), String> {
+    let (first, other) = (tasks[predicted.first], tasks[1 - predicted.first]);
+    for (load, seen) in runs {
+        let [own, others] = [first, other].map(|task| seen.cost(task));
+        let Seen { due, made, done, .. } = seen;
+        println!(
+            "  at {load:.2}: {own:.0} and {others:.0} ns a packet; {due:.0} due, {made:.0} made, \
+             {done:.0} done"
+        );
+        let is_lossless = lost(predicted, seen) < due * 0.05;
+        let problem = match (others >= own, is_lossless) {
+            (true, _) => "it has less to do",
+            (_, true) => "nothing is lost in front of it",
+            _ => continue,
+        };
+        return Err(format!("{name} at {load}: {problem}: {seen:?}"));
+    }
+    Ok(())
+}
+
+/// Packets lost in front of the task that breaks first: where it is behind a queue, that overflows;
+/// where it is in front, packets come late.
+fn lost(predicted: &Prediction, seen: &Seen) -> f64 {
+    if predicted.first == 1 { seen.made - seen.done } else { seen.due - seen.made }
 }
 
 /// Whether what the plan says breaks first does, at the rate that it says. `tasks`: whose times are
@@ -428,7 +475,6 @@ fn overloaded(
     (own, others): (f64, f64),
     had: f64,
 ) -> Option<&'static str> {
-    let Seen { due, made, done, .. } = seen;
     if predicted.first == 1 && had <= HAD {
         // Who makes packets had too little of a processor to make so many. At which rate the first
         // is full is compared in any case.
@@ -440,9 +486,7 @@ fn overloaded(
     if had > HAD && others >= own {
         return Some("the other one is as full");
     }
-    // Where it is behind a queue, that overflows; where it is in front, packets come late.
-    let lost = if predicted.first == 1 { made - done } else { due - made };
-    (lost < due * 0.05).then_some("nothing is lost in front of it")
+    (lost(predicted, seen) < seen.due * 0.05).then_some("nothing is lost in front of it")
 }
 
 /// Each plan, up to three times: others may have so much of the machine that one goes wrong.

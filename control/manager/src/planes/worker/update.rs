@@ -21,8 +21,8 @@ impl Worker {
         }
         let (now, wanted) = (&record.spec, &asked.run.spec);
         let threads_stay = now.threads() == wanted.threads();
-        let is_placed = !threads_stay || now.cores == wanted.cores;
-        if same_text(&record.run(), &asked.run) && is_placed && !record.swapping {
+        let moves = now.moves_threads(wanted);
+        if same_text(&record.run(), &asked.run) && !moves && !record.swapping {
             if !threads_stay {
                 let message = "the number of threads changed: stop the chain and start it again, \
                                which ends its sessions; until then it runs on as before";
