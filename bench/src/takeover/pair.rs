@@ -111,7 +111,7 @@ impl Pair {
     pub fn wait_synchronized(&self, sessions: u32) -> anyhow::Result<()> {
         wait_for("the backup to have all sessions", || {
             let has_all = self.read(1, "pair.synchronized")? == "true"
-                && self.read(0, "pair.lag")? == "0"
+                && self.read(0, "pair.synchronized")? == "true"
                 && self.read(1, "firewall.open")?.parse::<u32>()? >= sessions;
             Ok(has_all)
         })

@@ -97,6 +97,11 @@ impl Ledger {
         change <= self.committed || (change > self.base && change <= self.reached)
     }
 
+    /// Whether the backup has had all sessions since the stream, or a transfer of all, began.
+    pub fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
     /// Whether the backup has all sessions, with changes up to this one.
     pub fn has_all(&self, change: u64) -> bool {
         self.is_complete && self.committed >= change

@@ -18,24 +18,26 @@ const TAG: usize = 32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
-    /// The active host's chain, as text.
+    /// Of the host that connects: its standing, and its chain as text.
     Hello = 1,
-    /// The backup takes sessions of it.
+    /// The other host's standing: it agrees to a stream.
     Welcome = 2,
-    /// The backup does not; the payload says why.
+    /// The other host's standing, and why it does not.
     Refusal = 3,
     /// Records.
     Batch = 4,
     /// Records of this number have been installed or refused so far.
     Acknowledged = 5,
-    /// The backup serves the traffic itself now.
-    TakenOver = 6,
+    /// The number of the present term.
+    Term = 6,
+    /// Packets that came to a host that no longer serves them.
+    Packets = 7,
 }
 
 impl Kind {
     fn of_number(number: u8) -> Option<Kind> {
-        use Kind::{Acknowledged, Batch, Hello, Refusal, TakenOver, Welcome};
-        let all = [Hello, Welcome, Refusal, Batch, Acknowledged, TakenOver];
+        use Kind::{Acknowledged, Batch, Hello, Packets, Refusal, Term, Welcome};
+        let all = [Hello, Welcome, Refusal, Batch, Acknowledged, Term, Packets];
         all.into_iter().find(|kind| *kind as u8 == number)
     }
 }

@@ -7,7 +7,7 @@ use ring::rand::{SecureRandom as _, SystemRandom};
 use crate::key::Key;
 
 /// Version of the stream.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 const MAGIC: [u8; 8] = *b"THRWSESS";
 
 /// A random number.
@@ -67,9 +67,10 @@ impl Greeting {
     }
 }
 
-/// The keys of a stream, of the active host's and of the backup's frames.
-pub(crate) fn keys(key: &Key, backup: &Greeting, active: &Greeting) -> [hmac::Key; 2] {
-    ["active", "backup"].map(|direction| key.of_stream(direction, [&backup.random, &active.random]))
+/// The keys of a stream: of the frames of the host that connects, and of the one that listens.
+pub(crate) fn keys(key: &Key, listener: &Greeting, caller: &Greeting) -> [hmac::Key; 2] {
+    let randoms = [&listener.random[..], &caller.random];
+    ["caller", "listener"].map(|direction| key.of_stream(direction, randoms))
 }
 
 #[cfg(test)]
@@ -82,7 +83,7 @@ mod tests {
         let mut bytes = greeting.bytes();
         assert_eq!(Greeting::parse(&bytes), Ok(greeting));
         bytes[9] = 7;
-        assert!(Greeting::parse(&bytes).unwrap_err().contains("speaks version 7 and this one 1"));
+        assert!(Greeting::parse(&bytes).unwrap_err().contains("speaks version 7 and this one 2"));
         bytes[0] = b'G';
         assert!(Greeting::parse(&bytes).unwrap_err().contains("does not speak this protocol"));
     }

@@ -1,28 +1,34 @@
 //! Sessions, sent from the host that serves them to a backup host.
 //!
-//! An element of the active host puts [`Record`]s into batches, and one of the backup host takes
-//! batches out ([`Batch`]). Between them stand a thread each, which alone do I/O ([`Active`],
-//! [`Backup`]), and an authenticated stream over TCP (`frame`). Queues between threads are bounded
-//! and never waited for: what finds no room is sent again by a transfer of all sessions.
+//! An element of each host puts [`Record`]s into batches, or takes batches out ([`Batch`]), as its
+//! host serves or not. Between the two elements stand threads, which alone do I/O ([`Peer`]), and
+//! an authenticated stream over TCP (`frame`). Queues between threads are bounded and never waited
+//! for: what finds no room is sent again by a transfer of all sessions. A [`Term`] says which host
+//! serves.
 //!
 //! *Absent here:* what a session is. A record carries the states of functions as bytes.
 #![forbid(unsafe_code)]
 
-mod active;
-mod backup;
+mod caller;
 mod commit;
+mod conversation;
 mod frame;
 mod greeting;
 mod key;
 mod link;
+mod listener;
+mod packets;
+mod peer;
 mod record;
 mod stream;
+mod term;
 
-pub use active::Active;
-pub use backup::Backup;
 pub use commit::{Ledger, Offered, OutputCommit, Released, WhenLate};
 pub use frame::{Frame, FrameReader, FrameWriter, Kind, PAYLOAD_MAX, StreamError};
 pub use greeting::{Greeting, VERSION};
 pub use key::{Key, KeyError};
-pub use link::{Batch, Counts, Link};
+pub use link::{Batch, Channel, Content, Counts, Link};
+pub use packets::{Packets, write_packet};
+pub use peer::Peer;
 pub use record::{RECORD_LEN_MAX, Record, RecordError, Records, Session, SessionKey};
+pub use term::{Side, Standing, Term, settle};

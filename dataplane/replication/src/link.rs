@@ -6,96 +6,66 @@ use crossbeam_queue::ArrayQueue;
 use thruway_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::frame::PAYLOAD_MAX;
+use crate::term::{Side, Standing, Term};
 
-/// Batches in the queue, at most.
+/// Batches in a queue, at most.
 const BATCHES: usize = 256;
-/// Longer than the active host takes to connect to a backup that is there.
+/// Longer than a host takes to connect to another that is there.
 const RECONNECT: Duration = Duration::from_millis(500);
 /// Lines for the user that wait, at most.
 const LINES: usize = 16;
 
-/// Records that travel together.
+/// What is in a batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Content {
+    /// Records of sessions.
+    #[default]
+    Records,
+    /// Packets, which came to a host that no longer serves them.
+    Packets,
+}
+
+/// Records or packets that travel together.
 #[derive(Debug, Default)]
 pub struct Batch {
     /// The stream that they are for: what an earlier one did not send is no use to the next.
     pub stream: u64,
+    /// The term in which they were written; of one that was received, the last term that was known
+    /// of then.
+    pub term: Term,
+    /// What they are.
+    pub content: Content,
     /// How many.
-    pub records: u64,
-    /// The records.
+    pub count: u64,
+    /// The records or packets.
     pub bytes: Vec<u8>,
 }
 
-/// What a user may want to know.
-#[derive(Debug, Default)]
-pub struct Counts {
-    /// Records sent, or received.
-    pub sent: AtomicU64,
-    /// Records that the backup acknowledged.
-    pub acknowledged: AtomicU64,
-    /// Records of the present stream that are not acknowledged yet.
-    pub lag: AtomicU64,
-    /// Transfers of all sessions.
-    pub resyncs: AtomicU64,
-    /// Times that records found no room in a queue.
-    pub overflows: AtomicU64,
-    /// Streams that were refused or ended for what they sent.
-    pub refused: AtomicU64,
-    /// Sessions that this host could not go on with.
-    pub unusable: AtomicU64,
-}
-
-/// See the module.
+/// Batches of one direction, with buffers for them that were allocated in advance.
 #[derive(Debug)]
-pub struct Link {
+pub struct Channel {
     full: ArrayQueue<Batch>,
     free: ArrayQueue<Vec<u8>>,
-    lines: ArrayQueue<String>,
-    /// Counters.
-    pub counts: Counts,
-    stream: AtomicU64,
-    is_connected: AtomicBool,
-    is_taken_over: AtomicBool,
-    stops: AtomicBool,
-    done: AtomicU64,
-    /// Records of the present stream that the backup acknowledged.
-    acknowledged: AtomicU64,
-    is_urgent: AtomicBool,
-    heard_ms: AtomicU64,
-    since: Instant,
 }
 
-impl Default for Link {
-    fn default() -> Link {
+impl Default for Channel {
+    fn default() -> Channel {
         let free = ArrayQueue::new(BATCHES);
         for _ in 0..BATCHES {
             // As many as there is room for.
             let _ = free.push(Vec::with_capacity(PAYLOAD_MAX));
         }
-        Link {
-            full: ArrayQueue::new(BATCHES),
-            free,
-            lines: ArrayQueue::new(LINES),
-            counts: Counts::default(),
-            stream: AtomicU64::new(0),
-            is_connected: AtomicBool::new(false),
-            is_taken_over: AtomicBool::new(false),
-            stops: AtomicBool::new(false),
-            done: AtomicU64::new(0),
-            acknowledged: AtomicU64::new(0),
-            is_urgent: AtomicBool::new(false),
-            heard_ms: AtomicU64::new(0),
-            since: Instant::now(),
-        }
+        Channel { full: ArrayQueue::new(BATCHES), free }
     }
 }
 
-impl Link {
+impl Channel {
     /// An empty buffer for a batch; `None` while all are in use.
     pub fn buffer(&self) -> Option<Vec<u8>> {
         self.free.pop()
     }
 
-    /// Queues a batch; gives it back where there is no room.
+    /// Queues a batch; gives it back where there is no room. Whoever has a buffer has room.
     ///
     /// # Errors
     /// The queue is full.
@@ -113,6 +83,87 @@ impl Link {
         buffer.clear();
         // There are never more than there is room for.
         let _ = self.free.push(buffer);
+    }
+}
+
+/// What a user may want to know.
+#[derive(Debug, Default)]
+pub struct Counts {
+    /// Records sent.
+    pub sent: AtomicU64,
+    /// Records received.
+    pub received: AtomicU64,
+    /// Records that the other host acknowledged.
+    pub acknowledged: AtomicU64,
+    /// Records of the present stream that are not acknowledged yet.
+    pub lag: AtomicU64,
+    /// Transfers of all sessions.
+    pub resyncs: AtomicU64,
+    /// Times that records found no room in a queue.
+    pub overflows: AtomicU64,
+    /// Streams that were refused or ended for what they sent.
+    pub refused: AtomicU64,
+    /// Sessions that this host could not go on with.
+    pub unusable: AtomicU64,
+    /// Packets passed on to the other host, which serves their traffic now.
+    pub passed_on: AtomicU64,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Link {
+    side: Side,
+    /// From the element to the other host.
+    pub outgoing: Channel,
+    /// From the other host to the element.
+    pub incoming: Channel,
+    lines: ArrayQueue<String>,
+    /// Counters.
+    pub counts: Counts,
+    stream: AtomicU64,
+    is_connected: AtomicBool,
+    term: AtomicU64,
+    has_sessions: AtomicBool,
+    /// The other host runs another chain.
+    is_foreign: AtomicBool,
+    stops: AtomicBool,
+    /// The stream is to end, and another to begin.
+    renews: AtomicBool,
+    done: AtomicU64,
+    /// Records of the present stream that the other host acknowledged.
+    acknowledged: AtomicU64,
+    is_urgent: AtomicBool,
+    heard_ms: AtomicU64,
+    since: Instant,
+}
+
+impl Link {
+    /// Of the host at this end of the connection.
+    pub fn new(side: Side) -> Link {
+        Link {
+            side,
+            outgoing: Channel::default(),
+            incoming: Channel::default(),
+            lines: ArrayQueue::new(LINES),
+            counts: Counts::default(),
+            stream: AtomicU64::new(0),
+            is_connected: AtomicBool::new(false),
+            term: AtomicU64::new(Term::default().number()),
+            has_sessions: AtomicBool::new(false),
+            is_foreign: AtomicBool::new(false),
+            stops: AtomicBool::new(false),
+            renews: AtomicBool::new(false),
+            done: AtomicU64::new(0),
+            acknowledged: AtomicU64::new(0),
+            is_urgent: AtomicBool::new(false),
+            heard_ms: AtomicU64::new(0),
+            since: Instant::now(),
+        }
+    }
+
+    /// Which end of the connection this host is.
+    pub fn side(&self) -> Side {
+        self.side
     }
 
     /// Leaves a line for the user; the oldest goes where nobody reads them.
@@ -135,12 +186,13 @@ impl Link {
         if is_connected {
             // Before the new number: nothing of the new stream is acknowledged.
             self.acknowledged.store(0, Ordering::Release);
+            self.is_foreign.store(false, Ordering::Release);
             self.stream.fetch_add(1, Ordering::AcqRel);
         }
         self.is_connected.store(is_connected, Ordering::Release);
     }
 
-    /// Records of the present stream that the backup has installed or refused.
+    /// Records of the present stream that the other host has installed or refused.
     pub fn acknowledged(&self) -> u64 {
         self.acknowledged.load(Ordering::Acquire)
     }
@@ -158,14 +210,33 @@ impl Link {
         self.is_urgent.load(Ordering::Acquire)
     }
 
-    /// Whether the backup serves the traffic: of the active host, whether it has said so.
-    pub fn is_taken_over(&self) -> bool {
-        self.is_taken_over.load(Ordering::Acquire)
+    /// The last term that this host knows of.
+    pub fn term(&self) -> Term {
+        Term::of_number(self.term.load(Ordering::Acquire))
     }
 
-    /// The backup serves the traffic from now on.
-    pub fn set_taken_over(&self) {
-        self.is_taken_over.store(true, Ordering::Release);
+    /// There is this term now, or a later one.
+    pub fn advance(&self, term: Term) {
+        self.term.fetch_max(term.number(), Ordering::AcqRel);
+    }
+
+    /// Whether this host serves, or has had all sessions of the one that does.
+    pub fn set_has_sessions(&self, has_sessions: bool) {
+        self.has_sessions.store(has_sessions, Ordering::Release);
+    }
+
+    /// What this host says of itself.
+    pub(crate) fn standing(&self) -> Standing {
+        Standing { term: self.term(), has_sessions: self.has_sessions.load(Ordering::Acquire) }
+    }
+
+    /// Whether the other host was heard of last with another chain than this one's.
+    pub fn is_foreign(&self) -> bool {
+        self.is_foreign.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_foreign(&self) {
+        self.is_foreign.store(true, Ordering::Release);
     }
 
     /// The element has installed or refused so many more records.
@@ -175,6 +246,16 @@ impl Link {
 
     pub(crate) fn done(&self) -> u64 {
         self.done.load(Ordering::Acquire)
+    }
+
+    /// Has the stream end and another begin, with all sessions.
+    pub fn renew(&self) {
+        self.renews.store(true, Ordering::Release);
+    }
+
+    /// Whether that was asked for since the last call.
+    pub(crate) fn takes_renewal(&self) -> bool {
+        self.renews.swap(false, Ordering::AcqRel)
     }
 
     /// Has the threads end.

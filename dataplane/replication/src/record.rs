@@ -4,11 +4,14 @@
 //! length of what follows (2) | version (1) | kind (1) | body | CRC-32 of all before it (4)
 //! body of a session: level (1) flags (1) life (1) 0 | leaf (2) | idle (4) | key | states
 //! body of an end:    level (1) key
+//! body of a switchover: number of the term that begins (8)
 //! ```
 //!
 //! A key has 16 bytes for IPv4, 40 for IPv6; a flag says which a session has. Numbers are
 //! big-endian. The checksum finds faults of programs and memory; who sends is checked by the
 //! stream.
+
+use crate::term::Term;
 
 /// Version of the format of records.
 pub const RECORD_VERSION: u8 = 2;
@@ -84,6 +87,9 @@ pub enum Record<'a> {
     ResyncBegins,
     /// All sessions were sent: those that were not among them are no more.
     ResyncEnds,
+    /// This is the last record: the other host has all sessions, and serves from now on, in this
+    /// term.
+    Switchover(Term),
 }
 
 /// Why bytes are no record.
@@ -130,6 +136,7 @@ impl Record<'_> {
                 out.push(*level);
                 write_key(key, out);
             }
+            Record::Switchover(term) => out.extend_from_slice(&term.bytes()),
             Record::ResyncBegins | Record::ResyncEnds => {}
         }
         let len = out.len() - begin + SUM;
@@ -149,6 +156,7 @@ impl Record<'_> {
             Record::Ended(..) => 2,
             Record::ResyncBegins => 3,
             Record::ResyncEnds => 4,
+            Record::Switchover(_) => 5,
         }
     }
 }
@@ -215,6 +223,7 @@ fn parse(kind: u8, body: &[u8]) -> Option<Record<'_>> {
         (2, [level, key @ ..]) => Some(Record::Ended(*level, SessionKey::of_bytes(key)?)),
         (3, []) => Some(Record::ResyncBegins),
         (4, []) => Some(Record::ResyncEnds),
+        (5, term) => Term::parse(term).map(Record::Switchover),
         _ => None,
     }
 }
@@ -264,6 +273,7 @@ mod tests {
                 Record::Ended(7, v4),
                 Record::Ended(8, v6),
                 Record::ResyncEnds,
+                Record::Switchover(Term::default().next()),
             ];
             let mut bytes = Vec::new();
             prop_assert!(written.iter().all(|record| record.write(&mut bytes)));

@@ -22,8 +22,7 @@ const READ_MAX: usize = 16384;
 /// See the module.
 pub(crate) struct Stream {
     socket: TcpStream,
-    /// Who the other end is, for messages.
-    other: &'static str,
+    peer: SocketAddr,
     reader: FrameReader,
     writer: FrameWriter,
     /// What is to be sent in front of the next frame.
@@ -34,18 +33,28 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// Of a connection to `other`; `keys` are those of its frames and of this end's.
-    pub fn new(socket: TcpStream, other: &'static str, [from, to]: [hmac::Key; 2]) -> Stream {
+    /// Of a connection to `peer`; the keys are those of its frames and of this end's.
+    pub fn new(socket: TcpStream, peer: SocketAddr, [from, to]: [hmac::Key; 2]) -> Stream {
         let (reader, writer) = (FrameReader::new(from), FrameWriter::new(to));
         Stream {
             socket,
-            other,
+            peer,
             reader,
             writer,
             bytes: Vec::new(),
             is_urgent: false,
             is_violated: false,
         }
+    }
+
+    /// Where the other end is.
+    pub fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
+    /// A line about the other end.
+    pub fn about(&self, what: impl std::fmt::Display) -> String {
+        about(self.peer, what)
     }
 
     /// Has these bytes sent in front of the first frame.
@@ -66,7 +75,7 @@ impl Stream {
         self.writer.write(kind, payload, &mut self.bytes);
         let sent = self.socket.write_all(&self.bytes);
         self.bytes.clear();
-        sent.map_err(|error| format!("{} takes nothing: {error}", self.other))
+        sent.map_err(|error| format!("the other host takes nothing: {error}"))
     }
 
     /// The next frame, if one comes in time.
@@ -79,13 +88,13 @@ impl Stream {
         }
         let mut bytes = [0; READ_MAX];
         match self.socket.read(&mut bytes) {
-            Ok(0) => Err(format!("{} closed the stream", self.other)),
+            Ok(0) => Err("the other host closed the stream".into()),
             Ok(len) => {
                 self.reader.add(&bytes[..len]);
                 self.next()
             }
             Err(error) if is_late(&error) => Ok(None),
-            Err(error) => Err(format!("the stream to {} broke: {error}", self.other)),
+            Err(error) => Err(format!("the stream broke: {error}")),
         }
     }
 
@@ -95,7 +104,7 @@ impl Stream {
         match poll(&mut [PollFd::new(&self.socket, PollFlags::IN)], Some(&time)) {
             Ok(ready) => Ok(ready > 0),
             Err(Errno::INTR) => Ok(false),
-            Err(errno) => Err(format!("the stream to {} broke: {errno}", self.other)),
+            Err(errno) => Err(format!("the stream broke: {errno}")),
         }
     }
 

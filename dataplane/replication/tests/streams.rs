@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use thruway_replication::{Active, Backup, Batch, Key, Link, Record, Records, SessionKey};
+use thruway_replication::{Batch, Key, Link, Peer, Record, Records, SessionKey, Side, Term};
 use thruway_sync::atomic::Ordering;
 
 const CHAIN: &str = "a chain";
@@ -38,23 +38,23 @@ fn wait_line(link: &Link, words: &str) {
 
 /// Queues a batch with the end of one session; false if there is no room.
 fn put(link: &Link, stream: u64, number: u32) -> bool {
-    let Some(mut bytes) = link.buffer() else { return false };
+    let Some(mut bytes) = link.outgoing.buffer() else { return false };
     assert!(Record::Ended(0, SessionKey::V4([number; 4])).write(&mut bytes));
-    link.put(Batch { stream, records: 1, bytes }).is_ok()
+    link.outgoing.put(Batch { stream, count: 1, bytes, ..Batch::default() }).is_ok()
 }
 
 /// The numbers of the batches that came so far; they count as installed.
 fn take(link: &Link) -> Vec<u32> {
     let mut numbers = Vec::new();
-    while let Some(batch) = link.take() {
+    while let Some(batch) = link.incoming.take() {
         for record in Records::new(&batch.bytes) {
             let Ok(Record::Ended(0, SessionKey::V4([number, ..]))) = record else {
                 panic!("{record:?}")
             };
             numbers.push(number);
         }
-        link.add_done(batch.records);
-        link.recycle(batch.bytes);
+        link.add_done(batch.count);
+        link.incoming.recycle(batch.bytes);
     }
     numbers
 }
@@ -63,15 +63,15 @@ fn take(link: &Link) -> Vec<u32> {
 struct Ends {
     active: Arc<Link>,
     backup: Arc<Link>,
-    _threads: (Active, Backup),
+    _threads: [Peer; 2],
 }
 
 impl Ends {
     fn new(through: Option<SocketAddr>, at: SocketAddr) -> Ends {
-        let (active, backup) = (Arc::new(Link::default()), Arc::new(Link::default()));
-        let listening = Backup::begin(&backup, at, key(), CHAIN.into()).unwrap();
-        let sending = Active::begin(&active, through.unwrap_or(at), key(), CHAIN.into()).unwrap();
-        Ends { active, backup, _threads: (sending, listening) }
+        let [active, backup] = [Side::Caller, Side::Listener].map(|side| Arc::new(Link::new(side)));
+        let listening = Peer::begin(&backup, at, key(), CHAIN.into()).unwrap();
+        let calling = Peer::begin(&active, through.unwrap_or(at), key(), CHAIN.into()).unwrap();
+        Ends { active, backup, _threads: [calling, listening] }
     }
 
     fn stream(&self) -> u64 {
@@ -210,19 +210,67 @@ fn a_changed_frame_ends_the_stream() {
 #[test]
 fn other_chains_are_refused() {
     let at = free_port();
-    let (active, backup) = (Arc::new(Link::default()), Arc::new(Link::default()));
-    let _listening = Backup::begin(&backup, at, key(), "another chain".into()).unwrap();
-    let _sending = Active::begin(&active, at, key(), CHAIN.into()).unwrap();
+    let [active, backup] = [Side::Caller, Side::Listener].map(|side| Arc::new(Link::new(side)));
+    // It serves all the same, and the other host learns that.
+    backup.advance(Term::default().next());
+    let _listening = Peer::begin(&backup, at, key(), "another chain".into()).unwrap();
+    let _calling = Peer::begin(&active, at, key(), CHAIN.into()).unwrap();
     wait_line(&active, "the chains differ");
     wait_line(&backup, "the chains differ");
+    assert!(active.is_foreign() && backup.is_foreign());
+    assert_eq!(active.term(), Term::default().next());
 }
 
-/// Who has taken over says so to whoever comes back as the active host.
+/// Whoever takes over says so, and records go the other way from then on, over the same stream.
 #[test]
-fn a_successor_fences_the_other() {
+fn a_later_term_turns_the_stream_around() {
+    let ends = Ends::new(None, free_port());
+    let stream = ends.stream();
+    assert!(put(&ends.active, stream, 1));
+    wait_for("the record", || (take(&ends.backup) == [1]).then_some(()));
+    let term = Term::default().next();
+    ends.backup.advance(term);
+    wait_for("the word of the backup", || (ends.active.term() == term).then_some(()));
+    let theirs = ends.backup.stream().unwrap();
+    assert!(put(&ends.backup, theirs, 2));
+    wait_for("the record", || (take(&ends.active) == [2]).then_some(()));
+    let acknowledged = || ends.backup.counts.acknowledged.load(Ordering::Relaxed);
+    wait_for("the acknowledgement", || (acknowledged() == 1).then_some(()));
+    assert_eq!(ends.active.stream(), Some(stream), "the stream goes on");
+}
+
+/// A batch comes in the term in which it was written, or in a later one.
+#[test]
+fn the_term_of_a_batch_comes_with_it() {
     let ends = Ends::new(None, free_port());
     ends.stream();
-    ends.backup.set_taken_over();
-    wait_for("the word of the backup", || ends.active.is_taken_over().then_some(()));
-    assert_eq!(ends.active.stream(), None);
+    let mut term = Term::default();
+    for number in 0..200 {
+        term = term.next();
+        let from = if term.server() == Side::Caller { &ends.active } else { &ends.backup };
+        let to = if term.server() == Side::Caller { &ends.backup } else { &ends.active };
+        let mut bytes = from.outgoing.buffer().unwrap();
+        assert!(Record::Ended(0, SessionKey::V4([number; 4])).write(&mut bytes));
+        let stream = wait_for("a stream", || from.stream());
+        let batch = Batch { stream, term, count: 1, bytes, ..Batch::default() };
+        from.outgoing.put(batch).unwrap();
+        let came = wait_for("the batch", || to.incoming.take());
+        assert_eq!(came.term, term);
+        to.add_done(1);
+        to.incoming.recycle(came.bytes);
+    }
+}
+
+/// A host that was started again does not serve if the other one has its sessions.
+#[test]
+fn a_host_that_begins_anew_leaves_the_sessions_to_the_other() {
+    let at = free_port();
+    let [active, backup] = [Side::Caller, Side::Listener].map(|side| Arc::new(Link::new(side)));
+    backup.set_has_sessions(true);
+    let _listening = Peer::begin(&backup, at, key(), CHAIN.into()).unwrap();
+    let _calling = Peer::begin(&active, at, key(), CHAIN.into()).unwrap();
+    let term = Term::default().next();
+    wait_for("both to agree", || {
+        [&active, &backup].iter().all(|link| link.term() == term).then_some(())
+    });
 }

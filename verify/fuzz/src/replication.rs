@@ -1,7 +1,9 @@
 //! What an active host, or a stranger, sends to a backup: what was understood is, written again,
 //! the same bytes.
 
-use thruway_replication::{Frame, FrameReader, Greeting, Key, Record, Records};
+use thruway_replication::{
+    Frame, FrameReader, Greeting, Key, Packets, Record, Records, Standing, write_packet,
+};
 
 /// See the module.
 pub fn run(bytes: &[u8]) {
@@ -19,7 +21,21 @@ pub fn run(bytes: &[u8]) {
     {
         assert_eq!(greeting.bytes()[..], bytes[..Greeting::LEN]);
     }
+    if let Some((standing, _)) = Standing::parse(bytes) {
+        assert_eq!(standing.bytes()[..], bytes[..Standing::LEN]);
+    }
+    packets(bytes);
     frames(bytes);
+}
+
+/// What is valid is, written again, the same bytes.
+fn packets(bytes: &[u8]) {
+    let mut written = Vec::new();
+    for (network, frame) in Packets::new(bytes) {
+        assert!(write_packet(network, frame, bytes.len(), &mut written));
+    }
+    assert!(bytes.starts_with(&written));
+    assert_eq!(Packets::count_valid(bytes).is_some(), written.len() == bytes.len());
 }
 
 /// No bytes have a right signature by chance, in whichever pieces they come.

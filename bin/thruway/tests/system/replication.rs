@@ -13,6 +13,7 @@ mod commit;
 mod committing;
 mod load;
 mod swap;
+mod switchover;
 mod v6;
 
 use std::io::{Read as _, Write as _};
@@ -44,6 +45,8 @@ struct Pair {
     is_v6: bool,
     /// Whether packets wait for the backup, and what becomes of late ones.
     commits: Option<&'static str>,
+    /// Silence after which each host takes over.
+    after: &'static str,
 }
 
 impl Between for Pair {
@@ -97,6 +100,7 @@ impl Pair {
             files,
             is_v6: false,
             commits: None,
+            after: "150ms",
         };
         pair.write_key("a", "the secret of both hosts");
         pair.write_key("b", "the secret of both hosts");
@@ -124,9 +128,8 @@ impl Pair {
         let text = self.commits.map_or(text.clone(), |late| committing::committing(&text, late));
         let config = self.config(which);
         std::fs::write(&config, format!("{text}\nControlSocket(UNIX, {socket});\n")).expect("room");
-        let after = if which == 1 { "AFTER=150ms" } else { "AFTER=0" };
         let mut command = self.middles[which].thruway();
-        command.args(["run", &config, "LAN=lan0", "WAN=wan0", after]);
+        command.args(["run", &config, "LAN=lan0", "WAN=wan0"]).arg(format!("AFTER={}", self.after));
         command
             .arg(format!("PEER={peer}"))
             .arg(format!("KEY={}", self.path(&format!("{name}.key"))));
@@ -156,15 +159,25 @@ impl Pair {
         self.b = Some(self.start(1, &format!("LISTEN {}", self.backup())));
     }
 
-    /// Kills the serving host's data plane, and waits until the other one serves.
+    /// Kills the data plane of a host.
+    fn kill(&mut self, which: usize) {
+        let host = [&mut self.a, &mut self.b][which].take().expect("it runs");
+        host.signal(Signal::KILL);
+        host.wait(Duration::from_secs(5));
+    }
+
+    /// Kills the data plane of host a, which serves, and waits until the other one does.
     fn kill_active(&mut self) {
-        let a = self.a.take().expect("the active host runs");
         let killed = Instant::now();
-        a.signal(Signal::KILL);
-        a.wait(Duration::from_secs(5));
-        self.wait_log(1, "serves the traffic now");
+        self.kill(0);
+        self.wait_role(1, "active");
         println!("taken over at most {:.0?} after the end of the active host", killed.elapsed());
-        assert_eq!(self.read(1, "pair.role"), "active");
+        self.wait_log(1, "this host serves the traffic now");
+    }
+
+    #[track_caller]
+    fn wait_role(&self, which: usize, role: &str) {
+        wait_for(role, || (self.read(which, "pair.role") == role).then_some(()));
     }
 
     fn ctl(&self, which: usize, words: &[&str]) -> Done {
@@ -183,14 +196,21 @@ impl Pair {
         text.parse().unwrap_or_else(|_| panic!("{handler} is '{text}'"))
     }
 
-    /// Waits until the backup has all sessions.
+    /// Waits until host b, the backup, has all sessions.
     fn wait_synchronized(&self) {
+        self.wait_synchronized_at(1);
+    }
+
+    fn wait_synchronized_at(&self, backup: usize) {
         wait_for("the backup to have all sessions", || {
-            let is = self.read(1, "pair.synchronized") == "true"
-                && self.read(0, "pair.connected") == "true"
-                && self.read(0, "pair.lag") == "0";
-            is.then_some(())
+            [0, 1]
+                .iter()
+                .all(|which| self.read(*which, "pair.synchronized") == "true")
+                .then_some(())
         });
+        assert_eq!(self.read(backup, "pair.role"), "backup");
+        // Longer than the last changes take.
+        std::thread::sleep(Duration::from_millis(50));
     }
 
     fn log(&self, which: usize) -> String {
@@ -237,7 +257,7 @@ fn lose_active(pair: &mut Pair, open: &str, before: impl FnOnce(&Pair)) {
     });
 }
 
-/// A backup that restarts gets all sessions again; whoever has taken over keeps the other one out.
+/// A backup that restarts gets all sessions again; whoever is replaced is the backup from then on.
 #[test]
 fn a_backup_that_restarts_has_all_sessions_again() {
     if !privileged("a_backup_that_restarts_has_all_sessions_again") {
@@ -256,10 +276,9 @@ fn a_backup_that_restarts_has_all_sessions_again() {
         }
         assert!(pair.count(0, "pair.resyncs") >= 2);
         pair.ctl(1, &["write", "pair.takeover", "now"]).expect(0);
-        wait_for("the other host to retire", || {
-            (pair.read(0, "pair.role") == "retired").then_some(())
-        });
-        pair.wait_log(0, "restart it as the other's backup");
+        pair.wait_role(0, "backup");
+        pair.wait_log(0, "this one is its backup");
+        pair.wait_synchronized_at(0);
     });
 }
 
@@ -293,10 +312,10 @@ fn strangers_are_refused() {
     pair.wait_log(1, "does not speak this protocol");
     let hello = |version: u16| [b"THRWSESS", &version.to_be_bytes()[..], &[7; 32]].concat();
     send(&hello(9));
-    pair.wait_log(1, "speaks version 9 and this one 1");
-    let forged = [&hello(1)[..], &60u32.to_be_bytes(), &[1; 60]].concat();
+    pair.wait_log(1, "speaks version 9 and this one 2");
+    let forged = [&hello(2)[..], &60u32.to_be_bytes(), &[1; 60]].concat();
     send(&forged);
-    let long = [&hello(1)[..], &[0xff; 64]].concat();
+    let long = [&hello(2)[..], &[0xff; 64]].concat();
     send(&long);
     pair.wait_log(1, "a frame of 4294967299 bytes");
     assert_eq!(pair.count(1, "pair.refused"), before + 4);

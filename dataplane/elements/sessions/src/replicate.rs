@@ -7,7 +7,10 @@ mod hot_swap;
 mod idle;
 mod install;
 mod keys;
+mod role;
+mod roles;
 mod send;
+mod tunnel;
 
 use std::any::Any;
 use std::net::SocketAddr;
@@ -15,12 +18,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use thruway_element::{
-    Arg, ArgError, ArgErrors, Args, Changes, Cx, Element, Entry, HandlerError, Handlers,
-    NOTHING_MORE, Nanos, Replicas, Spec, Topic, Ty,
+    Arg, ArgError, ArgErrors, Args, Changes, Cx, Element, Entry, Handlers, NOTHING_MORE, Nanos,
+    Replicas, Spec, Topic, Ty,
 };
 use thruway_elements_support::call::Call;
 use thruway_packet::Batch;
-use thruway_replication::{Active, Backup, Key, Link};
+use thruway_replication::{Key, Link, Peer, Side, Term};
 use thruway_sync::atomic::Ordering;
 
 use announce::Announcement;
@@ -28,7 +31,9 @@ use chain::chain;
 use commit::Commit;
 use idle::Idle;
 use install::Installer;
+use role::Role;
 use send::{CHANGES, Sender};
+use tunnel::Tunnel;
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::built::<Replicate>(
@@ -36,18 +41,21 @@ pub static ENTRY: Entry = Entry::built::<Replicate>(
         name: "Replicate",
         topic: Topic::Sessions,
         summary: "keeps the sessions of this host at a backup host, which can take over",
-        docs: "Two hosts run the same configuration, one with TO, which serves the traffic, and \
-               one with LISTEN, the backup. The active host streams its sessions (keys, lives, \
+        docs: "Two hosts run the same configuration: the one with TO connects to the one with \
+               LISTEN, and serves the traffic at first; the other one is its backup. The active \
+               host streams its sessions (keys, lives, \
                translations of NAT, decisions of StatefulFirewall) to the backup, over TCP. The \
                backup drops all packets until it takes over: when the takeover handler is written, \
                or by itself when it had all sessions and the active host has been silent for AFTER \
                (0: never by itself). Then it announces each ADDRESS, by ARP or unsolicited \
                neighbour advertisements, and serves the traffic with the same ports and decisions. \
-               A hot swap keeps the role and the stream; TO, LISTEN and KEY stay as they are. \
-               A host that learns from its backup that this has \
-               taken over serves no more traffic (fenced); restart it as the other's backup. An \
-               active host that begins serves nothing until its backup lets it in, or HOLD has \
-               passed.\n\n\
+               Whoever served before is its backup from then on, as soon as it reaches it, also \
+               after a restart. A host that begins serves nothing until it has reached the other \
+               one, or HOLD has passed; it becomes the backup if the other one has the sessions. \
+               A hot swap keeps the role and the stream; TO, LISTEN and KEY stay as they are.\n\n\
+               The handler switchover of the active host has the backup serve while packets flow, \
+               without loss: the active host sends its last changes, and passes packets that still \
+               come to it on to the other one for 3 s.\n\n\
                Each ADDRESS is one or more IP addresses, of either version, and an Ethernet address \
                that both hosts have at one network, or - where nothing is announced, as routes lead \
                there. Put Replicate right behind the devices: packets of network N enter by \
@@ -64,8 +72,8 @@ pub static ENTRY: Entry = Entry::built::<Replicate>(
                (further ones are dropped: commit-full), each for COMMIT_TIME at most. Then, with \
                COMMIT_LATE PASS, a line is logged, and packets leave without waiting (counted by \
                uncommitted) until the backup has all sessions again; with DROP a packet that waited \
-               so long is dropped (uncommitted). A host that has taken over has no backup: packets \
-               leave.\n\n\
+               so long is dropped (uncommitted). A host that has taken over waits for nobody until \
+               the other one is its backup.\n\n\
                Both hosts have the same secret in the file KEY, which only its owner may read; \
                frames are signed (HMAC-SHA-256), not encrypted. Streams without the key, of \
                another version, repeated or malformed are refused, logged and counted. The stream \
@@ -84,15 +92,15 @@ pub static ENTRY: Entry = Entry::built::<Replicate>(
         flow: "#/#",
         args: &[
             Arg::rest("ADDRESS", Ty::Rule("IP... ETH or -"), "addresses that both hosts have"),
-            Arg::keyword("TO", Ty::Any, "the backup's IP address and TCP port, of the active host"),
-            Arg::keyword("LISTEN", Ty::Any, "where the backup listens: IP address and TCP port"),
+            Arg::keyword("TO", Ty::Any, "the other host's IP address and TCP port"),
+            Arg::keyword("LISTEN", Ty::Any, "where this host listens: IP address and TCP port"),
             Arg::required_keyword("KEY", Ty::File, "file with the secret that both hosts have"),
             Arg::keyword("AFTER", Ty::Time, "silence after which the backup takes over; 0: never")
                 .or("0"),
             Arg::keyword(
                 "HOLD",
                 Ty::Time,
-                "longest time that an active host that begins waits for its backup's word",
+                "longest time that a host that begins waits for the other one",
             )
             .or("1s"),
             Arg::keyword("COMMIT_PACKETS", Ty::UInt, "packets that wait for the backup at most")
@@ -120,46 +128,20 @@ pub static ENTRY: Entry = Entry::built::<Replicate>(
 
 /// Time between two looks at what changed, nanoseconds.
 const TICK_NS: i64 = 5_000_000;
-/// The same while packets may wait for the backup.
-const COMMIT_TICK_NS: i64 = 500_000;
+/// The same while packets may wait for the other host.
+const HURRIED_TICK_NS: i64 = 500_000;
 /// The timers.
 const TICK: u32 = 0;
 const ANNOUNCE: u32 = 1;
 /// A tick that comes later than this after the one before it is late.
 const LATE_NS: i64 = 50_000_000;
 
-/// The role of this host.
-enum Role {
-    /// Serves traffic, and sends its sessions.
-    Active(Sender),
-    /// Installs sessions of the other host.
-    Backup(Installer),
-    /// Has taken over from the other host.
-    Successor,
-    /// The other host has taken over.
-    Retired,
-}
-
-impl Role {
-    fn name(&self) -> &'static str {
-        match self {
-            Role::Active(_) | Role::Successor => "active",
-            Role::Backup(_) => "backup",
-            Role::Retired => "retired",
-        }
-    }
-}
-
-/// The threads of the stream.
-enum Threads {
-    None,
-    Active(#[expect(dead_code, reason = "it ends when it is dropped")] Active),
-    Backup(#[expect(dead_code, reason = "it ends when it is dropped")] Backup),
-}
+/// Batches taken in one tick at most.
+const BATCHES: usize = 32;
 
 #[derive(Handlers)]
 #[handler(
-    read, name = "role", "active, backup, or retired: the other host has taken over",
+    read, name = "role", "active, backup, or switching-over for a moment",
     get = self.role.name()
 )]
 #[handler(
@@ -167,15 +149,27 @@ enum Threads {
     get = self.link.stream().is_some()
 )]
 #[handler(
-    read, name = "synchronized", "of the backup: whether it has had all sessions",
-    get = matches!(&self.role, Role::Backup(backup) if backup.is_synchronized())
+    read, name = "synchronized", "whether the backup has had all sessions",
+    get = self.is_synchronized()
 )]
 #[handler(
-    read, name = "sent", "records sent; of the backup: received",
+    read, name = "term", "number of changes of the active host, as far as this one knows",
+    get = self.term.number()
+)]
+#[handler(
+    read, name = "sent", "records sent to the other host",
     get = self.link.counts.sent.load(Ordering::Relaxed)
 )]
 #[handler(
-    read, name = "acknowledged", "records that the backup acknowledged",
+    read, name = "received", "records received from the other host",
+    get = self.link.counts.received.load(Ordering::Relaxed)
+)]
+#[handler(
+    read, name = "passed_on", "packets passed on to the other host after a switchover",
+    get = self.link.counts.passed_on.load(Ordering::Relaxed)
+)]
+#[handler(
+    read, name = "acknowledged", "records that the other host acknowledged",
     get = self.link.counts.acknowledged.load(Ordering::Relaxed)
 )]
 #[handler(
@@ -222,27 +216,45 @@ enum Threads {
     write, name = "takeover", "has the backup serve the traffic; the value is not read",
     write = self.write_takeover(cx)
 )]
+#[handler(
+    write, name = "switchover", "has the other host serve the traffic, without loss; the value is not read",
+    write = self.write_switchover(cx)
+)]
 struct Replicate {
-    /// Whether it begins as the active host: of TO.
-    begins_active: bool,
     role: Role,
+    /// The last term that the element has followed.
+    term: Term,
     link: Arc<Link>,
-    threads: Threads,
+    /// The threads that speak with the other host, once there are any.
+    peer: Option<Peer>,
+    sender: Sender,
+    installer: Installer,
+    tunnel: Tunnel,
     /// What the stream began with: see [`chain()`].
     chain: String,
     other: SocketAddr,
     key: String,
     after: Option<Duration>,
-    /// How long to wait for the backup's word, nanoseconds.
+    /// How long to wait for the other host's word, nanoseconds.
     hold: i64,
     /// Until when; 0 once that is over.
     held_until: i64,
+    /// This host was started, and has neither served nor had all sessions.
+    is_new: bool,
+    /// A switchover is asked for, and may begin until then.
+    switchover_until: Option<i64>,
+    /// This host serves on after a switchover of which the other one may hear yet.
+    has_resumed: bool,
+    /// Until when packets may be passed on between the hosts.
+    hurry_until: i64,
     /// When the last tick was, and since when ticks have come in time.
     ticked: i64,
     steady_since: i64,
     announcement: Announcement,
     /// Whether there are inputs for output commit.
     commits: bool,
+    /// Whether packets wait there: not at a host that took over, until it has a backup.
+    commits_now: bool,
     commit: Option<Commit>,
     /// The state of another pair's host, which this one replaces and cannot go on with.
     foreign: Option<Box<dyn Any + Send>>,
@@ -263,38 +275,44 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     };
     let after: Nanos = args.get("AFTER")?;
     let after = u64::try_from(after.0).map_err(|_| args.error("AFTER", "must not be negative"))?;
-    let link = Arc::new(Link::default());
+    let (other, side) = match (address("TO")?, address("LISTEN")?) {
+        (Some(to), None) => (to, Side::Caller),
+        (None, Some(listen)) => (listen, Side::Listener),
+        _ => {
+            let why = "write TO IP:PORT on the host that serves first, or LISTEN IP:PORT on its \
+                       backup";
+            return Err(args.error("TO", why).into());
+        }
+    };
+    let link = Arc::new(Link::new(side));
     let commit = Commit::of(args)?;
     let commit = (args.env().inputs > announcement.networks()).then_some(commit);
     if commit.is_some() {
         link.hurry();
     }
-    let (other, role) = match (address("TO")?, address("LISTEN")?) {
-        (Some(_), None) if after > 0 => {
-            return Err(args.error("AFTER", "is the backup's: write it with LISTEN").into());
-        }
-        (Some(to), None) => (to, Role::Active(Sender::new(Arc::clone(&link)))),
-        (None, Some(listen)) => (listen, Role::Backup(Installer::new(Arc::clone(&link)))),
-        _ => {
-            let why = "write TO IP:PORT on the active host, or LISTEN IP:PORT on the backup";
-            return Err(args.error("TO", why).into());
-        }
-    };
     Ok(Box::new(Replicate {
-        begins_active: matches!(role, Role::Active(_)),
-        role,
+        role: if side == Side::Caller { Role::Active } else { Role::Backup },
+        term: Term::default(),
+        peer: None,
+        sender: Sender::new(Arc::clone(&link)),
+        installer: Installer::new(Arc::clone(&link)),
+        tunnel: Tunnel::new(Arc::clone(&link)),
         link,
-        threads: Threads::None,
         chain: String::new(),
         other,
         key: args.get("KEY")?,
         after: (after > 0).then(|| Duration::from_nanos(after)),
         hold: args.get::<Nanos>("HOLD")?.0.max(0),
         held_until: 0,
+        is_new: true,
+        switchover_until: None,
+        has_resumed: false,
+        hurry_until: i64::MIN,
         ticked: 0,
         steady_since: 0,
         announcement,
         commits: commit.is_some(),
+        commits_now: true,
         commit,
         foreign: None,
         was_whole: false,
@@ -305,13 +323,17 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
 }
 
 impl Replicate {
-    /// Why packets go no further, if they do not.
-    fn idle(&self) -> Option<Idle> {
+    /// Whether this host serves traffic.
+    fn serves(&self) -> bool {
+        self.role == Role::Active && self.held_until == 0
+    }
+
+    /// Whether there is a backup that has had all sessions.
+    fn is_synchronized(&self) -> bool {
         match self.role {
-            Role::Active(_) if self.held_until > 0 => Some(Idle::Held),
-            Role::Active(_) | Role::Successor => None,
-            Role::Backup(_) => Some(Idle::Standby),
-            Role::Retired => Some(Idle::Fenced),
+            Role::Active => self.sender.complete_stream().is_some(),
+            Role::SwitchingOver { .. } => true,
+            Role::Backup => self.installer.is_synchronized(),
         }
     }
 
@@ -330,36 +352,26 @@ impl Replicate {
         self.after.is_some_and(|after| self.link.silence().min(listened) > after)
     }
 
-    /// An active host that begins serves no traffic until its backup has let it in, or was not
-    /// reached for a while: it may have been replaced.
-    fn end_hold(&mut self, now: i64) {
-        if self.held_until > 0 && (self.link.stream().is_some() || now >= self.held_until) {
+    /// A host that begins serves no traffic until it has reached the other one, or could not for a
+    /// while: that may have taken over.
+    fn end_hold(&mut self, now: i64, is_connected: bool) {
+        if self.held_until > 0 && (is_connected || now >= self.held_until) {
             self.held_until = 0;
+        }
+        if self.serves() {
+            self.is_new = false;
         }
     }
 
     /// Interval of ticks, nanoseconds.
-    fn tick_ns(&self) -> i64 {
-        let is_paired = matches!(self.role, Role::Active(_) | Role::Backup(_));
-        if self.commit.is_some() && is_paired { COMMIT_TICK_NS } else { TICK_NS }
-    }
-
-    /// Serves the traffic from now on.
-    fn take_over(&mut self, cx: &mut Cx<'_>, why: &str) {
-        if let Role::Backup(installer) = &mut self.role {
-            self.link.set_taken_over();
-            installer.finish(cx);
-            self.role = Role::Successor;
-            cx.log(&format!("Replicate: this host serves the traffic now: {why}"));
-            self.announcement.begin(cx.now());
-            self.announce(cx);
-            self.call(cx);
-        }
+    fn tick_ns(&self, now: i64) -> i64 {
+        let is_hurried = self.commit.is_some() || now < self.hurry_until;
+        if is_hurried || self.switchover_until.is_some() { HURRIED_TICK_NS } else { TICK_NS }
     }
 
     /// Makes the call that goes with a change of what this host does.
     fn call(&mut self, cx: &mut Cx<'_>) {
-        let serves = self.idle().is_none();
+        let serves = self.serves();
         if std::mem::replace(&mut self.has_served, serves) != serves
             && let Some(call) = if serves { &self.serve } else { &self.retire }
         {
@@ -367,44 +379,45 @@ impl Replicate {
         }
     }
 
-    fn write_takeover(&mut self, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
-        if !matches!(self.role, Role::Backup(_)) {
-            return Err(HandlerError::refused("only a backup takes over: see the handler role"));
-        }
-        self.take_over(cx, "by its handler takeover");
-        Ok(())
-    }
-
     fn announce(&mut self, cx: &mut Cx<'_>) {
-        if let Some(next) = self.announcement.send(cx) {
+        if self.role == Role::Active
+            && let Some(next) = self.announcement.send(cx)
+        {
             cx.set_timer(ANNOUNCE, next);
         }
     }
 
+    fn tick_active(&mut self, cx: &mut Cx<'_>) {
+        self.sender.tick(cx);
+        self.commits_now |= self.sender.complete_stream().is_some();
+        if let Some(commit) = &mut self.commit {
+            commit.release(cx, self.sender.ledger());
+        }
+        self.try_switchover(cx);
+    }
+
     fn tick(&mut self, cx: &mut Cx<'_>) {
         self.note_tick(cx.now());
-        self.end_hold(cx.now());
-        let is_abandoned = self.is_abandoned(cx.now());
-        match &mut self.role {
-            Role::Active(_) if self.link.is_taken_over() => {
-                self.role = Role::Retired;
-                self.commit.iter_mut().for_each(|commit| commit.abandon(cx));
-            }
-            Role::Active(sender) => {
-                sender.tick(cx);
-                if let Some(commit) = &mut self.commit {
-                    commit.release(cx, sender.ledger());
-                }
-            }
-            Role::Backup(installer) => {
-                installer.tick(cx);
-                if installer.is_synchronized() && is_abandoned {
-                    let silence = self.link.silence();
-                    self.take_over(cx, &format!("the active host was silent for {silence:.0?}"));
-                }
-            }
-            Role::Successor | Role::Retired => {}
+        // In this order: a stream begins when the term of both is known.
+        let is_connected = self.link.stream().is_some();
+        self.follow(cx, self.link.term());
+        self.end_hold(cx.now(), is_connected);
+        match self.role {
+            Role::Active => self.tick_active(cx),
+            Role::SwitchingOver { .. } => self.watch_switchover(cx),
+            Role::Backup => {}
         }
+        self.receive(cx, BATCHES);
+        self.tunnel.flush();
+        if self.role == Role::Backup
+            && self.installer.is_synchronized()
+            && !self.link.is_foreign()
+            && self.is_abandoned(cx.now())
+        {
+            let silence = self.link.silence();
+            self.take_over(cx, &format!("the other host was silent for {silence:.0?}"));
+        }
+        self.link.set_has_sessions(self.has_sessions());
         self.call(cx);
         while let Some(line) = self.link.line() {
             cx.log(&format!("Replicate: {line}"));
@@ -418,25 +431,33 @@ impl Element for Replicate {
             (Key::of_file(&self.key).map_err(|error| error.to_string())?, chain(cx)?);
         self.begin_stream(cx, key, chain)?;
         (self.ticked, self.steady_since) = (cx.now(), cx.now());
-        if let (Role::Active(_), Some(flows)) = (&self.role, cx.flows()) {
+        if let Some(flows) = cx.flows() {
             flows.log_changes(CHANGES);
             if self.commits {
                 flows.mark_changes();
             }
         }
-        cx.set_timer(TICK, cx.now().saturating_add(self.tick_ns()));
+        cx.set_timer(TICK, cx.now().saturating_add(self.tick_ns(cx.now())));
         Ok(())
     }
 
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
-        match (self.idle(), &mut self.role, &mut self.commit) {
-            (Some(why), ..) => cx.drop_all(why, batch),
-            (None, Role::Active(sender), Some(commit)) if port >= self.announcement.networks() => {
-                if commit.offer(cx, sender.ledger(), port, batch) {
-                    sender.send_now(cx);
-                }
+        let is_processed = port >= self.announcement.networks();
+        // What is under way in the chain leaves, also while this host switches over.
+        let commits = is_processed && self.role != Role::Backup && self.commits_now;
+        if let Some(commit) = self.commit.as_mut().filter(|_| commits) {
+            let waits = commit.offer(cx, self.sender.ledger(), port, batch);
+            if waits && self.role == Role::Active {
+                self.sender.send_now(cx);
             }
-            _ => cx.pass_on(port, batch),
+        } else if self.serves() {
+            cx.pass_on(port, batch);
+        } else if is_processed {
+            cx.drop_all(Idle::Standby, batch);
+        } else if self.role == Role::Active {
+            cx.drop_all(Idle::Held, batch);
+        } else {
+            self.pass_on(cx, port, batch);
         }
     }
 
@@ -445,11 +466,11 @@ impl Element for Replicate {
             return self.announce(cx);
         }
         self.tick(cx);
-        cx.set_timer(TICK, cx.now().saturating_add(self.tick_ns()));
+        cx.set_timer(TICK, cx.now().saturating_add(self.tick_ns(cx.now())));
     }
 
     fn finish(&mut self, _cx: &mut Cx<'_>) -> Result<(), String> {
-        self.threads = Threads::None;
+        self.peer = None;
         Ok(())
     }
 }

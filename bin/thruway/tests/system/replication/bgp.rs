@@ -127,7 +127,7 @@ impl Routed {
         command.arg(format!("WAN_IP=192.0.2.{last}")).arg(format!("WAN_MAC={}", mac(last - 1)));
         command.arg(format!("KEY={}", self.files.path().join("key").display()));
         command.arg(format!("PEER={peer}"));
-        command.arg(if which == 1 { "AFTER=150ms" } else { "AFTER=0" });
+        command.arg("AFTER=150ms");
         let mut running = Running::start(command.stdin(std::process::Stdio::null()));
         wait_for("the control socket", || {
             assert!(!running.ended(), "{}{}", running.stdout(), running.stderr());

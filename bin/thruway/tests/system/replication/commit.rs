@@ -58,7 +58,7 @@ fn lose_amid_handshakes(pair: &Pair) -> (usize, Vec<String>) {
         pair.middles[0].ip("link set pair0 down");
         std::thread::sleep(CUT);
         pair.a.as_ref().expect("it runs").signal(rustix::process::Signal::KILL);
-        pair.wait_log(1, "serves the traffic now");
+        pair.wait_log(1, "this host serves the traffic now");
         drop(ending.0);
         let opened = clients.into_iter().flat_map(|client| client.join().expect("connections"));
         let opened: Vec<Opened> = opened.collect();

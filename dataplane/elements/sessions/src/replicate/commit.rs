@@ -128,6 +128,14 @@ impl Commit {
         }
     }
 
+    /// Lets all go: the backup has everything, and serves from now on.
+    pub(super) fn finish(&mut self, cx: &mut Cx<'_>) {
+        for (output, packet) in self.waiting.drain() {
+            self.committed += 1;
+            cx.emit(output, packet);
+        }
+    }
+
     /// Drops what waits: this host serves no more traffic.
     pub(super) fn abandon(&mut self, cx: &mut Cx<'_>) {
         for (_, packet) in self.waiting.drain() {

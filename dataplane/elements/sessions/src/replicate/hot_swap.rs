@@ -5,15 +5,19 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use thruway_element::{Cx, HotSwap};
-use thruway_replication::{Active, Backup, Key, Link};
+use thruway_replication::{Key, Link, Peer, Side, Term};
 
+use super::Replicate;
 use super::commit::Commit;
-use super::{Replicate, Role, Threads};
+use super::install::Installer;
+use super::role::Role;
+use super::send::Sender;
+use super::tunnel::Tunnel;
 
 /// What both must have alike: with others it is another pair of hosts.
 #[derive(PartialEq, Eq)]
 struct Identity {
-    begins_active: bool,
+    side: Side,
     other: SocketAddr,
     key: String,
     networks: usize,
@@ -24,11 +28,18 @@ struct Identity {
 struct Kept {
     identity: Identity,
     role: Role,
+    term: Term,
     link: Arc<Link>,
-    threads: Threads,
+    peer: Option<Peer>,
+    sender: Sender,
+    installer: Installer,
+    tunnel: Tunnel,
     chain: String,
     commit: Option<Commit>,
+    commits_now: bool,
     held_until: i64,
+    is_new: bool,
+    hurry_until: i64,
     has_served: bool,
 }
 
@@ -37,18 +48,24 @@ impl HotSwap for Replicate {
         if let Some(foreign) = self.foreign.take() {
             return Some(foreign);
         }
-        if matches!(self.threads, Threads::None) {
-            return None;
-        }
+        let peer = self.peer.take()?;
+        let link = Arc::clone(&self.link);
         Some(Box::new(Kept {
             identity: self.identity(),
             // It does nothing any more.
-            role: std::mem::replace(&mut self.role, Role::Retired),
-            link: Arc::clone(&self.link),
-            threads: std::mem::replace(&mut self.threads, Threads::None),
+            role: std::mem::replace(&mut self.role, Role::Backup),
+            term: self.term,
+            peer: Some(peer),
+            sender: std::mem::replace(&mut self.sender, Sender::new(Arc::clone(&link))),
+            installer: std::mem::replace(&mut self.installer, Installer::new(Arc::clone(&link))),
+            tunnel: std::mem::replace(&mut self.tunnel, Tunnel::new(Arc::clone(&link))),
+            link,
             chain: std::mem::take(&mut self.chain),
             commit: self.commit.take(),
+            commits_now: self.commits_now,
             held_until: self.held_until,
+            is_new: self.is_new,
+            hurry_until: std::mem::replace(&mut self.hurry_until, i64::MIN),
             has_served: self.has_served,
         }))
     }
@@ -59,29 +76,27 @@ impl HotSwap for Replicate {
             self.foreign = Some(kept);
             return;
         }
-        let Kept { role, link, threads, chain, commit, held_until, has_served, .. } = *kept;
-        (self.role, self.link, self.threads, self.chain) = (role, link, threads, chain);
-        (self.held_until, self.has_served) = (held_until, has_served);
-        match (&mut self.commit, commit) {
+        let kept = *kept;
+        (self.role, self.term, self.link, self.peer) = (kept.role, kept.term, kept.link, kept.peer);
+        (self.sender, self.installer, self.tunnel) = (kept.sender, kept.installer, kept.tunnel);
+        (self.chain, self.commits_now) = (kept.chain, kept.commits_now);
+        (self.held_until, self.is_new) = (kept.held_until, kept.is_new);
+        (self.hurry_until, self.has_served) = (kept.hurry_until, kept.has_served);
+        match (&mut self.commit, kept.commit) {
             (Some(own), Some(before)) => own.take_over(before),
             // The one that gave its own away gets it back.
             (own, before) => *own = before.or(own.take()),
         }
-        match &mut self.role {
-            Role::Active(sender) => sender.follow(),
-            Role::Backup(installer) => {
-                self.was_whole = installer.is_whole();
-                installer.follow();
-            }
-            Role::Successor | Role::Retired => {}
-        }
+        self.was_whole = self.installer.is_whole();
+        self.sender.follow();
+        self.installer.follow();
     }
 }
 
 impl Replicate {
     fn identity(&self) -> Identity {
         Identity {
-            begins_active: self.begins_active,
+            side: self.link.side(),
             other: self.other,
             key: self.key.clone(),
             networks: self.announcement.networks(),
@@ -101,36 +116,27 @@ impl Replicate {
     ) -> Result<(), String> {
         if self.foreign.is_some() {
             return Err(
-                "TO, LISTEN, KEY, the number of networks and of inputs cannot change while \
-                        it runs: stop it and start it so"
+                "TO, LISTEN, KEY, the number of networks and of inputs cannot change while it \
+                 runs: stop it and start it so"
                     .into(),
             );
         }
-        let goes_on = match self.role {
-            Role::Active(_) => self.chain == chain,
-            // Else the active host has to send all sessions again: so a new stream.
-            Role::Backup(_) => self.chain == chain && self.was_whole,
-            Role::Successor | Role::Retired => true,
-        };
-        if !matches!(self.threads, Threads::None) {
+        let is_same = self.chain == chain;
+        // Else the active host has to send all sessions again: so a new stream.
+        let goes_on = is_same && (self.role != Role::Backup || self.was_whole);
+        if self.peer.is_some() {
             if goes_on {
                 return Ok(());
             }
-            self.threads = Threads::None;
+            self.peer = None;
             self.link.begin_again();
-            if let Role::Backup(installer) = &mut self.role
-                && self.chain != chain
-            {
-                installer.begin_again();
+            if !is_same && self.role == Role::Backup {
+                self.installer.begin(false);
             }
-        } else if self.begins_active && self.hold > 0 {
+        } else if self.role == Role::Active && self.hold > 0 {
             self.held_until = cx.now().saturating_add(self.hold);
         }
-        self.threads = if self.begins_active {
-            Threads::Active(Active::begin(&self.link, self.other, key, chain.clone())?)
-        } else {
-            Threads::Backup(Backup::begin(&self.link, self.other, key, chain.clone())?)
-        };
+        self.peer = Some(Peer::begin(&self.link, self.other, key, chain.clone())?);
         self.chain = chain;
         Ok(())
     }

@@ -4,13 +4,10 @@ use std::sync::Arc;
 
 use thruway_element::{Cx, Life};
 use thruway_flow::manager::{Installed, SessionImage};
-use thruway_replication::{Batch, Link, Record, Records, Session};
+use thruway_replication::{Batch, Link, Record, Records, Session, Term};
 use thruway_sync::atomic::Ordering;
 
 use super::keys;
-
-/// Batches installed in one tick at most; no packet waits, as a backup serves none.
-const BATCHES: usize = 32;
 
 /// See the module.
 pub(super) struct Installer {
@@ -53,30 +50,14 @@ impl Installer {
         self.is_transferring = false;
     }
 
-    /// Its chain is another than the active host's from now on: it is a backup again when that has
-    /// sent all sessions of this one.
-    pub(super) fn begin_again(&mut self) {
-        self.is_synchronized = false;
+    /// This host is a backup from now on, and has all sessions or none that it can go on with.
+    pub(super) fn begin(&mut self, has_all: bool) {
+        self.follow();
+        self.is_synchronized = has_all;
     }
 
-    /// Installs some of what has come.
-    pub(super) fn tick(&mut self, cx: &mut Cx<'_>) {
-        self.install_batches(cx, BATCHES);
-    }
-
-    /// Installs all that has come.
-    pub(super) fn finish(&mut self, cx: &mut Cx<'_>) {
-        self.install_batches(cx, usize::MAX);
-    }
-
-    fn install_batches(&mut self, cx: &mut Cx<'_>, count_max: usize) {
-        for _ in 0..count_max {
-            let Some(batch) = self.link.take() else { return };
-            self.install(cx, batch);
-        }
-    }
-
-    fn install(&mut self, cx: &mut Cx<'_>, batch: Batch) {
+    /// Installs the records of a batch; the term in which this host is to serve, if that follows.
+    pub(super) fn install(&mut self, cx: &mut Cx<'_>, batch: &Batch) -> Option<Term> {
         // The stream's thread has looked at all of them.
         for record in Records::new(&batch.bytes).flatten() {
             match record {
@@ -92,12 +73,21 @@ impl Installer {
                     // One that began before a hot swap says nothing of those that came before it.
                     if std::mem::take(&mut self.is_transferring) {
                         self.end_others(cx);
+                        self.is_synchronized = true;
+                        self.link.counts.resyncs.fetch_add(1, Ordering::Relaxed);
                     }
                 }
+                Record::Switchover(term) => return Some(term),
             }
         }
-        self.link.add_done(batch.records);
-        self.link.recycle(batch.bytes);
+        None
+    }
+
+    /// Ends all sessions.
+    pub(super) fn end_all(&mut self, cx: &mut Cx<'_>) {
+        self.stamps.clear();
+        self.transfer = self.transfer.wrapping_add(1);
+        self.end_others(cx);
     }
 
     fn install_session(&mut self, cx: &mut Cx<'_>, session: &Session<'_>) {
@@ -141,7 +131,5 @@ impl Installer {
                 }
             }
         }
-        self.is_synchronized = true;
-        self.link.counts.resyncs.fetch_add(1, Ordering::Relaxed);
     }
 }

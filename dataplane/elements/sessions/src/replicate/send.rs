@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use thruway_element::Cx;
 use thruway_flow::manager::{Change, SessionImage, TICK_NS};
-use thruway_replication::{Batch, Ledger, Link, PAYLOAD_MAX, RECORD_LEN_MAX, Record, Session};
+use thruway_replication::{
+    Batch, Ledger, Link, PAYLOAD_MAX, RECORD_LEN_MAX, Record, Session, Term,
+};
 use thruway_sync::atomic::Ordering;
 
 use super::keys;
@@ -30,6 +32,8 @@ struct Walk {
 pub(super) struct Sender {
     link: Arc<Link>,
     stream: Option<u64>,
+    /// The term in which this host serves.
+    term: Term,
     walk: Walk,
     has_begun: bool,
     batch: Option<Batch>,
@@ -47,6 +51,7 @@ impl Sender {
         Sender {
             link,
             stream: None,
+            term: Term::default(),
             walk,
             has_begun: false,
             batch: None,
@@ -57,9 +62,51 @@ impl Sender {
         }
     }
 
-    /// Another configuration has taken over: all sessions are sent again, over the same stream.
+    /// This host serves from now on, in this term. Unless the other one has all its sessions, all
+    /// are sent.
+    pub(super) fn begin(&mut self, cx: &mut Cx<'_>, term: Term, has_all: bool) {
+        (self.term, self.has_moved) = (term, false);
+        self.drop_batch();
+        self.begin_stream(self.link.stream());
+        self.resync(cx);
+        if has_all && self.stream.is_some() {
+            (self.walk.is_full, self.has_begun) = (false, false);
+            self.ledger.end_transfer();
+        }
+    }
+
+    /// All sessions are sent again, over the same stream: another configuration has taken over, or
+    /// what was sent last is not at the other host.
     pub(super) fn follow(&mut self) {
         self.has_moved = true;
+    }
+
+    /// The stream, if the backup has all sessions, but for what is on its way.
+    pub(super) fn complete_stream(&self) -> Option<u64> {
+        let is_complete = self.ledger.is_complete() && !self.walk.is_full && !self.has_moved;
+        self.stream.filter(|_| is_complete && self.link.stream() == self.stream)
+    }
+
+    /// Sends all changes and, as the last record, that the backup serves from now on; false, and
+    /// this is to be tried again, if there was no room.
+    pub(super) fn switch_over(&mut self, cx: &mut Cx<'_>) -> bool {
+        loop {
+            let before = cx.flows().map(|flows| flows.change_numbers());
+            if before.is_none_or(|(last, taken)| last == taken) {
+                break;
+            }
+            self.send_changes(cx);
+            if cx.flows().map(|flows| flows.change_numbers()) == before {
+                self.put_batch(cx);
+                return false;
+            }
+        }
+        let has_room = self.has_room(cx);
+        if has_room {
+            self.write(&Record::Switchover(self.term.next()));
+        }
+        self.put_batch(cx);
+        has_room
     }
 
     /// What the backup has.
@@ -76,13 +123,19 @@ impl Sender {
         }
     }
 
-    /// Sends some of what changed.
-    pub(super) fn tick(&mut self, cx: &mut Cx<'_>) {
-        let stream = self.link.stream();
+    fn begin_stream(&mut self, stream: Option<u64>) {
         if stream != self.stream {
             self.drop_batch();
             self.stream = stream;
             self.ledger.begin_stream(0);
+        }
+    }
+
+    /// Sends some of what changed.
+    pub(super) fn tick(&mut self, cx: &mut Cx<'_>) {
+        let stream = self.link.stream();
+        if stream != self.stream {
+            self.begin_stream(stream);
             self.resync(cx);
         }
         let Some(flows) = cx.flows().filter(|_| stream.is_some()) else { return };
@@ -116,30 +169,32 @@ impl Sender {
         }
         if self.batch.is_none() {
             let stream = self.stream.unwrap_or_default();
-            self.batch = self.link.buffer().map(|bytes| Batch { stream, records: 0, bytes });
+            let term = self.term;
+            let batch = |bytes| Batch { stream, term, bytes, ..Batch::default() };
+            self.batch = self.link.outgoing.buffer().map(batch);
         }
         self.batch.is_some()
     }
 
     fn write(&mut self, record: &Record<'_>) {
         if let Some(batch) = &mut self.batch {
-            batch.records += u64::from(record.write(&mut batch.bytes));
+            batch.count += u64::from(record.write(&mut batch.bytes));
         }
     }
 
     fn put_batch(&mut self, cx: &mut Cx<'_>) {
         let taken = cx.flows().map_or(0, |flows| flows.change_numbers().1);
-        self.ledger.wrote(self.batch.as_ref().map_or(0, |batch| batch.records), taken);
+        self.ledger.wrote(self.batch.as_ref().map_or(0, |batch| batch.count), taken);
         match self.batch.take() {
             // A thread that holds a buffer has room.
-            Some(batch) if batch.records > 0 => drop(self.link.put(batch)),
+            Some(batch) if batch.count > 0 => drop(self.link.outgoing.put(batch)),
             batch => self.batch = batch,
         }
     }
 
     fn drop_batch(&mut self) {
         if let Some(batch) = self.batch.take() {
-            self.link.recycle(batch.bytes);
+            self.link.outgoing.recycle(batch.bytes);
         }
     }
 

@@ -1,0 +1,78 @@
+//! Packets that come to a host that has switched over, on their way to the other one: neighbours
+//! and switches learn of the change a moment later.
+
+use std::sync::Arc;
+
+use thruway_element::Cx;
+use thruway_packet::{Batch as Packets, Packet, PacketKind};
+use thruway_replication::{Batch, Content, Link, PAYLOAD_MAX, write_packet};
+
+use super::idle::Idle;
+
+/// See the module.
+pub(super) struct Tunnel {
+    link: Arc<Link>,
+    batch: Option<Batch>,
+}
+
+impl Tunnel {
+    pub(super) fn new(link: Arc<Link>) -> Tunnel {
+        Tunnel { link, batch: None }
+    }
+
+    /// Passes packets of a network on over this stream: all, or those alone that the other host
+    /// does not have of its own, as it has what is for many.
+    pub(super) fn offer(
+        &mut self,
+        cx: &mut Cx<'_>,
+        (stream, network): (u64, usize),
+        packets: &mut Packets,
+        all: bool,
+    ) {
+        for packet in packets.drain() {
+            if !all && !is_for_one(&packet) {
+                cx.drop(Idle::Standby, packet);
+            } else if self.write(stream, network, packet.data()) {
+                cx.drop(Idle::PassedOn, packet);
+            } else {
+                cx.drop(Idle::PassFull, packet);
+            }
+        }
+    }
+
+    fn write(&mut self, stream: u64, network: usize, frame: &[u8]) -> bool {
+        for _ in 0..2 {
+            if self.batch.as_ref().is_some_and(|batch| batch.stream != stream) {
+                self.flush();
+            }
+            if self.batch.is_none() {
+                let content = Content::Packets;
+                let batch = |bytes| Batch { stream, content, bytes, ..Batch::default() };
+                self.batch = self.link.outgoing.buffer().map(batch);
+            }
+            let Some(batch) = &mut self.batch else { return false };
+            if write_packet(network, frame, PAYLOAD_MAX, &mut batch.bytes) {
+                batch.count += 1;
+                return true;
+            }
+            self.flush();
+        }
+        false
+    }
+
+    /// Sends what there is.
+    pub(super) fn flush(&mut self) {
+        match self.batch.take() {
+            // Whoever has a buffer has room.
+            Some(batch) if batch.count > 0 => drop(self.link.outgoing.put(batch)),
+            Some(batch) => self.link.outgoing.recycle(batch.bytes),
+            None => {}
+        }
+    }
+}
+
+/// Whether a frame is for the host alone that it came to.
+fn is_for_one(packet: &Packet) -> bool {
+    let is_group = packet.data().first().is_none_or(|byte| byte & 1 == 1);
+    packet.kind() == PacketKind::Host && !is_group
+}
