@@ -16,7 +16,7 @@ use crate::change::{ChangeArgs, Done, print_change, print_changes};
 use crate::connect::ServerArgs;
 use crate::output::OutputArgs;
 use crate::target::{Target, select, target, targets};
-use crate::{apply, capture, daemon, description, follow, logs, replicas, show, token};
+use crate::{apply, capture, daemon, description, drain, follow, logs, replicas, show, token};
 
 /// Manages the declared chains of this host
 #[derive(Parser)]
@@ -92,6 +92,8 @@ enum Command {
     Capture(capture::CaptureArgs),
     /// Set the number of replicas of a chain's functions, or its bounds
     Scale(replicas::ScaleArgs),
+    /// Take chains out of service: no more sessions begin, and each ends when its last one has
+    Drain(drain::DrainArgs),
     /// Replace versions of a chain's functions, and show the progress
     #[command(subcommand)]
     Rollout(replicas::Rollout),
@@ -152,6 +154,7 @@ async fn remote(client: &Client, command: Command) -> anyhow::Result<ExitCode> {
         Command::Logs(args) => return logs::main(client, &args).await,
         Command::Capture(args) => capture::main(client, &args).await?,
         Command::Scale(args) => replicas::scale(client, &args).await?,
+        Command::Drain(args) => drain::drain(client, &args).await?,
         Command::Rollout(command) => replicas::roll_out(client, &command).await?,
         Command::Get { words, output } => show::get(client, select(&words)?, output).await?,
         Command::Describe { words, output } => {

@@ -80,6 +80,8 @@ struct Entry {
     cores: Option<String>,
     #[serde(default)]
     stopped: bool,
+    #[serde(default)]
+    drain: bool,
 }
 
 /// A resource as `get` prints it; the observed state is ignored.
@@ -319,6 +321,7 @@ impl Entry {
             threads,
             cores,
             stopped,
+            drain,
             ..
         } = self;
         Ok(ChainSpec {
@@ -331,6 +334,7 @@ impl Entry {
             threads,
             cores,
             stopped,
+            drain,
             managed_by: None,
         })
     }
@@ -425,7 +429,8 @@ mod tests {
             groups in prop::collection::vec("[a-z]{1,6}", 0..3),
             threads in prop::option::of(any::<u16>()),
             cores in prop::option::of(text()),
-            (stopped, managed_by) in (any::<bool>(), prop::option::of(text())),
+            (stopped, drain) in (any::<bool>(), any::<bool>()),
+            managed_by in prop::option::of(text()),
         ) {
             let spec = ChainSpec {
                 configuration,
@@ -437,6 +442,7 @@ mod tests {
                 threads,
                 cores,
                 stopped,
+                drain,
                 managed_by,
             };
             let expected = BTreeMap::from([(Target::chain("web"), Declared::Chain(spec.clone()))]);

@@ -7,12 +7,14 @@
 
 mod apply;
 mod capture;
+mod chain;
 mod change;
 mod check;
 mod cli;
 mod connect;
 mod daemon;
 mod description;
+mod drain;
 mod fetch;
 mod file;
 mod follow;

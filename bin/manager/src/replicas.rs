@@ -5,19 +5,16 @@
 
 use anyhow::{Context as _, anyhow, bail};
 use clap::{Args, Subcommand};
-use hyper::Method;
 use thruway::{out, outln};
 use thruway_client::shown;
-use thruway_manager::api::views::{ChainView, ChangeView};
-use thruway_manager::client::{Client, Content};
+use thruway_manager::client::Client;
 use thruway_manager::replicas::{ReplicasStatus, ScalingSpec};
 use thruway_manager::{ChainSpec, Condition, ConditionKind, FunctionName, FunctionUse};
 
-use crate::change::{ChangeArgs, Done, print_change};
-use crate::fetch::{Resource, one};
+use crate::chain::Chain;
+use crate::change::ChangeArgs;
 use crate::output::OutputArgs;
 use crate::page::of_replicas;
-use crate::target::Target;
 
 /// Arguments of `scale`.
 #[derive(Args)]
@@ -95,44 +92,7 @@ pub async fn roll_out(client: &Client, command: &Rollout) -> anyhow::Result<()> 
     }
 }
 
-/// A chain as returned by the manager.
-struct Chain {
-    target: Target,
-    generation: u64,
-    spec: ChainSpec,
-    replicas: Vec<ReplicasStatus>,
-    conditions: Vec<Condition>,
-}
-
 impl Chain {
-    async fn read(client: &Client, name: &str) -> anyhow::Result<Chain> {
-        let target = Target::chain(name);
-        let Resource::Chain(ChainView { generation, spec, status, .. }) =
-            one(client, &target).await?
-        else {
-            bail!("{target} is no chain");
-        };
-        let spec = spec.ok_or_else(|| anyhow!("the manager shows no specification of {target}"))?;
-        let status = status.unwrap_or_default();
-        let (replicas, conditions) = (status.replicas, status.conditions);
-        Ok(Chain { target, generation, spec, replicas, conditions })
-    }
-
-    /// Declares another specification, if nobody changed the chain meanwhile.
-    async fn put(
-        &self,
-        client: &Client,
-        spec: ChainSpec,
-        (what, args): (&str, &ChangeArgs),
-    ) -> anyhow::Result<()> {
-        let path = format!("{}?dry_run={}", self.target.path(), args.dry_run);
-        let tag = format!("\"{}\"", self.generation);
-        let headers = [("If-Match", tag.as_str())];
-        let content = Content { headers: &headers, body: serde_json::to_vec(&spec)? };
-        let view: ChangeView = client.json(Method::PUT, &path, content).await?;
-        print_change(&Done { target: self.target.clone(), view, what: what.to_owned() }, args)
-    }
-
     fn show(&self, output: OutputArgs) -> anyhow::Result<()> {
         if let Some(data) = output.data() {
             return data.print(&self.replicas);

@@ -14,7 +14,7 @@ const MANAGER: &str = "thruway-manager";
 
 /// Its commands.
 const COMMANDS: &[&str] = &[
-    "apply", "capture", "daemon", "delete", "describe", "diff", "events", "get", "logs",
+    "apply", "capture", "daemon", "delete", "describe", "diff", "drain", "events", "get", "logs",
     "rollback", "rollout", "scale", "token",
 ];
 

@@ -28,7 +28,19 @@ pub fn steps(before: Option<&ChainSpec>, after: Option<&ChainSpec>) -> Vec<Step>
         (None, None) => Vec::new(),
         (None, Some(after)) => vec![step("Start", start(after))],
         (Some(_), None) => vec![step("Stop", "its data plane ends, and its sessions with it")],
+        (Some(before), Some(after)) if before.drain != after.drain => vec![drain(after.drain)],
         (Some(before), Some(after)) => changes(before, after),
+    }
+}
+
+fn drain(is_draining: bool) -> Step {
+    match is_draining {
+        true => step(
+            "Drain",
+            "no more sessions begin, and its data plane ends when the last one has; if it is the \
+             active host of a pair, the other one takes over",
+        ),
+        false => step("EndDrain", "sessions begin again; a data plane that has ended is started"),
     }
 }
 

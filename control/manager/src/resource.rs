@@ -52,6 +52,10 @@ pub struct ChainSpec {
     /// Whether the chain is declared but not run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stopped: bool,
+    /// Whether no more sessions are to begin, and the chain is stopped when the last one has ended;
+    /// a host of a pair (`Replicate`) has the other one take over, and is stopped then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub drain: bool,
     /// Who asks for it and alone changes it, as `cluster`; anybody, if nobody is named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub managed_by: Option<String>,
@@ -140,6 +144,9 @@ impl Spec for ChainSpec {
         }
         if self.stopped {
             text += "stopped: true\n";
+        }
+        if self.drain {
+            text += "drain: true\n";
         }
         if !self.variables.is_empty() {
             text += "variables:\n";
@@ -318,6 +325,8 @@ pub enum ConditionKind {
     RolledOut,
     /// Functions on demand run while they are needed, and only then.
     OnDemand,
+    /// A chain that is to drain has no sessions any more, and does not run.
+    Drained,
     /// The executable of a function is there.
     Present,
     /// The executable is the declared one, and nobody else can change it; of a group, those of all

@@ -1,6 +1,5 @@
 //! The store: generations, preconditions, and what it does with files that are not as it left them.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -67,15 +66,15 @@ fn what_was_kept_is_there_after_it_is_opened_again() {
     let full = ChainSpec {
         configuration: "Idle -> Discard; // ü\n".into(),
         variables: [("LAN".to_owned(), "eth0 \"x\"".to_owned())].into(),
-        functions: BTreeMap::new(),
         replicas: [("words".to_owned(), serde_json::from_str(r#"{"count": 2}"#).expect("good"))]
             .into(),
         on_demand: [("words".to_owned(), serde_json::from_str(NEEDED).expect("good"))].into(),
-        groups: Vec::new(),
         threads: Some(2),
         cores: Some("2-3".into()),
         stopped: true,
+        drain: true,
         managed_by: Some("cluster".to_owned()),
+        ..ChainSpec::default()
     };
     store.put(&name("web"), &full, &by("uid 0")).expect("new");
     let before = store.get(&name("web")).expect("there");

@@ -11,6 +11,7 @@ mod bgp;
 mod commit;
 #[path = "../../../../bench/src/takeover/committing.rs"]
 mod committing;
+mod drain;
 mod load;
 mod swap;
 mod switchover;

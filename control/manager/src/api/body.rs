@@ -273,7 +273,7 @@ mod tests {
         assert_eq!(problem.field.as_deref(), Some("configuraton"));
         assert_eq!(problem.suggestion.as_deref(), Some("configuration"));
         assert_eq!(problem.detail, "unknown field `configuraton`; did you mean `configuration`?");
-        assert_eq!(problem.known.len(), 10);
+        assert_eq!(problem.known.len(), 11);
         let problem = refused(r#"{"configuration":"x","variables":{"LAN":3}}"#);
         assert_eq!(problem.field.as_deref(), Some("variables.LAN"));
         let problem = refused(r#"{"configuration":"x","threads":70000}"#);

@@ -7,6 +7,7 @@
 mod backoff;
 mod board;
 mod desk;
+mod drain;
 mod files;
 mod functions;
 mod log;

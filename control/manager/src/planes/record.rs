@@ -160,6 +160,9 @@ pub(super) struct Record {
     /// Functions on demand that are to run, by variable.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub(super) deployed: BTreeSet<String>,
+    /// Whether it may refuse new sessions, as it is to drain.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) draining: bool,
     /// Whether another configuration is about to take over: then nobody knows which one runs.
     pub(super) swapping: bool,
     /// Times that it was started again.
@@ -178,6 +181,7 @@ impl Record {
             groups,
             replicas: BTreeMap::new(),
             deployed: BTreeSet::new(),
+            draining: false,
             swapping: false,
             restarts,
         }

@@ -1,6 +1,7 @@
 //! The thread that keeps one chain as it is asked for.
 
 mod demand;
+mod drain;
 mod tending;
 mod update;
 
@@ -11,6 +12,7 @@ use std::time::{Duration, Instant};
 use super::backoff::Backoff;
 use super::board::Board;
 use super::desk::{Desk, Goal};
+use super::drain::Participants;
 use super::functions::{self, NotStarted};
 use super::log::Log;
 use super::on_demand::OnDemand;
@@ -85,6 +87,8 @@ pub(super) struct Worker {
     replicas: Replicas,
     /// Functions on demand.
     on_demand: OnDemand,
+    /// Elements that take part in draining, of the process and generation that runs.
+    draining: Option<((u32, u64), Participants)>,
 }
 
 impl Worker {
@@ -115,6 +119,7 @@ impl Worker {
             log_refused: false,
             replicas: Replicas::default(),
             on_demand: OnDemand::default(),
+            draining: None,
         };
         worker.find(running);
         worker
@@ -214,6 +219,11 @@ impl Worker {
         }
     }
 
+    /// Forgets a condition that does not matter to the chain any more.
+    fn forget(&self, kind: ConditionKind) {
+        self.board.change(|status| status.conditions.retain(|one| one.kind != kind));
+    }
+
     fn not_ready(&self, reason: &str, message: &str) {
         self.board.state(ConditionKind::Ready, false, reason, message);
     }
@@ -242,7 +252,11 @@ impl Worker {
                 Goal::Left => return,
                 Goal::Unknown => self.watch(),
                 Goal::As(asked) if asked.run.spec.stopped => self.stop(),
-                Goal::As(asked) => self.keep(asked),
+                Goal::As(asked) if asked.run.spec.drain => self.drain(asked),
+                Goal::As(asked) => {
+                    self.end_draining();
+                    self.keep(asked)
+                }
                 Goal::Deleted => match self.delete(&goal) {
                     Some(wait) => wait,
                     None => return,
@@ -292,6 +306,7 @@ impl Worker {
         }
         self.show_no_replicas();
         self.forget_on_demand();
+        self.forget(ConditionKind::Drained);
         self.not_ready("Stopped", "the chain is declared and not to run");
         self.board.state(ConditionKind::UpToDate, true, "Stopped", "nothing runs, as asked for");
         CALM

@@ -319,6 +319,7 @@ fn spec(placement: &ChainPlacement, groups: &Groups, is_leased: bool) -> Result<
         threads: u16::try_from(asked.threads).ok().filter(|threads| *threads > 1),
         cores: None,
         stopped: asked.stopped || is_fenced,
+        drain: false,
         replicas: of_manager(&asked.function_replicas),
         on_demand: of_manager(&asked.on_demand),
         managed_by: Some(CLUSTER.to_owned()),

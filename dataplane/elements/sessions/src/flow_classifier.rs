@@ -133,6 +133,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::sum("closed", "sessions that their protocol or a function ended"),
             Handler::sum("evicted", "embryonic sessions that made room for others"),
             Handler::sum("refused", "packets without room for their session"),
+            Handler::both("draining", DRAINING),
             Handler { merge: Merge::Concat, ..Handler::read("levels", LEVELS) },
             Handler { merge: Merge::Concat, ..Handler::read("classes", CLASSES) },
             Handler { merge: Merge::Concat, ..Handler::read("table", TABLE) },
@@ -167,6 +168,9 @@ pub static ENTRY: Entry = Entry::new(
 .with_publisher::<FlowClassifier>()
 .with_handlers::<FlowClassifier>();
 
+const DRAINING: &str = "whether packets that would begin a session are dropped, so that none is left at \
+                        last; written to one FlowClassifier, it counts for all, until a hot swap";
+
 const LEVELS: &str = "a line for each sort of session: definition, IP version, sessions, embryonic, \
                       begun, timed out, closed, evicted, removed, refused, bytes of memory";
 
@@ -190,6 +194,7 @@ reasons! {
     /// Why a packet goes no further.
     enum FlowClassifierDrop {
         NoRoom = "no-room": "there is no room for its session",
+        Draining = "draining": "it would begin a session, and no more are to begin",
         Unwanted = "unwanted": "no dispatcher behind sends it anywhere",
         Offloaded = "unwanted-offloaded": "the same, dropped by the switch in front",
     }
@@ -276,6 +281,7 @@ fn timeouts(args: &Args<'_>) -> Result<Timeouts, ArgError> {
 fn reason(refusal: Refusal) -> Reason {
     match refusal {
         Refusal::NoRoom => FlowClassifierDrop::NoRoom.into(),
+        Refusal::Draining => FlowClassifierDrop::Draining.into(),
         Refusal::Unwanted => FlowClassifierDrop::Unwanted.into(),
         // If it cannot go there.
         Refusal::Elsewhere(_) => Reason::CONGESTION,
@@ -392,6 +398,7 @@ impl Handlers for FlowClassifier {
                 }
                 return Ok(text);
             }
+            "draining" => return Ok(flows.is_draining().to_string()),
             "classes" => return Ok(listings::classes(flows)),
             "table" => return Ok(listings::table(flows)),
             "scratch" => return Ok(listings::scratch(cx)),
@@ -413,6 +420,14 @@ impl Handlers for FlowClassifier {
         value: &str,
     ) -> Result<(), HandlerError> {
         match name {
+            "draining" => {
+                let Ok(is_draining) = value.trim().parse() else {
+                    return Err(HandlerError::refused("expected true or false"));
+                };
+                if let Some(flows) = cx.flows() {
+                    flows.set_draining(is_draining);
+                }
+            }
             "tags" => tags::write(cx, tags::known(self.fingerprint)?, value)?,
             "offloaded" => {
                 let Ok(count) = value.trim().parse::<u32>() else {

@@ -173,6 +173,10 @@ const BATCHES: usize = 32;
     get = self.link.counts.acknowledged.load(Ordering::Relaxed)
 )]
 #[handler(
+    read, name = "passing", "whether packets that still come are passed on to the other host",
+    get = self.role != Role::Active && cx.now() < self.hurry_until
+)]
+#[handler(
     read, name = "lag", "records of this stream that are not acknowledged yet",
     get = self.link.counts.lag.load(Ordering::Relaxed)
 )]

@@ -55,6 +55,8 @@ pub enum Refusal {
     Unwanted,
     /// There is no room for its session.
     NoRoom,
+    /// It would begin a session, and no more are to begin.
+    Draining,
     /// This other thread serves its session, and is to have it.
     Elsewhere(u16),
 }
@@ -63,6 +65,7 @@ pub enum Refusal {
 /// many leaves.
 const UNWANTED: LeafId = LeafId::MAX;
 const NO_ROOM: LeafId = LeafId::MAX - 1;
+const DRAINING: LeafId = LeafId::MAX - 2;
 
 /// The refusal of such a mark.
 fn refusal(fcb: Fcb) -> Option<Refusal> {
@@ -70,6 +73,7 @@ fn refusal(fcb: Fcb) -> Option<Refusal> {
         (Some(thread), _) => Some(Refusal::Elsewhere(thread)),
         (None, Some(UNWANTED)) => Some(Refusal::Unwanted),
         (None, Some(NO_ROOM)) => Some(Refusal::NoRoom),
+        (None, Some(DRAINING)) => Some(Refusal::Draining),
         _ => None,
     }
 }
@@ -218,8 +222,9 @@ impl Manager {
                 None => match self.begin(level as LevelId, &work.key(at), item, packet) {
                     Ok(fcb) => packet.set_fcb(fcb.0),
                     Err(_) => {
-                        self.levels[level].counts.refused += 1;
-                        packet.set_fcb(Fcb::of_leaf(NO_ROOM).0);
+                        let why = if self.is_draining { DRAINING } else { NO_ROOM };
+                        self.levels[level].counts.refused += u64::from(!self.is_draining);
+                        packet.set_fcb(Fcb::of_leaf(why).0);
                         refused = true;
                     }
                 },
@@ -350,6 +355,10 @@ impl Manager {
             && let Some(shared) = shared
         {
             return Ok(self.add_remote((level, key), item, shared, owner));
+        }
+        if self.is_draining && shared.as_ref().is_none_or(|shared| shared.is_mine) {
+            self.levels[usize::from(level)].forget(shared);
+            return Err(Refused::Full);
         }
         let direction = shared.as_ref().map_or(Direction::Forward, |shared| shared.direction);
         let state = &self.levels[usize::from(level)];

@@ -58,6 +58,8 @@ pub struct Manager {
     /// The current packet is a probe, and whether the decision about it is only its own.
     pub(super) is_probing: bool,
     pub(super) is_spoiled: bool,
+    /// Whether no sessions are to begin.
+    pub(super) is_draining: bool,
     /// Changes of sessions, if they are replicated.
     pub(super) changes: Option<Box<ChangeLog>>,
 }
@@ -153,6 +155,7 @@ impl Manager {
             short_cuts: None,
             is_probing: false,
             is_spoiled: false,
+            is_draining: false,
             changes: None,
         })
     }
@@ -160,6 +163,16 @@ impl Manager {
     /// Its plan.
     pub fn plan(&self) -> &Arc<Plan> {
         &self.plan
+    }
+
+    /// Whether no more sessions are to begin: packets that would are refused.
+    pub fn set_draining(&mut self, is_draining: bool) {
+        self.is_draining = is_draining;
+    }
+
+    /// Whether no more sessions are to begin.
+    pub fn is_draining(&self) -> bool {
+        self.is_draining
     }
 
     /// Whether there is anything to do at all.

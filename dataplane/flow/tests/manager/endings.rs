@@ -5,7 +5,7 @@ use thruway_flow::chain::Demand;
 use thruway_flow::manager::Settings;
 use thruway_wire::flow::FiveTuple;
 
-use super::{SECOND, at, bounded, demand, frame, manager, one, release, tcp, udp};
+use super::{SECOND, at, bounded, classify, demand, frame, manager, one, release, tcp, udp};
 
 /// Both ends have finished, and still send again what got lost before that.
 #[test]
@@ -23,6 +23,22 @@ fn closed_sessions_are_kept_as_long_as_a_function_asks() {
         manager.sweep(30 * SECOND);
         assert_eq!(release(&mut manager).is_empty(), is_kept, "{closed_s:?}");
     }
+}
+
+/// Those that are there go on.
+#[test]
+fn no_session_begins_while_sessions_drain() {
+    let mut manager = manager(&[demand("connection", 8)], &Settings::default());
+    let (first, second) = (udp(1, 2, 1000, 80), udp(1, 2, 1001, 80));
+    let mut passes = |tuple, is_draining| {
+        manager.set_draining(is_draining);
+        classify(&mut manager, vec![frame(&tuple, 0)], 0)[0].is_some()
+    };
+    assert!(passes(first, false));
+    assert!(passes(first.reversed(), true), "of a session that is there");
+    assert!(!passes(second, true), "of a new one");
+    assert!(passes(second, false));
+    assert_eq!(manager.counts(0).0, 2);
 }
 
 /// However many are over: functions are called for each, and packets wait meanwhile.

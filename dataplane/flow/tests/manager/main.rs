@@ -116,8 +116,9 @@ fn classify(manager: &mut Manager, packets: Vec<Packet>, now: i64) -> Vec<Option
         packet.set_timestamp(at as i64 + 1);
         batch.push(packet);
     }
+    let why = if manager.is_draining() { Refusal::Draining } else { Refusal::NoRoom };
     manager.classify((ENTRY, Input::Ethernet), &mut batch, now, |_, refusal| {
-        assert_eq!(refusal, Refusal::NoRoom);
+        assert_eq!(refusal, why);
     });
     release(manager);
     let mut words = vec![None; count];

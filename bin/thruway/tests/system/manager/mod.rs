@@ -1,8 +1,9 @@
 //! Chains that a manager keeps: its death costs no packet, and what it left is adopted.
 
 mod browser;
+mod drain;
 mod functions;
-mod keeper;
+pub mod keeper;
 mod on_demand;
 mod page;
 mod replicas;

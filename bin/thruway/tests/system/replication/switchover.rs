@@ -34,7 +34,7 @@ impl Pair {
 }
 
 /// Runs `meanwhile` while pings pass through the host that serves; how many were lost.
-fn lost_pings(pair: &Pair, meanwhile: impl FnOnce()) -> usize {
+pub fn lost_pings(pair: &Pair, meanwhile: impl FnOnce()) -> usize {
     let server = pair.ends().address.ip();
     std::thread::scope(|scope| {
         let ping = format!("ping -n -q -i 0.002 -c {PINGS} -W 2 {server}");

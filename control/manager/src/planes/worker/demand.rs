@@ -185,7 +185,6 @@ impl Worker {
     /// Forgets functions on demand where a chain has none, or does not run.
     pub(super) fn forget_on_demand(&mut self) {
         self.on_demand = OnDemand::default();
-        let is_other = |kind| kind != ConditionKind::OnDemand;
-        self.board.change(|status| status.conditions.retain(|one| is_other(one.kind)));
+        self.forget(ConditionKind::OnDemand);
     }
 }
