@@ -24,7 +24,9 @@ pub(crate) struct Conversation<'a> {
     link: &'a Link,
     stream: Stream,
     number: u64,
-    sent_at: Instant,
+    beaten_at: Option<Instant>,
+    /// When the other host sent its last sign of life, as it says.
+    theirs_ms: u64,
     /// The last term that the other host knows of.
     announced: Term,
     /// Records that were sent, and that the other host acknowledged.
@@ -53,7 +55,8 @@ impl<'a> Conversation<'a> {
             link,
             stream,
             number: link.stream().unwrap_or_default(),
-            sent_at: Instant::now(),
+            beaten_at: None,
+            theirs_ms: 0,
             // Both know what they agreed to.
             announced: link.term(),
             sent: 0,
@@ -79,9 +82,7 @@ impl<'a> Conversation<'a> {
             self.announce(self.link.term())?;
             self.send_batches()?;
             self.confirm()?;
-            if self.sent_at.elapsed() >= HEARTBEAT {
-                self.send(Kind::Batch, &[])?;
-            }
+            self.beat()?;
             self.read()?;
             if self.link.silence() > SILENT {
                 return Err("the other host is silent".into());
@@ -91,8 +92,27 @@ impl<'a> Conversation<'a> {
     }
 
     fn send(&mut self, kind: Kind, payload: &[u8]) -> Result<(), String> {
-        self.sent_at = Instant::now();
         self.stream.send(kind, payload)
+    }
+
+    /// Sends a sign of life, if it is time.
+    fn beat(&mut self) -> Result<(), String> {
+        if self.beaten_at.is_some_and(|at| at.elapsed() < HEARTBEAT) {
+            return Ok(());
+        }
+        self.beaten_at = Some(Instant::now());
+        let theirs = if self.link.is_closed() { 0 } else { self.theirs_ms };
+        let [own, theirs] = [self.link.now_ms(), theirs].map(u64::to_be_bytes);
+        self.send(Kind::Beat, &[own, theirs].concat())
+    }
+
+    /// Takes a sign of life.
+    fn hear_beat(&mut self, payload: &[u8]) -> Option<()> {
+        let (theirs, own) = payload.split_first_chunk()?;
+        let own = u64::from_be_bytes(own.try_into().ok()?);
+        self.theirs_ms = u64::from_be_bytes(*theirs);
+        // It cannot have had what was not sent.
+        (own <= self.link.now_ms()).then(|| self.link.note_echo(own))
     }
 
     /// Announces a term to the other host that it may not know of.
@@ -162,7 +182,9 @@ impl<'a> Conversation<'a> {
 
     fn take(&mut self, Frame { kind, payload }: &Frame) -> Result<(), String> {
         match kind {
-            Kind::Batch if payload.is_empty() => Ok(()),
+            Kind::Beat => {
+                self.hear_beat(payload).ok_or("the stream ends: a sign of life that is none".into())
+            }
             Kind::Batch => {
                 let count = count_records(payload)?;
                 self.received += count;

@@ -32,12 +32,21 @@ pub enum Kind {
     Term = 6,
     /// Packets that came to a host that no longer serves them.
     Packets = 7,
+    /// What a host asks of the witness.
+    Claim = 8,
+    /// What the witness answers.
+    Verdict = 9,
+    /// A sign of life: when it was sent, and the last one that came from the other host.
+    Beat = 10,
 }
 
 impl Kind {
     fn of_number(number: u8) -> Option<Kind> {
-        use Kind::{Acknowledged, Batch, Hello, Packets, Refusal, Term, Welcome};
-        let all = [Hello, Welcome, Refusal, Batch, Acknowledged, Term, Packets];
+        use Kind::{
+            Acknowledged, Batch, Beat, Claim, Hello, Packets, Refusal, Term, Verdict, Welcome,
+        };
+        let all =
+            [Hello, Welcome, Refusal, Batch, Acknowledged, Term, Packets, Claim, Verdict, Beat];
         all.into_iter().find(|kind| *kind as u8 == number)
     }
 }

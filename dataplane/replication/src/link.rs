@@ -134,6 +134,15 @@ pub struct Link {
     acknowledged: AtomicU64,
     is_urgent: AtomicBool,
     heard_ms: AtomicU64,
+    /// When the last sign of life was sent that the other host says it has had; 0: none yet.
+    echoed_ms: AtomicU64,
+    /// This host is about to take over: it no longer says that it hears the other one.
+    is_closed: AtomicBool,
+    /// The term that the witness is asked for, plus 1; 0: none.
+    claimed: AtomicU64,
+    /// The term that it granted, plus 1, and until when; 0: none.
+    leased: AtomicU64,
+    leased_until_ms: AtomicU64,
     since: Instant,
 }
 
@@ -157,6 +166,11 @@ impl Link {
             acknowledged: AtomicU64::new(0),
             is_urgent: AtomicBool::new(false),
             heard_ms: AtomicU64::new(0),
+            echoed_ms: AtomicU64::new(0),
+            is_closed: AtomicBool::new(false),
+            claimed: AtomicU64::new(0),
+            leased: AtomicU64::new(0),
+            leased_until_ms: AtomicU64::new(0),
             since: Instant::now(),
         }
     }
@@ -275,15 +289,77 @@ impl Link {
         self.stops.store(false, Ordering::Release);
     }
 
+    /// Milliseconds since it began.
+    pub(crate) fn now_ms(&self) -> u64 {
+        self.since.elapsed().as_millis() as u64
+    }
+
     /// The other host was heard.
     pub(crate) fn hear(&self) {
-        let now = self.since.elapsed().as_millis() as u64;
-        self.heard_ms.store(now, Ordering::Release);
+        // Before a look at whether this host says so: see `close`.
+        self.heard_ms.store(self.now_ms(), Ordering::SeqCst);
+    }
+
+    /// From now on this host does not say that it hears the other one, which may serve as long as
+    /// it does; how long that has been silent. Where a thread hears at this moment, one of the two
+    /// sees the other: both write before they read.
+    pub fn close(&self) -> Duration {
+        self.is_closed.store(true, Ordering::SeqCst);
+        self.silence()
+    }
+
+    /// It does not take over after all, or has.
+    pub fn open(&self) {
+        self.is_closed.store(false, Ordering::SeqCst);
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::SeqCst)
+    }
+
+    /// The other host has had what was sent then.
+    pub(crate) fn note_echo(&self, sent_ms: u64) {
+        self.echoed_ms.fetch_max(sent_ms, Ordering::AcqRel);
+    }
+
+    /// How much is left of the time in which the other host does not take over: it waits for
+    /// `after` since it last heard this one.
+    pub fn echo_left(&self, after: Duration) -> Duration {
+        let echoed = Duration::from_millis(self.echoed_ms.load(Ordering::Acquire));
+        if echoed.is_zero() {
+            return Duration::ZERO;
+        }
+        (echoed + after).saturating_sub(self.since.elapsed())
+    }
+
+    /// Has the witness asked for a term, or for none.
+    pub fn claim(&self, term: Option<Term>) {
+        self.claimed.store(term.map_or(0, |term| term.number() + 1), Ordering::Release);
+    }
+
+    pub(crate) fn claimed(&self) -> Option<Term> {
+        self.claimed.load(Ordering::Acquire).checked_sub(1).map(Term::of_number)
+    }
+
+    /// The witness granted a term that was asked for then.
+    pub(crate) fn set_lease(&self, term: Term, asked: Instant, lease_ms: u32) {
+        let until = asked.saturating_duration_since(self.since).as_millis() as u64;
+        // In this order: a reader finds no term with another one's time.
+        self.leased_until_ms.store(0, Ordering::Release);
+        self.leased.store(term.number() + 1, Ordering::Release);
+        self.leased_until_ms.store(until + u64::from(lease_ms), Ordering::Release);
+    }
+
+    /// How much is left of the lease of a term.
+    pub fn lease_left(&self, term: Term) -> Duration {
+        let until = Duration::from_millis(self.leased_until_ms.load(Ordering::Acquire));
+        let is_of_term = self.leased.load(Ordering::Acquire) == term.number() + 1;
+        if is_of_term { until.saturating_sub(self.since.elapsed()) } else { Duration::ZERO }
     }
 
     /// How long the other host has been silent.
     pub fn silence(&self) -> Duration {
-        let heard = Duration::from_millis(self.heard_ms.load(Ordering::Acquire));
+        let heard = Duration::from_millis(self.heard_ms.load(Ordering::SeqCst));
         self.since.elapsed().saturating_sub(heard)
     }
 

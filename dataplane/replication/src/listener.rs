@@ -50,28 +50,8 @@ impl Gate {
     }
 
     /// Has who connected show that it has the key, and the same chain.
-    fn admit(&self, mut socket: TcpStream, peer: SocketAddr) -> Result<Stream, String> {
-        let broke = |error: std::io::Error| format!("it did not show the key: {error}");
-        let end = Instant::now() + PATIENCE;
-        socket.set_nonblocking(false).map_err(broke)?;
-        prepare(&socket, PATIENCE)?;
-        let own = Greeting::new()?;
-        socket.write_all(&own.bytes()).map_err(broke)?;
-        let mut theirs = [0; Greeting::LEN];
-        read_until(&mut socket, &mut theirs, end)?;
-        let theirs = Greeting::parse(&theirs)?;
-        let keys = keys(&self.key, &own, &theirs);
-        let mut stream = Stream::new(socket, peer, keys);
-        let Frame { kind, payload } = loop {
-            match stream.receive()? {
-                Some(frame) => break frame,
-                None if Instant::now() > end => return Err("it did not show the key".into()),
-                None => {}
-            }
-        };
-        if kind != Kind::Hello {
-            return Err("it began with sessions".into());
-        }
+    fn admit(&self, socket: TcpStream, peer: SocketAddr) -> Result<Stream, String> {
+        let (mut stream, payload) = shown_key(socket, peer, &self.key)?;
         let (theirs, chain) = Standing::parse(&payload).ok_or("it did not say its term")?;
         let standing = self.link.standing();
         if chain != self.chain.as_bytes() {
@@ -87,6 +67,35 @@ impl Gate {
         stream.hasten(self.link.is_urgent())?;
         Ok(stream)
     }
+}
+
+/// Has who connected show that it has the key; its stream, and what it says it is about.
+pub(crate) fn shown_key(
+    mut socket: TcpStream,
+    peer: SocketAddr,
+    key: &Key,
+) -> Result<(Stream, Vec<u8>), String> {
+    let broke = |error: std::io::Error| format!("it did not show the key: {error}");
+    let end = Instant::now() + PATIENCE;
+    socket.set_nonblocking(false).map_err(broke)?;
+    prepare(&socket, PATIENCE)?;
+    let own = Greeting::new()?;
+    socket.write_all(&own.bytes()).map_err(broke)?;
+    let mut theirs = [0; Greeting::LEN];
+    read_until(&mut socket, &mut theirs, end)?;
+    let theirs = Greeting::parse(&theirs)?;
+    let mut stream = Stream::new(socket, peer, keys(key, &own, &theirs));
+    let Frame { kind, payload } = loop {
+        match stream.receive()? {
+            Some(frame) => break frame,
+            None if Instant::now() > end => return Err("it did not show the key".into()),
+            None => {}
+        }
+    };
+    if kind != Kind::Hello {
+        return Err("it began with sessions".into());
+    }
+    Ok((stream, payload))
 }
 
 /// Reads all of `bytes` before `end`, however slowly it comes.

@@ -5,10 +5,20 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use crate::caller::Caller;
+use crate::claimant::Claimant;
 use crate::key::Key;
 use crate::link::Link;
 use crate::listener::{Admitted, Gate, serve_streams};
 use crate::term::Side;
+
+/// The witness that a host asks for leases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WitnessUse {
+    /// Where it listens.
+    pub at: SocketAddr,
+    /// How long a lease is, milliseconds.
+    pub lease_ms: u32,
+}
 
 /// See the module: they end when it is dropped.
 pub struct Peer {
@@ -18,7 +28,8 @@ pub struct Peer {
 
 impl Peer {
     /// Begins to speak with the other host, by `link`: connects to the address, or listens there,
-    /// as the side of the link has it. `chain` is what both hosts must have in common.
+    /// as the side of the link has it. `chain` is what both hosts must have in common; `witness`
+    /// grants leases, if there is one.
     ///
     /// # Errors
     /// The address cannot be listened at, or the system has no thread for it.
@@ -27,9 +38,15 @@ impl Peer {
         address: SocketAddr,
         key: Key,
         chain: String,
+        witness: Option<WitnessUse>,
     ) -> Result<Peer, String> {
         let mut peer = Peer { link: Arc::clone(link), threads: Vec::new() };
         let link = Arc::clone(link);
+        if let Some(WitnessUse { at, lease_ms }) = witness {
+            let (link, key) = (Arc::clone(&link), key.clone());
+            let mut claimant = Claimant { link, witness: at, key, lease_ms, logged: String::new() };
+            peer.spawn(move || claimant.run())?;
+        }
         match link.side() {
             Side::Caller => {
                 let mut caller = Caller { link, to: address, key, chain, logged: String::new() };

@@ -69,8 +69,9 @@ struct Ends {
 impl Ends {
     fn new(through: Option<SocketAddr>, at: SocketAddr) -> Ends {
         let [active, backup] = [Side::Caller, Side::Listener].map(|side| Arc::new(Link::new(side)));
-        let listening = Peer::begin(&backup, at, key(), CHAIN.into()).unwrap();
-        let calling = Peer::begin(&active, through.unwrap_or(at), key(), CHAIN.into()).unwrap();
+        let listening = Peer::begin(&backup, at, key(), CHAIN.into(), None).unwrap();
+        let calling =
+            Peer::begin(&active, through.unwrap_or(at), key(), CHAIN.into(), None).unwrap();
         Ends { active, backup, _threads: [calling, listening] }
     }
 
@@ -213,8 +214,8 @@ fn other_chains_are_refused() {
     let [active, backup] = [Side::Caller, Side::Listener].map(|side| Arc::new(Link::new(side)));
     // It serves all the same, and the other host learns that.
     backup.advance(Term::default().next());
-    let _listening = Peer::begin(&backup, at, key(), "another chain".into()).unwrap();
-    let _calling = Peer::begin(&active, at, key(), CHAIN.into()).unwrap();
+    let _listening = Peer::begin(&backup, at, key(), "another chain".into(), None).unwrap();
+    let _calling = Peer::begin(&active, at, key(), CHAIN.into(), None).unwrap();
     wait_line(&active, "the chains differ");
     wait_line(&backup, "the chains differ");
     assert!(active.is_foreign() && backup.is_foreign());
@@ -267,8 +268,8 @@ fn a_host_that_begins_anew_leaves_the_sessions_to_the_other() {
     let at = free_port();
     let [active, backup] = [Side::Caller, Side::Listener].map(|side| Arc::new(Link::new(side)));
     backup.set_has_sessions(true);
-    let _listening = Peer::begin(&backup, at, key(), CHAIN.into()).unwrap();
-    let _calling = Peer::begin(&active, at, key(), CHAIN.into()).unwrap();
+    let _listening = Peer::begin(&backup, at, key(), CHAIN.into(), None).unwrap();
+    let _calling = Peer::begin(&active, at, key(), CHAIN.into(), None).unwrap();
     let term = Term::default().next();
     wait_for("both to agree", || {
         [&active, &backup].iter().all(|link| link.term() == term).then_some(())

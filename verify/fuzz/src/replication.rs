@@ -2,7 +2,8 @@
 //! the same bytes.
 
 use thruway_replication::{
-    Frame, FrameReader, Greeting, Key, Packets, Record, Records, Standing, write_packet,
+    Claim, Frame, FrameReader, Greeting, Key, Packets, Record, Records, Standing, Verdict,
+    write_packet,
 };
 
 /// See the module.
@@ -23,6 +24,12 @@ pub fn run(bytes: &[u8]) {
     }
     if let Some((standing, _)) = Standing::parse(bytes) {
         assert_eq!(standing.bytes()[..], bytes[..Standing::LEN]);
+    }
+    if let Some(claim) = Claim::parse(bytes) {
+        assert_eq!(claim.bytes()[..], *bytes);
+    }
+    if let Some((verdict, number)) = Verdict::parse(bytes) {
+        assert_eq!(Verdict::parse(&verdict.bytes(number)), Some((verdict, number)));
     }
     packets(bytes);
     frames(bytes);

@@ -16,6 +16,7 @@ mod load;
 mod swap;
 mod switchover;
 mod v6;
+mod witness;
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -48,6 +49,8 @@ struct Pair {
     commits: Option<&'static str>,
     /// Silence after which each host takes over.
     after: &'static str,
+    /// Whether both ask a witness for leases.
+    has_witness: bool,
 }
 
 impl Between for Pair {
@@ -102,6 +105,7 @@ impl Pair {
             is_v6: false,
             commits: None,
             after: "150ms",
+            has_witness: false,
         };
         pair.write_key("a", "the secret of both hosts");
         pair.write_key("b", "the secret of both hosts");
@@ -127,6 +131,7 @@ impl Pair {
         let example = root().join("examples/nat-pair.click");
         let text = std::fs::read_to_string(example).expect("the example");
         let text = self.commits.map_or(text.clone(), |late| committing::committing(&text, late));
+        let text = if self.has_witness { witness::with_witness(&text) } else { text };
         let config = self.config(which);
         std::fs::write(&config, format!("{text}\nControlSocket(UNIX, {socket});\n")).expect("room");
         let mut command = self.middles[which].thruway();

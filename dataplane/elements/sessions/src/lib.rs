@@ -26,6 +26,7 @@ mod session_limiter;
 mod session_stats;
 mod stateful_firewall;
 mod test_flow_space;
+mod witness;
 
 use thruway_element::Entry;
 
@@ -47,4 +48,5 @@ pub static ELEMENTS: &[&Entry] = &[
     &session_stats::ENTRY,
     &stateful_firewall::ENTRY,
     &test_flow_space::ENTRY,
+    &witness::ENTRY,
 ];

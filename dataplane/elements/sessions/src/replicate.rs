@@ -7,9 +7,11 @@ mod hot_swap;
 mod idle;
 mod install;
 mod keys;
+mod lease;
 mod role;
 mod roles;
 mod send;
+mod tick;
 mod tunnel;
 
 use std::any::Any;
@@ -31,6 +33,7 @@ use chain::chain;
 use commit::Commit;
 use idle::Idle;
 use install::Installer;
+use lease::Leasing;
 use role::Role;
 use send::{CHANGES, Sender};
 use tunnel::Tunnel;
@@ -61,6 +64,10 @@ pub static ENTRY: Entry = Entry::built::<Replicate>(
                there. Put Replicate right behind the devices: packets of network N enter by \
                input N and leave by output N; with K networks, announcements for network N leave \
                by output K+N, to its device.\n\n\
+               WITNESS is the address of a Witness on a third host, for both hosts: a host that \
+               reaches neither its backup nor the witness serves no traffic (unleased) once its \
+               lease, of LEASE, has ended, and a backup takes over only with a lease. So no two \
+               hosts serve at once. AFTER, WITNESS and LEASE are the same on both hosts then.\n\n\
                SERVE and RETIRE are handler calls, made when this host begins to serve the traffic \
                and when it no longer does: 'SERVE routes.active true, RETIRE routes.active false' \
                has KernelRoutes announce routes of the host that serves, by a routing daemon.\n\n\
@@ -103,6 +110,8 @@ pub static ENTRY: Entry = Entry::built::<Replicate>(
                 "longest time that a host that begins waits for the other one",
             )
             .or("1s"),
+            Arg::keyword("WITNESS", Ty::Any, "the Witness's IP address and TCP port"),
+            Arg::keyword("LEASE", Ty::Time, "how long the witness grants a term").or("300ms"),
             Arg::keyword("COMMIT_PACKETS", Ty::UInt, "packets that wait for the backup at most")
                 .or("4096"),
             Arg::keyword("COMMIT_TIME", Ty::Time, "longest time that a packet waits for it")
@@ -126,18 +135,9 @@ pub static ENTRY: Entry = Entry::built::<Replicate>(
 )
 .with_hot_swap::<Replicate>();
 
-/// Time between two looks at what changed, nanoseconds.
-const TICK_NS: i64 = 5_000_000;
-/// The same while packets may wait for the other host.
-const HURRIED_TICK_NS: i64 = 500_000;
 /// The timers.
 const TICK: u32 = 0;
 const ANNOUNCE: u32 = 1;
-/// A tick that comes later than this after the one before it is late.
-const LATE_NS: i64 = 50_000_000;
-
-/// Batches taken in one tick at most.
-const BATCHES: usize = 32;
 
 #[derive(Handlers)]
 #[handler(
@@ -155,6 +155,10 @@ const BATCHES: usize = 32;
 #[handler(
     read, name = "term", "number of changes of the active host, as far as this one knows",
     get = self.term.number()
+)]
+#[handler(
+    read, name = "leased", "whether this host may serve: without a WITNESS always",
+    get = cx.now() < self.leased_until
 )]
 #[handler(
     read, name = "sent", "records sent to the other host",
@@ -243,8 +247,15 @@ struct Replicate {
     hold: i64,
     /// Until when; 0 once that is over.
     held_until: i64,
+    /// Whom this host asks for leases, if somebody grants them.
+    leasing: Option<Leasing>,
+    /// Until when it may serve.
+    leased_until: i64,
     /// This host was started, and has neither served nor had all sessions.
     is_new: bool,
+    /// It is to take over, as soon as it may.
+    is_asked: bool,
+    is_asked_by_hand: bool,
     /// A switchover is asked for, and may begin until then.
     switchover_until: Option<i64>,
     /// This host serves on after a switchover of which the other one may hear yet.
@@ -288,6 +299,8 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
             return Err(args.error("TO", why).into());
         }
     };
+    let after = (after > 0).then(|| Duration::from_nanos(after));
+    let leasing = Leasing::of(args, address("WITNESS")?, after)?;
     let link = Arc::new(Link::new(side));
     let commit = Commit::of(args)?;
     let commit = (args.env().inputs > announcement.networks()).then_some(commit);
@@ -305,10 +318,14 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         chain: String::new(),
         other,
         key: args.get("KEY")?,
-        after: (after > 0).then(|| Duration::from_nanos(after)),
+        after,
         hold: args.get::<Nanos>("HOLD")?.0.max(0),
         held_until: 0,
+        leased_until: if leasing.is_some() { i64::MIN } else { i64::MAX },
+        leasing,
         is_new: true,
+        is_asked: false,
+        is_asked_by_hand: false,
         switchover_until: None,
         has_resumed: false,
         hurry_until: i64::MIN,
@@ -327,7 +344,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
 }
 
 impl Replicate {
-    /// Whether this host serves traffic.
+    /// Whether this host serves traffic, if it may.
     fn serves(&self) -> bool {
         self.role == Role::Active && self.held_until == 0
     }
@@ -341,41 +358,15 @@ impl Replicate {
         }
     }
 
-    /// Notes a tick. Where ticks were late this process stood still, and has not listened: the
-    /// other host's silence counts from then on.
-    fn note_tick(&mut self, now: i64) {
-        if now.saturating_sub(self.ticked) > LATE_NS {
-            self.steady_since = now;
-        }
-        self.ticked = now;
-    }
-
-    /// Whether the active host has been silent for long enough, while this one listened.
-    fn is_abandoned(&self, now: i64) -> bool {
-        let listened = Duration::from_nanos(now.saturating_sub(self.steady_since).max(0) as u64);
-        self.after.is_some_and(|after| self.link.silence().min(listened) > after)
-    }
-
-    /// A host that begins serves no traffic until it has reached the other one, or could not for a
-    /// while: that may have taken over.
-    fn end_hold(&mut self, now: i64, is_connected: bool) {
-        if self.held_until > 0 && (is_connected || now >= self.held_until) {
-            self.held_until = 0;
-        }
-        if self.serves() {
-            self.is_new = false;
-        }
-    }
-
-    /// Interval of ticks, nanoseconds.
-    fn tick_ns(&self, now: i64) -> i64 {
-        let is_hurried = self.commit.is_some() || now < self.hurry_until;
-        if is_hurried || self.switchover_until.is_some() { HURRIED_TICK_NS } else { TICK_NS }
+    /// What both hosts must have in common.
+    fn chain(&self, cx: &mut Cx<'_>) -> Result<String, String> {
+        let leasing = self.leasing.as_ref().map(Leasing::text).unwrap_or_default();
+        Ok(chain(cx)? + &leasing)
     }
 
     /// Makes the call that goes with a change of what this host does.
     fn call(&mut self, cx: &mut Cx<'_>) {
-        let serves = self.serves();
+        let serves = self.serves() && cx.now() < self.leased_until;
         if std::mem::replace(&mut self.has_served, serves) != serves
             && let Some(call) = if serves { &self.serve } else { &self.retire }
         {
@@ -390,49 +381,12 @@ impl Replicate {
             cx.set_timer(ANNOUNCE, next);
         }
     }
-
-    fn tick_active(&mut self, cx: &mut Cx<'_>) {
-        self.sender.tick(cx);
-        self.commits_now |= self.sender.complete_stream().is_some();
-        if let Some(commit) = &mut self.commit {
-            commit.release(cx, self.sender.ledger());
-        }
-        self.try_switchover(cx);
-    }
-
-    fn tick(&mut self, cx: &mut Cx<'_>) {
-        self.note_tick(cx.now());
-        // In this order: a stream begins when the term of both is known.
-        let is_connected = self.link.stream().is_some();
-        self.follow(cx, self.link.term());
-        self.end_hold(cx.now(), is_connected);
-        match self.role {
-            Role::Active => self.tick_active(cx),
-            Role::SwitchingOver { .. } => self.watch_switchover(cx),
-            Role::Backup => {}
-        }
-        self.receive(cx, BATCHES);
-        self.tunnel.flush();
-        if self.role == Role::Backup
-            && self.installer.is_synchronized()
-            && !self.link.is_foreign()
-            && self.is_abandoned(cx.now())
-        {
-            let silence = self.link.silence();
-            self.take_over(cx, &format!("the other host was silent for {silence:.0?}"));
-        }
-        self.link.set_has_sessions(self.has_sessions());
-        self.call(cx);
-        while let Some(line) = self.link.line() {
-            cx.log(&format!("Replicate: {line}"));
-        }
-    }
 }
 
 impl Element for Replicate {
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         let (key, chain) =
-            (Key::of_file(&self.key).map_err(|error| error.to_string())?, chain(cx)?);
+            (Key::of_file(&self.key).map_err(|error| error.to_string())?, self.chain(cx)?);
         self.begin_stream(cx, key, chain)?;
         (self.ticked, self.steady_since) = (cx.now(), cx.now());
         if let Some(flows) = cx.flows() {
@@ -454,6 +408,8 @@ impl Element for Replicate {
             if waits && self.role == Role::Active {
                 self.sender.send_now(cx);
             }
+        } else if self.serves() && cx.now() >= self.leased_until {
+            cx.drop_all(Idle::Unleased, batch);
         } else if self.serves() {
             cx.pass_on(port, batch);
         } else if is_processed {

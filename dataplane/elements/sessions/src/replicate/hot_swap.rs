@@ -38,6 +38,7 @@ struct Kept {
     commit: Option<Commit>,
     commits_now: bool,
     held_until: i64,
+    leased_until: i64,
     is_new: bool,
     hurry_until: i64,
     has_served: bool,
@@ -64,6 +65,7 @@ impl HotSwap for Replicate {
             commit: self.commit.take(),
             commits_now: self.commits_now,
             held_until: self.held_until,
+            leased_until: self.leased_until,
             is_new: self.is_new,
             hurry_until: std::mem::replace(&mut self.hurry_until, i64::MIN),
             has_served: self.has_served,
@@ -81,6 +83,9 @@ impl HotSwap for Replicate {
         (self.sender, self.installer, self.tunnel) = (kept.sender, kept.installer, kept.tunnel);
         (self.chain, self.commits_now) = (kept.chain, kept.commits_now);
         (self.held_until, self.is_new) = (kept.held_until, kept.is_new);
+        if self.leasing.is_some() {
+            self.leased_until = kept.leased_until;
+        }
         (self.hurry_until, self.has_served) = (kept.hurry_until, kept.has_served);
         match (&mut self.commit, kept.commit) {
             (Some(own), Some(before)) => own.take_over(before),
@@ -136,7 +141,8 @@ impl Replicate {
         } else if self.role == Role::Active && self.hold > 0 {
             self.held_until = cx.now().saturating_add(self.hold);
         }
-        self.peer = Some(Peer::begin(&self.link, self.other, key, chain.clone())?);
+        let witness = self.leasing.as_ref().map(|leasing| leasing.witness);
+        self.peer = Some(Peer::begin(&self.link, self.other, key, chain.clone(), witness)?);
         self.chain = chain;
         Ok(())
     }

@@ -8,6 +8,7 @@ reasons! {
         Standby = "standby": "this host is the backup",
         Fenced = "fenced": "the other host has taken over while it waited",
         Held = "held": "it is not known yet whether the other host has taken over",
+        Unleased = "unleased": "this host reaches neither its backup nor the witness: another one may serve",
         PassedOn = consumed "passed-on": "this host has switched over: the packet went to the other one",
         PassFull = "pass-full": "this host has switched over, and too many packets are on their way to the other one",
         Uncommitted = "uncommitted": "the backup did not acknowledge its session within COMMIT_TIME",

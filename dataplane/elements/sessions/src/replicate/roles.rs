@@ -100,6 +100,16 @@ impl Replicate {
         if self.role != Role::Backup {
             return Err(HandlerError::refused("only a backup takes over: see the handler role"));
         }
+        if self.leasing.is_some() && self.link.stream().is_some() {
+            return Err(HandlerError::refused(
+                "the other host is reached: write its handler switchover",
+            ));
+        }
+        if self.leasing.is_some() {
+            // When it has a lease.
+            self.is_asked_by_hand = true;
+            return Ok(());
+        }
         self.take_over(cx, "by its handler takeover");
         Ok(())
     }
