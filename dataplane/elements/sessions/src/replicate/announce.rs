@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use thruway_element::text::split_words;
 use thruway_element::{ArgError, ArgErrors, Args, Cx};
+use thruway_packet::{Packet, PacketKind};
 use thruway_wire::arp::{ArpPacket, REQUEST};
 use thruway_wire::ethernet::{EthernetHeader, ethertype};
 use thruway_wire::ipv6::Ipv6Header;
@@ -29,7 +30,8 @@ struct Announced {
 
 /// The announcements of all networks.
 pub(super) struct Announcement {
-    networks: usize,
+    /// The Ethernet address that both hosts have at each network, where one is announced.
+    macs: Vec<Option<MacAddr>>,
     announced: Vec<Announced>,
     /// When the first were sent.
     begun: i64,
@@ -51,10 +53,11 @@ impl Announcement {
             );
             return Err(ArgErrors::whole(why));
         }
-        let mut announced = Vec::new();
+        let (mut announced, mut macs) = (Vec::new(), Vec::new());
         for (network, (index, text)) in args.rest().enumerate() {
             let of_text = |why| -> ArgError { args.rest_error(index, format!("'{text}': {why}")) };
             let (addresses, mac) = addresses(args, text).map_err(of_text)?;
+            macs.push((!addresses.is_empty()).then_some(mac));
             for address in addresses {
                 let (frame, times) = match address {
                     IpAddr::V4(ip) => (arp_frame(ip, mac), &ARP_NS[..]),
@@ -64,12 +67,21 @@ impl Announcement {
                 announced.push(Announced { network, frame, times });
             }
         }
-        Ok(Announcement { networks, announced, begun: 0, sent_until: -1 })
+        Ok(Announcement { macs, announced, begun: 0, sent_until: -1 })
     }
 
     /// How many networks there are.
     pub(super) fn networks(&self) -> usize {
-        self.networks
+        self.macs.len()
+    }
+
+    /// Whether a packet of a network came to the address that both hosts have there: nobody sends
+    /// it to the other one, too. Where no address is announced, it is the interface's.
+    pub(super) fn is_addressed(&self, network: usize, packet: &Packet) -> bool {
+        match self.macs.get(network) {
+            Some(Some(mac)) => packet.data().starts_with(&mac.0),
+            _ => packet.kind() == PacketKind::Host,
+        }
     }
 
     /// Begins anew.
@@ -84,7 +96,7 @@ impl Announcement {
         for announced in &self.announced {
             let is_due = |time: &&i64| (self.sent_until + 1..=since).contains(*time);
             if announced.times.iter().any(|time| is_due(&time)) {
-                send_frame(cx, self.networks + announced.network, &announced.frame);
+                send_frame(cx, self.networks() + announced.network, &announced.frame);
             }
             let later = announced.times.iter().copied().find(|time| *time > since);
             next = [next, later].into_iter().flatten().min();
@@ -144,4 +156,33 @@ fn nd_frame(ip: Ipv6Addr, mac: MacAddr) -> Result<Vec<u8>, ParseError> {
     let message = NeighborMessage::advertisement(ip, flags::ROUTER | flags::OVERRIDE);
     message.emit_message((&ip.octets(), &ALL_NODES.octets()), Some(mac), rest)?;
     Ok(frame)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The address that both hosts have is seldom the interface's: to that, the frame is another
+    /// host's.
+    #[test]
+    fn frames_to_the_address_of_both_hosts_are_addressed() {
+        let mac = MacAddr([2, 0, 0, 0, 0, 1]);
+        let announcement = Announcement {
+            macs: vec![Some(mac), None],
+            announced: vec![],
+            begun: 0,
+            sent_until: -1,
+        };
+        let is_addressed = |network, to: MacAddr, kind| {
+            let mut packet = Packet::new(&[&to.0[..], &[0; 54]].concat()).expect("memory");
+            packet.set_kind(kind);
+            announcement.is_addressed(network, &packet)
+        };
+        assert!(is_addressed(0, mac, PacketKind::OtherHost));
+        assert!(!is_addressed(0, MacAddr([2, 0, 0, 0, 0, 2]), PacketKind::Host));
+        assert!(!is_addressed(0, MacAddr::BROADCAST, PacketKind::Broadcast));
+        // Where routes lead to the interface.
+        assert!(is_addressed(1, mac, PacketKind::Host));
+        assert!(!is_addressed(1, mac, PacketKind::OtherHost));
+    }
 }

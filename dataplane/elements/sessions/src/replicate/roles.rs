@@ -223,10 +223,14 @@ impl Replicate {
         let is_fresh = cx.now() < self.hurry_until;
         match (self.role, self.link.stream()) {
             (Role::SwitchingOver { stream, .. }, Some(now)) if stream == now => {
-                self.tunnel.offer(cx, (stream, port), batch, true);
+                self.tunnel.offer(cx, (stream, port), batch, |_| true);
             }
             (Role::SwitchingOver { .. }, _) => cx.drop_all(Idle::Held, batch),
-            (_, Some(stream)) if is_fresh => self.tunnel.offer(cx, (stream, port), batch, false),
+            // The other host has what is for many of its own.
+            (_, Some(stream)) if is_fresh => {
+                let is_addressed = |packet: &_| self.announcement.is_addressed(port, packet);
+                self.tunnel.offer(cx, (stream, port), batch, is_addressed);
+            }
             _ => cx.drop_all(Idle::Standby, batch),
         }
     }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use thruway_element::Cx;
-use thruway_packet::{Batch as Packets, Packet, PacketKind};
+use thruway_packet::{Batch as Packets, Packet};
 use thruway_replication::{Batch, Content, Link, PAYLOAD_MAX, write_packet};
 
 use super::idle::Idle;
@@ -20,17 +20,16 @@ impl Tunnel {
         Tunnel { link, batch: None }
     }
 
-    /// Passes packets of a network on over this stream: all, or those alone that the other host
-    /// does not have of its own, as it has what is for many.
+    /// Passes packets of a network on over this stream, those that `is_wanted`.
     pub(super) fn offer(
         &mut self,
         cx: &mut Cx<'_>,
         (stream, network): (u64, usize),
         packets: &mut Packets,
-        all: bool,
+        is_wanted: impl Fn(&Packet) -> bool,
     ) {
         for packet in packets.drain() {
-            if !all && !is_for_one(&packet) {
+            if !is_wanted(&packet) {
                 cx.drop(Idle::Standby, packet);
             } else if self.write(stream, network, packet.data()) {
                 cx.drop(Idle::PassedOn, packet);
@@ -69,10 +68,4 @@ impl Tunnel {
             None => {}
         }
     }
-}
-
-/// Whether a frame is for the host alone that it came to.
-fn is_for_one(packet: &Packet) -> bool {
-    let is_group = packet.data().first().is_none_or(|byte| byte & 1 == 1);
-    packet.kind() == PacketKind::Host && !is_group
 }
