@@ -1,7 +1,8 @@
 // Two hosts, one gateway, on a routed network: as nat-pair.click inside, where both hosts have the gateway's
 // addresses; outside each host has its own address at a router, and a routing daemon (FRR) that announces the
 // translated address, SERVICE, by BGP while this host serves. Both hosts run this:
-//   thruway run examples/nat-pair-bgp.click LAN=eth1 WAN=eth0 WAN_IP=192.0.2.2 WAN_MAC=... PEER="TO 10.9.0.2:7070"
+//   thruway run examples/nat-pair-bgp.click LAN=eth1 WAN=eth0 WAN_IP=192.0.2.2 WAN_MAC=... \
+//       PEER="TO 10.9.0.2:7070" AFTER=150ms
 //   thruway run examples/nat-pair-bgp.click LAN=eth1 WAN=eth0 WAN_IP=192.0.2.3 WAN_MAC=... \
 //       PEER="LISTEN 10.9.0.2:7070" AFTER=150ms
 // WAN_IP and WAN_MAC are those that the kernel has at WAN: FRR and Thruway share the interface.

@@ -1,6 +1,7 @@
 // Two hosts, one gateway: address translation (IPv4) and a stateful firewall (IPv4 and IPv6) with sessions that
 // survive when a host dies. Both hosts run this, with the same addresses, and a cable between them for the sessions:
-//   thruway run examples/nat-pair.click LAN=eth1 WAN=eth0 KEY=/etc/thruway/pair.key PEER="TO 10.9.0.2:7070"
+//   thruway run examples/nat-pair.click LAN=eth1 WAN=eth0 KEY=/etc/thruway/pair.key \
+//       PEER="TO 10.9.0.2:7070" AFTER=100ms
 //   thruway run examples/nat-pair.click LAN=eth1 WAN=eth0 KEY=/etc/thruway/pair.key \
 //       PEER="LISTEN 10.9.0.2:7070" AFTER=100ms
 // See docs/replication.md.

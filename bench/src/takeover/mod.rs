@@ -7,6 +7,7 @@
 
 mod committing;
 mod connections;
+mod networks;
 mod options;
 mod outcome;
 mod pair;

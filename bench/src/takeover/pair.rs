@@ -1,10 +1,4 @@
 //! Two hosts that share two networks, with a client in one and a server in the other.
-//!
-//! ```text
-//! client -- lan bridge -- lan0 [a] wan0 -- wan bridge -- server
-//!                      \- lan0 [b] wan0 -/
-//! 192.168.1.10     .1   a -- b: 10.9.0.1 -- 10.9.0.2     203.0.113.1
-//! ```
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
@@ -15,6 +9,7 @@ use tempfile::TempDir;
 use thruway_client::Client;
 
 use super::committing::committing;
+use super::networks::{BACKUP, Networks, SERVER};
 use super::options::Options;
 use super::server::READY;
 use crate::child::{Running, wait_for};
@@ -24,7 +19,6 @@ const PREFIX: &str = "thruway-bench";
 const EXAMPLE: &str = include_str!("../../../examples/nat-pair.click");
 /// What becomes of packets whose changes the backup does not have in time.
 const LATE: &str = "DROP";
-const BACKUP: &str = "10.9.0.2:7070";
 /// Longest wait for an answer of a control socket.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -43,32 +37,8 @@ pub struct Pair {
 impl Pair {
     /// Starts both hosts, and the server.
     pub fn start(options: &Options) -> anyhow::Result<Pair> {
-        let [client, server, bridges] =
-            ["client", "server", "bridges"].map(|role| Namespace::new(PREFIX, role));
-        let (client, server, bridges) = (client?, server?, bridges?);
-        let hosts = [Namespace::new(PREFIX, "a")?, Namespace::new(PREFIX, "b")?];
-        for (bridge, end, address) in
-            [("lan", &client, "192.168.1.10/24"), ("wan", &server, "203.0.113.1/24")]
-        {
-            bridges.ip(&format!("link add {bridge} type bridge"))?;
-            bridges.ip(&format!("link set {bridge} addrgenmode none up"))?;
-            bridges.cable(&format!("{bridge}end"), (end, "eth0"), "")?;
-            end.ip(&format!("address add {address} dev eth0"))?;
-            end.ip("link set eth0 up")?;
-            for (host, port) in hosts.iter().zip(["a", "b"]) {
-                host.cable(&format!("{bridge}0"), (&bridges, &format!("{bridge}{port}")), "")?;
-            }
-            for port in ["end", "a", "b"] {
-                bridges.ip(&format!("link set {bridge}{port} master {bridge} up"))?;
-            }
-        }
-        client.ip("route add default via 192.168.1.1")?;
+        let Networks { client, server, hosts, bridges } = Networks::new(PREFIX)?;
         client.set("ipv4/ip_local_port_range", "1024 65000")?;
-        hosts[0].cable("pair0", (&hosts[1], "pair0"), "")?;
-        for (host, last) in hosts.iter().zip(1..) {
-            host.ip(&format!("address add 10.9.0.{last}/24 dev pair0"))?;
-            host.ip("link set pair0 up")?;
-        }
         let dir = TempDir::new()?;
         let key = dir.path().join("key");
         std::fs::write(&key, "the secret of both hosts")?;
@@ -89,8 +59,7 @@ impl Pair {
             Pair { a, b, _web: web, client, server, _hosts: hosts, _bridges: bridges, dir };
         wait_for("the first ping", || {
             pair.check()?;
-            let ping =
-                pair.client.command("ping").args(["-n", "-c1", "-W1", "203.0.113.1"]).output();
+            let ping = pair.client.command("ping").args(["-n", "-c1", "-W1", SERVER]).output();
             Ok(ping.context("ping is missing")?.status.success())
         })?;
         Ok(pair)

@@ -7,9 +7,12 @@ mod namespace;
 
 mod chart;
 mod cluster;
+mod drain;
 mod faults;
 mod functions;
 mod life;
+#[path = "../../../../bench/src/takeover/networks.rs"]
+mod networks;
 mod page;
 mod process;
 mod refusals;

@@ -3,6 +3,8 @@
 //! `switchover` has another host serve the traffic, with its sessions; `draining` refuses new
 //! sessions, and `sessions` counts those that are left.
 
+use std::time::Instant;
+
 use super::remote::Remote;
 use crate::PlaneError;
 
@@ -13,6 +15,16 @@ pub(super) struct Participants {
     pub(super) pairs: Vec<String>,
     /// Those that can refuse new sessions; one of them counts for all.
     pub(super) gates: Vec<String>,
+}
+
+/// A data plane that drains.
+pub(super) struct Draining {
+    /// Its process and generation.
+    pub(super) of: (u32, u64),
+    /// The elements that take part.
+    pub(super) participants: Participants,
+    /// When that began.
+    pub(super) begun: Instant,
 }
 
 /// How far it is.
@@ -50,8 +62,13 @@ impl Participants {
         }
     }
 
-    /// Goes on: has another host serve, or refuses new sessions.
-    pub(super) fn advance(&self, remote: Remote<'_>) -> Result<Progress, PlaneError> {
+    /// Goes on: has another host serve, or refuses new sessions. While `is_patient`, it waits for
+    /// another host that cannot serve yet.
+    pub(super) fn advance(
+        &self,
+        remote: Remote<'_>,
+        is_patient: bool,
+    ) -> Result<Progress, PlaneError> {
         let each = |handler| -> Vec<String> {
             self.pairs.iter().map(|name| format!("{name}.{handler}")).collect()
         };
@@ -66,7 +83,7 @@ impl Participants {
         let are_backups = !roles.is_empty() && roles.iter().all(|role| is("backup", role));
         // Packets may come for a while, until neighbours know where the other host is.
         let passing = remote.read_each(&each("passing"))?;
-        match refused {
+        let refused = match refused {
             None if are_backups && passing.iter().all(|answer| is("false", answer)) => {
                 return Ok(Progress::Done("the other host of its pair serves".into()));
             }
@@ -74,8 +91,12 @@ impl Participants {
                 let message = "the other host of its pair takes over";
                 return Ok(Progress::Waits("SwitchingOver", message.into()));
             }
-            _ => {}
-        }
+            Some(why) if is_patient => {
+                let message = format!("the other host of its pair cannot serve yet: {why}");
+                return Ok(Progress::Waits("SwitchingOver", message));
+            }
+            refused => refused,
+        };
         let Some(gate) = self.gates.first() else {
             return Ok(Progress::Done("none of its elements has sessions".into()));
         };

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use super::backoff::Backoff;
 use super::board::Board;
 use super::desk::{Desk, Goal};
-use super::drain::Participants;
+use super::drain::Draining;
 use super::functions::{self, NotStarted};
 use super::log::Log;
 use super::on_demand::OnDemand;
@@ -87,8 +87,8 @@ pub(super) struct Worker {
     replicas: Replicas,
     /// Functions on demand.
     on_demand: OnDemand,
-    /// Elements that take part in draining, of the process and generation that runs.
-    draining: Option<((u32, u64), Participants)>,
+    /// The data plane that drains.
+    draining: Option<Draining>,
 }
 
 impl Worker {

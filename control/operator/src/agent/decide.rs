@@ -62,6 +62,8 @@ pub struct Host {
     pub groups: BTreeMap<String, GroupSpec>,
     /// What the manager refused.
     pub refused: BTreeMap<String, Refused>,
+    /// Since when placements are being taken back.
+    pub ending: BTreeMap<String, Instant>,
     /// Whether the lease of the agent holds: if not, another host may run what may be moved.
     pub is_leased: bool,
     /// The time.
@@ -153,12 +155,7 @@ fn run(
     (host, groups): (&Host, &Groups),
     acts: &mut Vec<Act>,
 ) {
-    let mut report = |status: Condition, ready: Condition| {
-        let status = status_of(placement, host.chains.get(name), vec![status, ready], &host.clock);
-        if placement.status.as_ref() != Some(&status) {
-            acts.push(Act::Report(name.to_owned(), Box::new(status)));
-        }
-    };
+    let mut report = |declared, ready| report((name, placement), host, vec![declared, ready], acts);
     let wanted = match spec(placement, groups, host.is_leased) {
         Ok(wanted) => wanted,
         Err(why) => {
@@ -212,10 +209,55 @@ fn run(
 /// A placement that is being taken back.
 fn end(name: &str, placement: &ChainPlacement, host: &Host, acts: &mut Vec<Act>) {
     if let Some(chain) = host.chains.get(name).filter(|chain| is_ours(chain)) {
-        acts.push(Act::TakeBack(name.to_owned(), chain.generation));
+        let wanted = ChainSpec { drain: true, ..chain.spec.clone() };
+        if !may_drain(name, placement, host, (chain, &wanted)) {
+            return acts.push(Act::TakeBack(name.to_owned(), chain.generation));
+        }
+        let why = match condition(chain, ConditionKind::Drained) {
+            Some(drained) => drained.message.clone(),
+            None => "it begins no more sessions".to_owned(),
+        };
+        let conditions = ["Declared", "Ready"]
+            .map(|type_| Condition::new(type_, false, "Draining", why.clone()))
+            .to_vec();
+        report((name, placement), host, conditions, acts);
+        if chain.spec != wanted {
+            acts.push(Act::Declare(name.to_owned(), Box::new(wanted), chain.generation));
+        }
     } else if placement.finalizers().iter().any(|one| one == AGENT_FINALIZER) {
         let version = Version::of(placement);
         acts.push(Act::Release(name.to_owned(), version));
+    }
+}
+
+/// Whether a chain that is being taken back has sessions that it may wait for.
+fn may_drain(
+    name: &str,
+    placement: &ChainPlacement,
+    host: &Host,
+    (chain, wanted): (&LocalChain, &ChainSpec),
+) -> bool {
+    let asked = &placement.spec;
+    let begun = host.ending.get(name).copied().unwrap_or(host.now);
+    let grace = Duration::from_secs(u64::try_from(asked.drain_seconds).unwrap_or(0));
+    let is_over = host.now.saturating_duration_since(begun) >= grace;
+    let drained = condition(chain, ConditionKind::Drained).is_some_and(|one| one.holds);
+    let has_drained = chain.spec.drain && drained;
+    let is_refused = host.refused.get(name).is_some_and(|refused| refused.spec == *wanted);
+    let is_fenced = is_fenced(placement, host.is_leased);
+    !(is_over || has_drained || is_refused || is_fenced || chain.spec.stopped)
+}
+
+/// Reports of a placement, if there is something new.
+fn report(
+    (name, placement): (&str, &ChainPlacement),
+    host: &Host,
+    conditions: Vec<Condition>,
+    acts: &mut Vec<Act>,
+) {
+    let status = status_of(placement, host.chains.get(name), conditions, &host.clock);
+    if placement.status.as_ref() != Some(&status) {
+        acts.push(Act::Report(name.to_owned(), Box::new(status)));
     }
 }
 
@@ -310,7 +352,6 @@ fn spec(placement: &ChainPlacement, groups: &Groups, is_leased: bool) -> Result<
     for group in asked.groups.iter().filter(|one| groups.contains_key(&one.name)) {
         named.push(GroupName::new(&group.name).map_err(|why| format!("groups: {why}"))?);
     }
-    let is_fenced = !is_leased && asked.on_host_loss == OnHostLoss::Move;
     Ok(ChainSpec {
         configuration: asked.configuration.clone(),
         variables: asked.variables.clone(),
@@ -318,12 +359,17 @@ fn spec(placement: &ChainPlacement, groups: &Groups, is_leased: bool) -> Result<
         groups: named,
         threads: u16::try_from(asked.threads).ok().filter(|threads| *threads > 1),
         cores: None,
-        stopped: asked.stopped || is_fenced,
-        drain: false,
+        stopped: asked.stopped || is_fenced(placement, is_leased),
+        drain: asked.drain,
         replicas: of_manager(&asked.function_replicas),
         on_demand: of_manager(&asked.on_demand),
         managed_by: Some(CLUSTER.to_owned()),
     })
+}
+
+/// Whether another host may have taken the chain.
+fn is_fenced(placement: &ChainPlacement, is_leased: bool) -> bool {
+    !is_leased && placement.spec.on_host_loss == OnHostLoss::Move
 }
 
 /// Policies of functions as the manager takes them.
@@ -346,6 +392,11 @@ fn function_spec(function: &DeclaredFunction) -> FunctionSpec {
     }
 }
 
+/// What the manager observes of a chain, of a kind.
+fn condition(chain: &LocalChain, kind: ConditionKind) -> Option<&thruway_manager::Condition> {
+    chain.status.as_ref()?.conditions.iter().find(|one| one.kind == kind)
+}
+
 /// Whether the chain runs what the manager keeps.
 fn ready(local: Option<&LocalChain>, is_allowed: bool) -> Condition {
     let no = |reason: &str, message: &str| Condition::new("Ready", false, reason, message);
@@ -356,9 +407,8 @@ fn ready(local: Option<&LocalChain>, is_allowed: bool) -> Condition {
     let Some(status) = &chain.status else {
         return no("Waiting", "the manager has not started it yet");
     };
-    let condition = |kind| status.conditions.iter().find(|one| one.kind == kind);
     for kind in [ConditionKind::UpToDate, ConditionKind::Ready] {
-        match condition(kind) {
+        match condition(chain, kind) {
             Some(one) if !one.holds => return no(&one.reason, &one.message),
             None => return no("Waiting", "the manager has not looked at it yet"),
             Some(_) => {}

@@ -70,6 +70,8 @@ struct Agent {
     store: Store<ChainPlacement>,
     local: Local,
     refused: BTreeMap<String, Refused>,
+    /// Since when placements are being taken back.
+    ending: BTreeMap<String, Instant>,
     /// What the API server has of this host's report.
     reported: Option<AgentReport>,
     /// The last renewal of the lease.
@@ -125,6 +127,7 @@ pub async fn run(
         placements,
         store,
         refused: BTreeMap::new(),
+        ending: BTreeMap::new(),
         reported: None,
         renewed,
         has_caught_up: false,
@@ -212,13 +215,16 @@ impl Agent {
                 return Round::Failed;
             }
         };
-        let placements = self.store.state().into_iter().map(|one| (one.name_any(), one)).collect();
+        let placements: BTreeMap<_, _> =
+            self.store.state().into_iter().map(|one| (one.name_any(), one)).collect();
+        self.note_ending(&placements);
         let host = Host {
             placements,
             chains,
             functions,
             groups,
             refused: self.refused.clone(),
+            ending: self.ending.clone(),
             is_leased,
             now: Instant::now(),
             clock: now_text(),
@@ -232,6 +238,15 @@ impl Agent {
             // What was done is looked at: its report follows.
             (true, false) => Round::Again,
             (true, true) => Round::Done,
+        }
+    }
+
+    /// Notes since when placements are being taken back.
+    fn note_ending(&mut self, placements: &BTreeMap<String, Arc<ChainPlacement>>) {
+        let is_ending = |one: &ChainPlacement| one.metadata.deletion_timestamp.is_some();
+        self.ending.retain(|name, _| placements.get(name).is_some_and(|one| is_ending(one)));
+        for (name, _) in placements.iter().filter(|(_, one)| is_ending(one)) {
+            self.ending.entry(name.clone()).or_insert_with(Instant::now);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
@@ -23,6 +23,7 @@ fn empty() -> Host {
         functions: BTreeMap::new(),
         groups: BTreeMap::new(),
         refused: BTreeMap::new(),
+        ending: BTreeMap::new(),
         is_leased: true,
         now: Instant::now(),
         clock: "2026-01-01T00:00:00Z".into(),
@@ -272,6 +273,61 @@ fn policies_go_to_the_manager_and_a_version_stays_while_replicas_run_it() {
         }
         assert_eq!(host.functions.keys().collect::<Vec<_>>(), wanted);
     }
+}
+
+/// A host with a chain that is being taken back and that has 10 s for its sessions.
+fn ending() -> Host {
+    let mut host = empty();
+    host.assign("d--web", ChainPlacementSpec { drain_seconds: 10, ..asked("Idle;") });
+    host.converge();
+    host.delete("d--web");
+    host.ending.insert("d--web".into(), host.now);
+    host.converge();
+    host
+}
+
+#[test]
+fn a_chain_that_is_taken_back_drains_first() {
+    let mut host = ending();
+    assert!(host.chains["d--web"].spec.drain, "it is not taken back");
+    assert_eq!(host.reason("d--web"), "Draining");
+    let drained = Condition {
+        kind: ConditionKind::Drained,
+        holds: true,
+        reason: "Drained".into(),
+        message: String::new(),
+        since: std::time::SystemTime::UNIX_EPOCH,
+    };
+    let status = host.chains.get_mut("d--web").and_then(|chain| chain.status.as_mut());
+    status.expect("a status").conditions.push(drained);
+    host.converge();
+    assert!(host.chains.is_empty() && host.placements.is_empty());
+}
+
+#[test]
+fn a_chain_that_does_not_drain_in_time_is_taken_back() {
+    let mut host = ending();
+    host.now += Duration::from_millis(9_999);
+    assert_eq!(decide(&host), []);
+    host.now += Duration::from_millis(1);
+    host.converge();
+    assert!(host.chains.is_empty() && host.placements.is_empty());
+}
+
+#[test]
+fn a_chain_that_the_manager_does_not_drain_is_taken_back() {
+    let mut host = ending();
+    let chain = host.chains.get_mut("d--web").expect("it is there");
+    chain.spec.drain = false;
+    let refused = Refused {
+        spec: ChainSpec { drain: true, ..chain.spec.clone() },
+        reason: "Malformed".into(),
+        message: "no field `drain`".into(),
+        time: host.now,
+    };
+    host.refused.insert("d--web".into(), refused);
+    host.converge();
+    assert!(host.chains.is_empty() && host.placements.is_empty());
 }
 
 #[test]

@@ -12,7 +12,8 @@ use super::capacity::{NoRoom, has_room};
 use super::world::{Heartbeat, Placed, World};
 use crate::names::Key;
 use crate::resource::{
-    ChainHost, ChainPlacementSpec, Conditions as _, Demand, OnHostLoss, ServiceChain, Spread,
+    ChainHost, ChainPlacementSpec, Conditions as _, Demand, OnHostDrain, OnHostLoss, ServiceChain,
+    Spread,
 };
 
 /// Where a chain is to run.
@@ -232,6 +233,9 @@ impl<'a> Assigner<'a> {
         if rules.is_some() {
             return rules;
         }
+        if host.spec.drain {
+            return Some(Obstacle::Draining);
+        }
         if self.world.is_taken(&name, key) {
             return Some(Obstacle::Taken);
         }
@@ -267,7 +271,7 @@ impl<'a> Assigner<'a> {
         if rules.host_labels.iter().any(|(label, value)| labels.get(label) != Some(value)) {
             return Some(Obstacle::OtherLabels);
         }
-        if host.spec.drain {
+        if host.spec.drain && rules.on_host_drain == OnHostDrain::Move {
             return Some(Obstacle::Draining);
         }
         let mut chains = here.into_iter().flatten().filter(|other| *other != key);

@@ -17,7 +17,8 @@ use crate::calls::Version;
 use crate::names::{Key, host_namespace};
 use crate::resource::{
     AGENT_FINALIZER, ChainHost, ChainHostStatus, ChainPlacementSpec, Condition, Conditions as _,
-    NetworkFunctionStatus, OPERATOR_FINALIZER, ServiceChain, ServiceChainStatus, TrustGroupStatus,
+    NetworkFunctionStatus, OPERATOR_FINALIZER, OnHostDrain, ServiceChain, ServiceChainStatus,
+    TrustGroupStatus,
 };
 
 /// A kind that the operator holds by a finalizer.
@@ -117,7 +118,8 @@ fn run_chain(
         Err(_) => as_it_is(placed),
     };
     if let Ok(spec) = &resolved {
-        assign(spec, &assignment, placed, actions);
+        let specs = assignment.hosts.iter().map(|host| (host, on_host(spec, chain, host, world)));
+        assign(specs, placed, actions);
     }
     let dropped = placed.iter().filter(|one| assignment.dropped.contains(&one.host));
     actions.extend(dropped.filter(|one| !one.is_ending()).map(withdraw));
@@ -135,21 +137,32 @@ fn as_it_is(placed: &[Placed]) -> Assignment {
     Assignment { hosts: hosts.collect(), ..Assignment::default() }
 }
 
+/// What a host is to run of a chain: on one that drains, it ends with its sessions.
+fn on_host(
+    spec: &ChainPlacementSpec,
+    chain: &ServiceChain,
+    host: &str,
+    world: &World,
+) -> ChainPlacementSpec {
+    let drains = world.hosts.get(host).is_some_and(|host| host.spec.drain);
+    let drain = drains && chain.spec.placement.on_host_drain == OnHostDrain::Stop;
+    ChainPlacementSpec { drain, ..spec.clone() }
+}
+
 /// Has hosts run a chain as it is now. A host that it leaves keeps what it has: two hosts do not
 /// change at once.
-fn assign(
-    spec: &ChainPlacementSpec,
-    assignment: &Assignment,
+fn assign<'a>(
+    specs: impl Iterator<Item = (&'a String, ChainPlacementSpec)>,
     placed: &[Placed],
     actions: &mut Vec<Action>,
 ) {
-    for host in &assignment.hosts {
+    for (host, spec) in specs {
         let mut here = placed.iter().filter(|one| one.host == *host);
-        let is_so = here.any(|one| !one.is_ending() && one.placement.spec == *spec);
+        let is_so = here.any(|one| !one.is_ending() && one.placement.spec == spec);
         // One that is ending is made again when it is gone.
         let is_ending = placed.iter().any(|one| one.host == *host && one.is_ending());
         if !is_so && !is_ending {
-            actions.push(Action::Assign(host.clone(), Box::new(spec.clone())));
+            actions.push(Action::Assign(host.clone(), Box::new(spec)));
         }
     }
 }

@@ -68,6 +68,8 @@ pub fn resolve(
         groups,
         threads: spec.threads,
         stopped: spec.stopped,
+        drain: false,
+        drain_seconds: spec.drain_seconds,
         on_host_loss,
     })
 }

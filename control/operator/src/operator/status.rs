@@ -166,7 +166,7 @@ pub fn of_host(name: &str, host: &ChainHost, world: &World) -> Condition {
         }
         Heartbeat::Fresh => match agent.map(|agent| agent.manager.as_str()) {
             Some("" | "answers") | None if host.spec.drain => {
-                (true, "Draining", "its chains move to other hosts".to_owned())
+                (true, "Draining", "its chains move to other hosts, or stop".to_owned())
             }
             Some("" | "answers") | None => (true, "Ready", "takes chains".to_owned()),
             Some(why) => (false, "NoManager", format!("its manager: {why}")),

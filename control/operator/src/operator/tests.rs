@@ -9,8 +9,8 @@ use super::world::Heartbeat;
 use super::{Action, decide};
 use crate::names::Key;
 use crate::resource::{
-    ChainHostSpec, DeclaredGroup, Demand, NetworkFunction, NetworkFunctionSpec, OnHostLoss,
-    PlacementRules, ServiceChainSpec, TrustGroup, TrustGroupSpec,
+    ChainHostSpec, DeclaredGroup, Demand, NetworkFunction, NetworkFunctionSpec, OnHostDrain,
+    OnHostLoss, PlacementRules, ServiceChainSpec, TrustGroup, TrustGroupSpec,
 };
 use model::{Model, deleted_now};
 
@@ -44,6 +44,33 @@ fn a_drained_host_is_left_when_the_next_one_is_ready() {
     model.agents();
     model.converge();
     assert_eq!(model.hosts_of("web"), ["b"]);
+}
+
+/// For a host of a pair: the chain is not moved, and begins nowhere that drains.
+#[test]
+fn a_chain_that_stops_with_its_host_drains_there_and_begins_again() {
+    let drains = |drain| ChainHostSpec { drain, ..ChainHostSpec::default() };
+    let rules = |hosts: &[&str]| PlacementRules {
+        hosts: hosts.iter().map(|host| (*host).to_owned()).collect(),
+        on_host_drain: OnHostDrain::Stop,
+        ..PlacementRules::default()
+    };
+    let mut model = Model::new();
+    model.host("a", drains(false), Heartbeat::Fresh);
+    model.host("b", drains(false), Heartbeat::Fresh);
+    model.chain("pair-a", with_rules(rules(&["a"])));
+    model.converge();
+    model.host("a", drains(true), Heartbeat::Fresh);
+    model.chain("other", with_rules(rules(&["a"])));
+    model.converge();
+    assert_eq!(model.hosts_of("pair-a"), ["a"]);
+    let (holds, reason, _) = model.condition("pair-a", "Ready");
+    assert_eq!((holds, reason.as_str()), (false, "Drained"));
+    let (_, reason, message) = model.condition("other", "Placed");
+    assert!(reason == "NoHost" && message.contains("a: drains"), "{message}");
+    model.host("a", drains(false), Heartbeat::Fresh);
+    model.converge();
+    assert!(model.condition("pair-a", "Ready").0 && model.condition("other", "Ready").0);
 }
 
 /// What it runs there is what it was before: the other host stays until it is what is asked for.

@@ -97,6 +97,11 @@ pub struct ServiceChainSpec {
     /// Where it may run.
     #[serde(default, skip_serializing_if = "PlacementRules::is_default")]
     pub placement: PlacementRules,
+    /// How long a host that it leaves waits for its sessions, in seconds: the other host of its
+    /// pair takes them over, or they end. 0 ends them at once.
+    #[serde(default = "grace")]
+    #[schemars(range(min = 0, max = 86_400))]
+    pub drain_seconds: i32,
     /// What it needs; without this, any host has room for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub demand: Option<Demand>,
@@ -128,6 +133,9 @@ pub struct PlacementRules {
     /// What happens when a host is lost.
     #[serde(default)]
     pub on_host_loss: OnHostLoss,
+    /// What happens when a host drains.
+    #[serde(default)]
+    pub on_host_drain: OnHostDrain,
 }
 
 impl PlacementRules {
@@ -154,6 +162,17 @@ pub enum OnHostLoss {
     Stay,
     /// Another host takes it. An agent that cannot renew its lease stops the chain before.
     Move,
+}
+
+/// What happens to a chain when its host drains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub enum OnHostDrain {
+    /// Another host takes it; it stays as long as none can.
+    #[default]
+    Move,
+    /// It ends there, and begins again when the host does not drain any more: for a host of a pair,
+    /// whose other host serves meanwhile.
+    Stop,
 }
 
 /// What a chain needs of a host, for the planner (docs/plan.md).
@@ -201,6 +220,10 @@ pub struct ServiceChainStatus {
 
 fn one() -> i32 {
     1
+}
+
+fn grace() -> i32 {
+    30
 }
 
 fn packet() -> i32 {

@@ -12,7 +12,8 @@ mod placement;
 mod policy;
 
 pub use chain::{
-    Demand, OnHostLoss, PlacementRules, ServiceChain, ServiceChainSpec, ServiceChainStatus, Spread,
+    Demand, OnHostDrain, OnHostLoss, PlacementRules, ServiceChain, ServiceChainSpec,
+    ServiceChainStatus, Spread,
 };
 pub use condition::{Condition, Conditions, Status, now_text};
 pub use function::{

@@ -67,6 +67,12 @@ pub struct ChainPlacementSpec {
     /// Whether it is declared and not run.
     #[serde(default)]
     pub stopped: bool,
+    /// Whether it refuses new sessions, has the other host of its pair serve, and then ends.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub drain: bool,
+    /// How long it may do so when the placement is taken back, in seconds.
+    #[serde(default)]
+    pub drain_seconds: i32,
     /// What the agent does when it cannot renew its lease: `Move` stops the chain.
     #[serde(default)]
     pub on_host_loss: OnHostLoss,

@@ -1,13 +1,17 @@
 //! A chain drains: no session begins there any more, and it ends when its sessions have.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::{CALM, Worker};
-use crate::planes::drain::{Participants, Progress};
+use crate::planes::drain::{Draining, Participants, Progress};
 use crate::{Asked, ConditionKind, PlaneError};
 
 /// Between two looks at what is left.
 const LOOK: Duration = Duration::from_millis(500);
+
+/// So long it waits for the other host of a pair, if that cannot serve yet, before it refuses
+/// sessions.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Worker {
     /// Drains a data plane that runs, and ends it. One that does not run is not started.
@@ -46,14 +50,18 @@ impl Worker {
         let socket = self.dir.socket();
         let generation = self.record.as_ref().map_or(0, |record| record.generation);
         let Some(plane) = &self.plane else { return Ok(Progress::Done("nothing runs".into())) };
-        let (remote, runs) = (plane.remote(&socket), (plane.process.pid(), generation));
-        let known = self.draining.take().filter(|(of, _)| *of == runs);
-        let (_, participants) = match known {
+        let (remote, of) = (plane.remote(&socket), (plane.process.pid(), generation));
+        let known = self.draining.take().filter(|known| known.of == of);
+        let draining = match known {
             Some(known) => known,
-            None => (runs, Participants::read(remote)?),
+            None => {
+                let participants = Participants::read(remote)?;
+                Draining { of, participants, begun: Instant::now() }
+            }
         };
-        let progress = participants.advance(remote);
-        self.draining = Some((runs, participants));
+        let is_patient = draining.begun.elapsed() < PATIENCE;
+        let progress = draining.participants.advance(remote, is_patient);
+        self.draining = Some(draining);
         progress
     }
 

@@ -221,7 +221,10 @@ impl Model {
             let mut placement = (*placement).clone();
             let conditions = vec![
                 Condition::new("Declared", true, "Declared", ""),
-                Condition::new("Ready", true, "Running", ""),
+                match placement.spec.drain {
+                    true => Condition::new("Ready", false, "Drained", ""),
+                    false => Condition::new("Ready", true, "Running", ""),
+                },
             ];
             let status = ChainPlacementStatus {
                 observed_generation: generation,

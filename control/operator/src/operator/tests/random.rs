@@ -11,8 +11,8 @@ use crate::names::Key;
 use crate::operator::decide;
 use crate::operator::world::Heartbeat;
 use crate::resource::{
-    ChainHostSpec, Conditions as _, OPERATOR, OnHostLoss, PlacementRules, ServiceChain,
-    ServiceChainSpec, Spread,
+    ChainHostSpec, Conditions as _, OPERATOR, OnHostDrain, OnHostLoss, PlacementRules,
+    ServiceChain, ServiceChainSpec, Spread,
 };
 
 /// What happens to a cluster.
@@ -32,9 +32,17 @@ fn rules() -> impl Strategy<Value = PlacementRules> {
     let apart = proptest::collection::vec((0..CHAINS).prop_map(|at| format!("c{at}")), 0..2);
     let spread = prop_oneof![Just(Spread::Hosts), Just(Spread::Zones)];
     let loss = prop_oneof![Just(OnHostLoss::Stay), Just(OnHostLoss::Move)];
-    (zones, apart, spread, loss).prop_map(|(zones, apart_from, spread, on_host_loss)| {
-        PlacementRules { zones, apart_from, spread, on_host_loss, ..PlacementRules::default() }
-    })
+    let drain = prop_oneof![Just(OnHostDrain::Move), Just(OnHostDrain::Stop)];
+    (zones, apart, spread, loss, drain).prop_map(
+        |(zones, apart_from, spread, on_host_loss, on_host_drain)| PlacementRules {
+            zones,
+            apart_from,
+            spread,
+            on_host_loss,
+            on_host_drain,
+            ..PlacementRules::default()
+        },
+    )
 }
 
 fn specs() -> impl Strategy<Value = ServiceChainSpec> {
@@ -117,10 +125,11 @@ impl Model {
         Ok(())
     }
 
-    /// A chain that could be served before is served now.
+    /// A chain that could be served before is served now, if it does not end with its host.
     fn serves(&self, before: &Model) -> Result<(), TestCaseError> {
         for (key, chain) in &self.world.chains {
-            let is_asked = chain.metadata.deletion_timestamp.is_none();
+            let ends = chain.spec.placement.on_host_drain == OnHostDrain::Stop;
+            let is_asked = chain.metadata.deletion_timestamp.is_none() && !ends;
             if is_asked && before.serving(&key.name) > 0 {
                 prop_assert!(self.serving(&key.name) > 0, "{} is served no more", key);
             }
