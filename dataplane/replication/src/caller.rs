@@ -1,16 +1,15 @@
 //! The end that connects (TO): again and again, until the other host agrees to a stream.
 
-use std::io::Read as _;
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::connect::connect;
 use crate::conversation::Conversation;
 use crate::frame::{Frame, Kind};
-use crate::greeting::{Greeting, keys};
 use crate::key::Key;
 use crate::link::Link;
-use crate::stream::{PATIENCE, Stream, about, prepare};
+use crate::stream::{PATIENCE, Stream, about};
 use crate::term::{Standing, settle};
 
 /// Time between two tries to connect.
@@ -50,14 +49,8 @@ impl Caller {
 
     /// Connects, and has the other host agree.
     fn open(&self) -> Result<Stream, String> {
-        let unreachable = |error| format!("no stream to the other host: {error}");
-        let mut socket = TcpStream::connect_timeout(&self.to, PATIENCE).map_err(unreachable)?;
-        prepare(&socket, PATIENCE)?;
-        let mut theirs = [0; Greeting::LEN];
-        socket.read_exact(&mut theirs).map_err(unreachable)?;
-        let (theirs, own) = (Greeting::parse(&theirs)?, Greeting::new()?);
-        let [to, from] = keys(&self.key, &theirs, &own);
-        let mut stream = Stream::new(socket, self.to, [from, to]).begin_with(&own.bytes());
+        let mut stream = connect(self.to, &self.key, PATIENCE)
+            .map_err(|why| format!("no stream to the other host: {why}"))?;
         let standing = self.link.standing();
         stream.send(Kind::Hello, &[&standing.bytes()[..], self.chain.as_bytes()].concat())?;
         let theirs = self.answer(&mut stream)?;
@@ -68,16 +61,8 @@ impl Caller {
 
     /// What the other host says of itself, if it agrees.
     fn answer(&self, stream: &mut Stream) -> Result<Standing, String> {
-        let end = Instant::now() + PATIENCE;
-        let Frame { kind, payload } = loop {
-            match stream.receive()? {
-                Some(frame) => break frame,
-                None if Instant::now() > end => {
-                    return Err("the other host does not answer".into());
-                }
-                None => {}
-            }
-        };
+        let frame = stream.receive_until(Instant::now() + PATIENCE)?;
+        let Frame { kind, payload } = frame.ok_or("the other host does not answer")?;
         match (kind, Standing::parse(&payload)) {
             (Kind::Welcome, Some((standing, []))) => Ok(standing),
             (Kind::Refusal, Some((standing, why))) => {

@@ -1,16 +1,15 @@
 //! The host of a pair that asks its witness for leases.
 
-use std::io::Read as _;
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::connect::connect;
 use crate::frame::Kind;
-use crate::greeting::{Greeting, keys};
 use crate::key::Key;
 use crate::lease::{Claim, Verdict};
 use crate::link::Link;
-use crate::stream::{Stream, about, prepare};
+use crate::stream::{Stream, about};
 use crate::witness::PURPOSE;
 
 /// Time between two tries to connect.
@@ -51,17 +50,9 @@ impl Claimant {
 
     fn open(&self) -> Result<Stream, String> {
         let patience = Duration::from_millis(u64::from(self.lease_ms)).max(RETRY);
-        let unreachable = |error: std::io::Error| error.to_string();
-        let mut socket =
-            TcpStream::connect_timeout(&self.witness, patience).map_err(unreachable)?;
-        prepare(&socket, patience)?;
-        let mut theirs = [0; Greeting::LEN];
-        socket.read_exact(&mut theirs).map_err(unreachable)?;
-        let (theirs, own) = (Greeting::parse(&theirs)?, Greeting::new()?);
-        let [to, from] = keys(&self.key, &theirs, &own);
-        let mut stream = Stream::new(socket, self.witness, [from, to]).begin_with(&own.bytes());
+        let mut stream = connect(self.witness, &self.key, patience)?;
         stream.send(Kind::Hello, PURPOSE)?;
-        match stream.receive()?.map(|frame| frame.kind) {
+        match stream.receive_until(Instant::now() + patience)?.map(|frame| frame.kind) {
             Some(Kind::Welcome) => {}
             Some(kind) => return Err(format!("it sent {kind:?}: no Witness is there")),
             None => return Err("it does not answer".into()),

@@ -13,6 +13,7 @@
 mod caller;
 mod claimant;
 mod commit;
+mod connect;
 mod conversation;
 mod frame;
 mod greeting;

@@ -85,13 +85,8 @@ pub(crate) fn shown_key(
     read_until(&mut socket, &mut theirs, end)?;
     let theirs = Greeting::parse(&theirs)?;
     let mut stream = Stream::new(socket, peer, keys(key, &own, &theirs));
-    let Frame { kind, payload } = loop {
-        match stream.receive()? {
-            Some(frame) => break frame,
-            None if Instant::now() > end => return Err("it did not show the key".into()),
-            None => {}
-        }
-    };
+    let frame = stream.receive_until(end)?;
+    let Frame { kind, payload } = frame.ok_or("it did not show the key")?;
     if kind != Kind::Hello {
         return Err("it began with sessions".into());
     }

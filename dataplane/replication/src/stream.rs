@@ -2,7 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ring::hmac;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -95,6 +95,16 @@ impl Stream {
             }
             Err(error) if is_late(&error) => Ok(None),
             Err(error) => Err(format!("the stream broke: {error}")),
+        }
+    }
+
+    /// The next frame, if one comes before `end`, or soon after it.
+    pub fn receive_until(&mut self, end: Instant) -> Result<Option<Frame>, String> {
+        loop {
+            let next = self.receive()?;
+            if next.is_some() || Instant::now() > end {
+                return Ok(next);
+            }
         }
     }
 

@@ -96,7 +96,7 @@ impl Announcement {
         for announced in &self.announced {
             let is_due = |time: &&i64| (self.sent_until + 1..=since).contains(*time);
             if announced.times.iter().any(|time| is_due(&time)) {
-                send_frame(cx, self.networks() + announced.network, &announced.frame);
+                emit_frame(cx, self.networks() + announced.network, &announced.frame);
             }
             let later = announced.times.iter().copied().find(|time| *time > since);
             next = [next, later].into_iter().flatten().min();
@@ -106,11 +106,14 @@ impl Announcement {
     }
 }
 
-fn send_frame(cx: &mut Cx<'_>, output: usize, frame: &[u8]) {
+/// Sends an Ethernet frame that did not come in here.
+pub(super) fn emit_frame(cx: &mut Cx<'_>, output: usize, frame: &[u8]) {
     let Some(mut packet) = cx.packet(frame) else { return };
     packet.set_timestamp(cx.now());
     packet.set_mac_offset(0);
-    packet.set_network(EthernetHeader::LEN, 0);
+    if frame.len() >= EthernetHeader::LEN {
+        packet.set_network(EthernetHeader::LEN, 0);
+    }
     cx.emit(output, packet);
     cx.count_made(1);
 }

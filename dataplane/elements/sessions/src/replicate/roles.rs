@@ -8,10 +8,9 @@ use std::time::Duration;
 use thruway_element::{Cx, HandlerError};
 use thruway_packet::Batch as PacketBatch;
 use thruway_replication::{Batch, Content, Packets, Term};
-use thruway_wire::Header as _;
-use thruway_wire::ethernet::EthernetHeader;
 
 use super::Replicate;
+use super::announce::emit_frame;
 use super::idle::Idle;
 use super::role::Role;
 
@@ -200,20 +199,13 @@ impl Replicate {
 
     /// Packets that the other host no longer serves.
     fn take_packets(&mut self, cx: &mut Cx<'_>, batch: &Batch) {
-        let (networks, now) = (self.announcement.networks(), cx.now());
+        let networks = self.announcement.networks();
         for (network, frame) in Packets::new(&batch.bytes) {
             if self.role != Role::Active || network >= networks {
                 cx.count_drops(Idle::Standby, 1);
                 continue;
             }
-            let Some(mut packet) = cx.packet(frame) else { continue };
-            packet.set_mac_offset(0);
-            packet.set_timestamp(now);
-            if frame.len() >= EthernetHeader::LEN {
-                packet.set_network(EthernetHeader::LEN, 0);
-            }
-            cx.emit(network, packet);
-            cx.count_made(1);
+            emit_frame(cx, network, frame);
         }
     }
 
