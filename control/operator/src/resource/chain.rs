@@ -97,8 +97,8 @@ pub struct ServiceChainSpec {
     /// Where it may run.
     #[serde(default, skip_serializing_if = "PlacementRules::is_default")]
     pub placement: PlacementRules,
-    /// How long a host that it leaves waits for its sessions, in seconds: the other host of its
-    /// pair takes them over, or they end. 0 ends them at once.
+    /// How long a host drains the chain before it removes it, in seconds: meanwhile sessions end,
+    /// or the other host of a pair takes them over. 0 removes it at once.
     #[serde(default = "grace")]
     #[schemars(range(min = 0, max = 86_400))]
     pub drain_seconds: i32,
@@ -170,8 +170,8 @@ pub enum OnHostDrain {
     /// Another host takes it; it stays as long as none can.
     #[default]
     Move,
-    /// It ends there, and begins again when the host does not drain any more: for a host of a pair,
-    /// whose other host serves meanwhile.
+    /// It drains there, and restarts when `drain` of the host is false. For a host of a pair: the
+    /// other host serves meanwhile.
     Stop,
 }
 

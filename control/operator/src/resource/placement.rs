@@ -67,10 +67,11 @@ pub struct ChainPlacementSpec {
     /// Whether it is declared and not run.
     #[serde(default)]
     pub stopped: bool,
-    /// Whether it refuses new sessions, has the other host of its pair serve, and then ends.
+    /// Whether it drains: the other host of its pair takes over, or no new sessions begin and it
+    /// ends with the last one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub drain: bool,
-    /// How long it may do so when the placement is taken back, in seconds.
+    /// How long the agent drains it when the placement is deleted, in seconds.
     #[serde(default)]
     pub drain_seconds: i32,
     /// What the agent does when it cannot renew its lease: `Move` stops the chain.

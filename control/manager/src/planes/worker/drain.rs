@@ -9,8 +9,7 @@ use crate::{Asked, ConditionKind, PlaneError};
 /// Between two looks at what is left.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// So long it waits for the other host of a pair, if that cannot serve yet, before it refuses
-/// sessions.
+/// How long a drain waits for the other host of a pair before it refuses new sessions.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Worker {
