@@ -191,6 +191,14 @@ pub enum HostError {
         /// The end of its console.
         output: String,
     },
+    /// QEMU does not do what its monitor is asked to do.
+    #[error("{what}: {why}")]
+    Monitor {
+        /// What it was asked for.
+        what: &'static str,
+        /// What it answered.
+        why: String,
+    },
     /// The function was stopped while it was being started.
     #[error("the function was stopped")]
     Stopped,

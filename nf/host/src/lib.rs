@@ -39,7 +39,7 @@
 //! | `spec`, `status`, `call` | what a function is to be, what is known of it, calls of its handlers |
 //! | `shared` | what the supervisor and an element share: the present generation, commands |
 //! | `function` | [`Function`]: what an element holds |
-//! | `vm` | [`Vm`]: a machine with standard drivers, supervised as a function is |
+//! | `vm` | [`VmPool`]: machines with standard drivers, supervised as functions are: one serves, one may wait |
 //!
 //! What must stay true:
 //!
@@ -85,5 +85,5 @@ pub use sandbox::{
 };
 pub use spec::FunctionSpec;
 pub use status::Status;
-pub use vm::{Vm, VmReporter, VmSpec, Wire};
+pub use vm::{VmPool, VmReporter, VmSpec, Wire};
 pub use wiring::HostLink;

@@ -1,6 +1,7 @@
 //! Machine: a function in a virtual machine that knows nothing of Thruway.
 
 mod cards;
+mod seats;
 
 use std::any::Any;
 use std::path::PathBuf;
@@ -12,12 +13,12 @@ use thruway_element::{
 };
 use thruway_elements_support::virtio_link::{self, Lost};
 use thruway_nf_host::{
-    Acceleration, Backoff, Limits, Machine as Image, Patience, StandardOrder, Vm, VmReporter,
-    VmSpec,
+    Acceleration, Backoff, Limits, Machine as Image, Patience, StandardOrder, VmSpec,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 
 use self::cards::Cards;
+use self::seats::Seats;
 use super::nf::{CPU_PERCENT, WEIGHT};
 use super::settings::{Shares, numbers, size, time};
 
@@ -45,7 +46,8 @@ pub static ENTRY: Entry = Entry::new(
             Arg::keyword("HANG", Ty::Time, "it is restarted when it takes nothing for longer")
                 .or("10s"),
             Arg::keyword("ATTACH_TIMEOUT", Ty::Time, "time its drivers have to begin").or("120s"),
-            Arg::keyword("ACTIVE", Ty::Bool, "whether the machine is started").or("true"),
+            Arg::keyword("ACTIVE", Ty::Bool, "whether a machine serves").or("true"),
+            Arg::keyword("STANDBY", Ty::Bool, "whether another one waits, booted").or("false"),
             virtio_link::QUEUE,
             virtio_link::BURST,
         ],
@@ -53,6 +55,8 @@ pub static ENTRY: Entry = Entry::new(
         handlers: &[
             Handler::read("state", "starting, running, restarting...; stopped without ACTIVE"),
             Handler::read("pid", "number of QEMU's process; 0 if there is none"),
+            Handler::read("standby", "of the machine that waits: none, starting, ready, failed..."),
+            Handler::read("takeovers", "times that the machine that waited took the other's place"),
             Handler::read("restarts", "starts after the first"),
             Handler::read("faults", "times that it broke the protocol of a card"),
             Handler::read("hangs", "times that it took nothing for longer than HANG"),
@@ -92,6 +96,11 @@ started again, as functions are. Meanwhile packets for it are dropped (no-guest)
 received is gone with it. While it has no buffer, QUEUE packets of each card wait; what is more is \
 dropped (no-buffer). A configuration that replaces this one goes on with the machine if it is the \
 same.\n\
+With STANDBY another machine boots, and stands still once it is ready. It goes on when the first \
+one ends, which then boots again and waits in turn: packets are dropped for some milliseconds in \
+place of seconds. With ACTIVE false as well, one machine waits and none serves, until a \
+configuration with ACTIVE true calls it. Both have the same addresses, and each needs MEMORY; what \
+the one knew, the other one does not. Without a machine that waits, one that ends boots again.\n\
 Cards have addresses of their own that stay (02:...), merged buffers, one queue pair, no offloads.";
 
 /// See [`Acceleration`].
@@ -113,17 +122,18 @@ struct Settings {
     attach_timeout: Duration,
 }
 
-/// A machine that runs.
+/// Machines that run.
 struct Running {
     settings: Settings,
-    vm: Vm,
-    reporter: VmReporter,
+    is_active: bool,
+    seats: Seats,
 }
 
 struct Machine {
     settings: Settings,
     name: String,
     is_active: bool,
+    has_standby: bool,
     burst: Option<usize>,
     running: Option<Running>,
     cards: Cards,
@@ -140,6 +150,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         settings,
         name: args.name().to_owned(),
         is_active: args.get("ACTIVE")?,
+        has_standby: args.get("STANDBY")?,
         burst: virtio_link::burst(args)?,
         running: None,
         sent_before: 0,
@@ -155,7 +166,7 @@ fn settings(args: &Args<'_>) -> Result<Settings, ArgError> {
         _ => Acceleration::Emulated,
     };
     let image = Image { image: PathBuf::from(args.get::<String>("IMAGE")?), acceleration };
-    if args.get("ACTIVE")? {
+    if args.get("ACTIVE")? || args.get("STANDBY")? {
         image.check_standard().map_err(|why| args.error("IMAGE", why))?;
     }
     let cards = args.env().inputs.max(args.env().outputs);
@@ -202,13 +213,35 @@ impl Settings {
 }
 
 impl Machine {
+    /// Machines that are to be there.
+    fn count(&self) -> usize {
+        usize::from(self.is_active) + usize::from(self.has_standby)
+    }
+
+    /// Starts what is missing, and has a machine serve if one is to.
     fn start(&mut self) -> Result<(), String> {
-        let (mut vm, reporter) = Vm::prepare().map_err(|error| error.to_string())?;
-        let wire = self.cards.open(&self.name, &reporter)?;
         let spec = self.settings.spec(&self.name);
-        vm.start(spec, wire).map_err(|error| error.to_string())?;
-        self.running = Some(Running { settings: self.settings.clone(), vm, reporter });
+        let kept = self.running.take().filter(|old| !self.is_active || old.seats.serve());
+        let mut running = match kept {
+            Some(old) => Running { is_active: self.is_active, ..old },
+            None => Running {
+                settings: self.settings.clone(),
+                is_active: self.is_active,
+                seats: Seats::new(self.is_active)?,
+            },
+        };
+        running.seats.fill(self.count(), &spec)?;
+        running.seats.attach(&mut self.cards);
+        self.running = Some(running);
         Ok(())
+    }
+
+    /// What serves may be another machine than before.
+    #[inline]
+    fn follow(&mut self, cx: &mut Cx<'_>) {
+        if let Some(running) = &mut self.running {
+            running.seats.follow(cx, &mut self.cards);
+        }
     }
 
     /// Looks in a while whether the guest takes what waits for it.
@@ -223,27 +256,30 @@ impl Machine {
     }
 
     fn last_error(&self) -> String {
-        let Some(status) = self.running.as_ref().map(|running| running.vm.status()) else {
-            return String::new();
-        };
-        status.last_end.unwrap_or_default()
+        let status = self.running.as_ref().and_then(|running| running.seats.status());
+        status.and_then(|status| status.last_end).unwrap_or_default()
     }
 }
 
 impl Element for Machine {
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        if self.is_active && self.running.is_none() {
+        if self.count() > 0 {
             self.start()?;
+        }
+        if let Some(running) = &self.running {
+            running.seats.watch(cx)?;
         }
         self.cards.watch(cx)
     }
 
     fn process(&mut self, cx: &mut Cx<'_>, port: usize, batch: &mut Batch) {
+        self.follow(cx);
         self.cards.send(cx, port, batch);
         self.watch_for_hang(cx);
     }
 
     fn run(&mut self, cx: &mut Cx<'_>) -> Run {
+        self.follow(cx);
         let burst = self.burst.unwrap_or_else(|| cx.burst()).min(MAX_BATCH);
         if self.cards.run(cx, burst, &mut self.batch) { Run::Again } else { Run::Idle }
     }
@@ -254,13 +290,16 @@ impl Element for Machine {
             && self.cards.sent() == self.sent_before
             && let Some(running) = &self.running
         {
-            running.reporter.hang();
+            running.seats.report_hang();
         }
         self.watch_for_hang(cx);
     }
 
     fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.cards.finish(cx);
+        if let Some(running) = &self.running {
+            running.seats.unwatch(cx);
+        }
         self.running = None;
         Ok(())
     }
@@ -273,12 +312,16 @@ impl Handlers for Machine {
         name: &str,
         _param: &str,
     ) -> Result<String, HandlerError> {
-        let status = || self.running.as_ref().map(|running| running.vm.status());
+        let seats = || self.running.as_ref().map(|running| &running.seats);
+        // Of a machine that serves.
+        let status = || seats().filter(|_| self.is_active).and_then(Seats::status);
         let number = |of: Option<u64>| of.unwrap_or(0).to_string();
         Ok(match name {
             "state" => status().map_or("stopped", |status| status.state.name()).to_owned(),
             "pid" => status().and_then(|status| status.pid).unwrap_or(0).to_string(),
-            "restarts" => number(status().map(|status| status.restarts)),
+            "standby" => seats().map_or("none", |seats| seats.standby(self.is_active)).to_owned(),
+            "takeovers" => number(seats().map(Seats::takeovers)),
+            "restarts" => number(seats().map(Seats::restarts)),
             "faults" => number(status().map(|status| status.faults)),
             "hangs" => number(status().map(|status| status.hangs)),
             "last_error" => self.last_error(),
@@ -297,16 +340,14 @@ impl Handlers for Machine {
 impl HotSwap for Machine {
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
         let running = self.running.take()?;
-        Some(Box::new((running, self.cards.take_ports())))
+        Some(Box::new(running))
     }
 
     fn take_over(&mut self, state: Box<dyn Any + Send>) {
-        let Ok(state) = state.downcast::<(Running, cards::Ports)>() else { return };
-        let (running, ports) = *state;
-        // Another machine: that one ends here.
-        if self.is_active && running.settings == self.settings {
-            self.cards.set_ports(ports);
-            self.running = Some(running);
+        let Ok(running) = state.downcast::<Running>() else { return };
+        // Other machines, and one that served and is to wait, end here.
+        if running.is_active <= self.is_active && running.settings == self.settings {
+            self.running = Some(*running);
         }
     }
 }

@@ -80,6 +80,16 @@ impl VirtioLink {
         self.open = Some(Open { port, receiver, sender });
     }
 
+    /// Uses another port from now on; packets that wait go there.
+    ///
+    /// # Errors
+    /// No descriptor is left.
+    pub fn change_port(&mut self, cx: &mut Cx<'_>, port: Arc<Port>) -> Result<(), String> {
+        self.unwatch(cx);
+        self.set_port(port);
+        self.watch(cx)
+    }
+
     /// Gives the port to another link.
     pub fn take_port(&mut self) -> Option<Arc<Port>> {
         self.open.take().map(|open| open.port)
@@ -168,6 +178,10 @@ impl VirtioLink {
     /// The run ends.
     pub fn finish(&mut self, cx: &mut Cx<'_>) {
         cx.drop_all(Lost::Stopped, &mut self.waiting);
+        self.unwatch(cx);
+    }
+
+    fn unwatch(&self, cx: &mut Cx<'_>) {
         if let Some(open) = &self.open {
             cx.unwatch(&open.receiver);
             cx.unwatch(&open.sender);

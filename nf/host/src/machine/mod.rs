@@ -21,6 +21,7 @@ mod relay;
 mod standard;
 
 pub(crate) use launch::launch;
+pub(crate) use monitor::Monitor;
 pub use standard::StandardOrder;
 pub(crate) use standard::launch as launch_vm;
 

@@ -18,7 +18,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 const LINE_MAX: usize = 64 << 10;
 
 /// The monitor's host's end.
-pub(super) struct Monitor {
+pub(crate) struct Monitor {
     fd: OwnedFd,
     /// What came after the last whole line.
     rest: Vec<u8>,

@@ -88,8 +88,7 @@ fn a_machine_is_a_cable_and_is_back_after_its_end() {
     assert_eq!((client.read("vm.pid"), client.number("vm.restarts")), (pid, 0));
     assert!(pings(&network));
 
-    let pid: i32 = client.read("vm.pid").parse().expect("a process");
-    kill_process(Pid::from_raw(pid).expect("a process"), Signal::KILL).expect("it runs");
+    kill(&mut client);
     wait_for("the restart", || (client.number("vm.restarts") == 1).then_some(()));
     assert!(!pings(&network), "nobody passes packets while it boots");
     wait_for("a ping after the restart", || pings(&network).then_some(()));
@@ -102,6 +101,76 @@ fn a_machine_is_a_cable_and_is_back_after_its_end() {
     let done = network.stop();
     assert_eq!(done.code(), 0, "{done:#?}");
     assert!(!Path::new(&format!("/proc/{pid}")).exists(), "the machine ended with the run");
+}
+
+fn kill(client: &mut Client) {
+    let pid: i32 = client.read("vm.pid").parse().expect("a process");
+    kill_process(Pid::from_raw(pid).expect("a process"), Signal::KILL).expect("it runs");
+}
+
+/// Time until the hosts meet again. Pings are sent every 20 ms.
+fn back_after(network: &Network) -> Duration {
+    let begun = Instant::now();
+    wait_for("a ping", || {
+        (network.lan.run("ping -n -c 1 -W 0.02 10.7.0.2").code() == 0).then_some(())
+    });
+    begun.elapsed()
+}
+
+#[test]
+fn a_machine_that_waits_takes_the_place_at_once() {
+    if !privileged("a machine that waits") {
+        return;
+    }
+    let Some(image) = image("a machine that waits") else { return };
+    let mut network = Network::new(&LAN, &WAN);
+    let dir = tempfile::tempdir().expect("a directory");
+    let text = |arguments: &str| in_between(&format!("Machine({}{arguments})", image.display()));
+    let is_ready = |client: &mut Client| {
+        wait_for("the machine that waits", || {
+            (client.read("vm.standby") == "ready").then_some(())
+        });
+    };
+
+    // Nobody serves, and a machine boots meanwhile.
+    let wait = text(", ACTIVE false, STANDBY true");
+    let begun = Instant::now();
+    let mut client = start(&mut network, &wait, &dir.path().join("control"));
+    is_ready(&mut client);
+    // Where others use the processors, everything takes longer in proportion.
+    let soon = (begun.elapsed() / 4).max(Duration::from_secs(1));
+    assert_eq!((client.read("vm.state"), client.read("vm.pid")), ("stopped".into(), "0".into()));
+    assert!(!pings(&network), "a machine that stands still passes nothing");
+
+    // Called, it is there within a second, and another one begins to boot.
+    let begun = Instant::now();
+    assert_eq!(client.write_data("hotconfig", &text(", STANDBY true")).0, 200);
+    back_after(&network);
+    let called = begun.elapsed();
+    is_ready(&mut client);
+    fetch(&network.lan, &network.wan, "10.7.0.2", 1 << 20);
+
+    // It ends, and the other one takes its place; so again, the other way round.
+    let mut gaps = Vec::new();
+    for round in 1..=2 {
+        let pid = client.read("vm.pid");
+        kill(&mut client);
+        gaps.push(back_after(&network));
+        assert_ne!(client.read("vm.pid"), pid);
+        assert_eq!(client.number("vm.takeovers"), round);
+        is_ready(&mut client);
+    }
+    eprintln!("first packet {called:?} after the call; back after a kill: {gaps:?}");
+    assert!(gaps.iter().chain([&called]).all(|gap| *gap < soon), "{called:?} {gaps:?} {soon:?}");
+    fetch(&network.wan, &network.lan, "10.7.0.1", 1 << 20);
+    wait_for("an account", || is_accounted_for(&mut client).then_some(()));
+
+    // The one that waits ends by itself: the other one serves on. And nobody needs to wait.
+    let pid = client.read("vm.pid");
+    assert_eq!(client.write_data("hotconfig", &text("")).0, 200);
+    assert_eq!((client.read("vm.pid"), client.read("vm.standby")), (pid, "none".into()));
+    assert!(pings(&network));
+    assert_eq!(network.stop().code(), 0);
 }
 
 #[test]

@@ -10,8 +10,45 @@ use thruway_packet::Batch;
 use thruway_sync::atomic::{AtomicU32, Ordering};
 use thruway_vhost::{Address, Port, PortEvent, private_listener};
 
-/// The ports of all cards, which go from one configuration to the next.
+/// The ports of all cards of a machine.
 pub type Ports = Vec<Arc<Port>>;
+
+/// Opens the ports of a machine's cards. What is given besides connects them to a machine, each
+/// time anew.
+///
+/// # Errors
+/// What the system refuses.
+pub fn open(cards: usize, name: &str, reporter: &VmReporter) -> Result<(Ports, Wire), String> {
+    // A bit for each card that its driver uses.
+    let used = Arc::new(AtomicU32::new(0));
+    let all = (1_u32 << cards) - 1;
+    let mut ports = Ports::new();
+    for number in 0..cards {
+        let (used, reporter, bit) = (Arc::clone(&used), reporter.clone(), 1 << number);
+        let on_event = move |event: PortEvent| match event {
+            PortEvent::Ready => {
+                if used.fetch_or(bit, Ordering::AcqRel) | bit == all {
+                    reporter.ready();
+                }
+            }
+            PortEvent::Down => drop(used.fetch_and(!bit, Ordering::AcqRel)),
+            PortEvent::Fault(why) => reporter.fault(format!("card {number}: {why}")),
+        };
+        let name = format!("{name} card {number}");
+        let port = Port::open_with(&name, Address::Attached, Box::new(on_event))?;
+        ports.push(Arc::new(port));
+    }
+    let wired = ports.clone();
+    let wire = move || {
+        let attach = |port: &Arc<Port>| {
+            let (listener, handle) = private_listener()?;
+            port.attach(listener);
+            Ok(handle)
+        };
+        wired.iter().map(attach).collect()
+    };
+    Ok((ports, Box::new(wire)))
+}
 
 /// The cards of a machine, one for each input and output.
 pub struct Cards {
@@ -28,50 +65,21 @@ impl Cards {
         Ok(Cards { links })
     }
 
-    /// Opens all ports. What is given connects them to a machine, each time anew.
+    /// Uses these ports.
+    pub fn set_ports(&mut self, ports: &Ports) {
+        self.each_port(ports).for_each(|(link, port)| link.set_port(port));
+    }
+
+    /// Uses these ports in place of others, while packets flow.
     ///
     /// # Errors
-    /// What the system refuses.
-    pub fn open(&mut self, name: &str, reporter: &VmReporter) -> Result<Wire, String> {
-        // A bit for each card that its driver uses.
-        let used = Arc::new(AtomicU32::new(0));
-        let all = (1_u32 << self.links.len()) - 1;
-        let mut ports = Ports::new();
-        for (number, link) in self.links.iter_mut().enumerate() {
-            let (used, reporter, bit) = (Arc::clone(&used), reporter.clone(), 1 << number);
-            let on_event = move |event: PortEvent| match event {
-                PortEvent::Ready => {
-                    if used.fetch_or(bit, Ordering::AcqRel) | bit == all {
-                        reporter.ready();
-                    }
-                }
-                PortEvent::Down => drop(used.fetch_and(!bit, Ordering::AcqRel)),
-                PortEvent::Fault(why) => reporter.fault(format!("card {number}: {why}")),
-            };
-            let name = format!("{name} card {number}");
-            let port = Port::open_with(&name, Address::Attached, Box::new(on_event))?;
-            let port = Arc::new(port);
-            ports.push(Arc::clone(&port));
-            link.set_port(port);
-        }
-        Ok(Box::new(move || {
-            let attach = |port: &Arc<Port>| {
-                let (listener, handle) = private_listener()?;
-                port.attach(listener);
-                Ok(handle)
-            };
-            ports.iter().map(attach).collect()
-        }))
+    /// No descriptor is left.
+    pub fn change_ports(&mut self, cx: &mut Cx<'_>, ports: &Ports) -> Result<(), String> {
+        self.each_port(ports).try_for_each(|(link, port)| link.change_port(cx, port))
     }
 
-    /// Gives all ports to the cards of another configuration.
-    pub fn take_ports(&mut self) -> Ports {
-        self.links.iter_mut().filter_map(VirtioLink::take_port).collect()
-    }
-
-    /// Uses these ports.
-    pub fn set_ports(&mut self, ports: Ports) {
-        self.links.iter_mut().zip(ports).for_each(|(link, port)| link.set_port(port));
+    fn each_port(&mut self, ports: &Ports) -> impl Iterator<Item = (&mut VirtioLink, Arc<Port>)> {
+        self.links.iter_mut().zip(ports.iter().map(Arc::clone))
     }
 
     /// Lets the thread's sleep end when a card has something to do.
