@@ -132,7 +132,8 @@ def unanswered(names, results, is_smoke):
         names_there = {name for row in results[experiment] for name, value in row.items() if value}
         absent = [q["result"] for q in quantities if q["result"] not in names_there]
         if absent or not (is_smoke or measured(results[experiment], claim)):
-            problems.append(f"{experiment}: no value of {' '.join(absent)} for '{claim['claim']}'")
+            of = f" of {' '.join(absent)}" if absent else " in one round"
+            problems.append(f"{experiment}: no value{of} for '{claim['claim']}'")
     return problems
 
 

@@ -101,7 +101,7 @@ impl<'a> Conversation<'a> {
             return Ok(());
         }
         self.beaten_at = Some(Instant::now());
-        let theirs = if self.link.is_closed() { 0 } else { self.theirs_ms };
+        let theirs = if self.link.is_echo_stopped() { 0 } else { self.theirs_ms };
         let [own, theirs] = [self.link.now_ms(), theirs].map(u64::to_be_bytes);
         self.send(Kind::Beat, &[own, theirs].concat())
     }

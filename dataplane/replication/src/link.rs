@@ -137,7 +137,7 @@ pub struct Link {
     /// When the last sign of life was sent that the other host says it has had; 0: none yet.
     echoed_ms: AtomicU64,
     /// This host is about to take over: it no longer says that it hears the other one.
-    is_closed: AtomicBool,
+    is_echo_stopped: AtomicBool,
     /// The term that the witness is asked for, plus 1; 0: none.
     claimed: AtomicU64,
     /// The term that it granted, plus 1, and until when; 0: none.
@@ -167,7 +167,7 @@ impl Link {
             is_urgent: AtomicBool::new(false),
             heard_ms: AtomicU64::new(0),
             echoed_ms: AtomicU64::new(0),
-            is_closed: AtomicBool::new(false),
+            is_echo_stopped: AtomicBool::new(false),
             claimed: AtomicU64::new(0),
             leased: AtomicU64::new(0),
             leased_until_ms: AtomicU64::new(0),
@@ -296,25 +296,25 @@ impl Link {
 
     /// The other host was heard.
     pub(crate) fn hear(&self) {
-        // Before a look at whether this host says so: see `close`.
+        // Before a look at whether this host says so: see `stop_echo`.
         self.heard_ms.store(self.now_ms(), Ordering::SeqCst);
     }
 
     /// From now on this host does not say that it hears the other one, which may serve as long as
     /// it does; how long that has been silent. Where a thread hears at this moment, one of the two
     /// sees the other: both write before they read.
-    pub fn close(&self) -> Duration {
-        self.is_closed.store(true, Ordering::SeqCst);
+    pub fn stop_echo(&self) -> Duration {
+        self.is_echo_stopped.store(true, Ordering::SeqCst);
         self.silence()
     }
 
     /// It does not take over after all, or has.
-    pub fn open(&self) {
-        self.is_closed.store(false, Ordering::SeqCst);
+    pub fn resume_echo(&self) {
+        self.is_echo_stopped.store(false, Ordering::SeqCst);
     }
 
-    pub(crate) fn is_closed(&self) -> bool {
-        self.is_closed.load(Ordering::SeqCst)
+    pub(crate) fn is_echo_stopped(&self) -> bool {
+        self.is_echo_stopped.load(Ordering::SeqCst)
     }
 
     /// The other host has had what was sent then.

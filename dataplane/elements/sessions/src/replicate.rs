@@ -254,8 +254,9 @@ struct Replicate {
     /// This host was started, and has neither served nor had all sessions.
     is_new: bool,
     /// It is to take over, as soon as it may.
-    is_asked: bool,
-    is_asked_by_hand: bool,
+    wants_takeover: bool,
+    /// By the handler `takeover`.
+    is_takeover_requested: bool,
     /// A switchover is asked for, and may begin until then.
     switchover_until: Option<i64>,
     /// This host serves on after a switchover of which the other one may hear yet.
@@ -324,8 +325,8 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         leased_until: if leasing.is_some() { i64::MIN } else { i64::MAX },
         leasing,
         is_new: true,
-        is_asked: false,
-        is_asked_by_hand: false,
+        wants_takeover: false,
+        is_takeover_requested: false,
         switchover_until: None,
         has_resumed: false,
         hurry_until: i64::MIN,

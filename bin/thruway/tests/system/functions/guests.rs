@@ -127,9 +127,7 @@ fn a_machine_that_waits_takes_the_place_at_once() {
     let dir = tempfile::tempdir().expect("a directory");
     let text = |arguments: &str| in_between(&format!("Machine({}{arguments})", image.display()));
     let is_ready = |client: &mut Client| {
-        wait_for("the machine that waits", || {
-            (client.read("vm.standby") == "ready").then_some(())
-        });
+        wait_for("the machine that waits", || (client.read("vm.standby") == "ready").then_some(()));
     };
 
     // Nobody serves, and a machine boots meanwhile.

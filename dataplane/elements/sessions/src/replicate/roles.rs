@@ -106,7 +106,7 @@ impl Replicate {
         }
         if self.leasing.is_some() {
             // When it has a lease.
-            self.is_asked_by_hand = true;
+            self.is_takeover_requested = true;
             return Ok(());
         }
         self.take_over(cx, "by its handler takeover");

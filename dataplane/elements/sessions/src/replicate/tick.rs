@@ -23,7 +23,7 @@ impl Replicate {
         let Some(leasing) = &self.leasing else { return };
         self.link.claim(match self.role {
             Role::Active => Some(self.term),
-            Role::Backup if self.is_asked => Some(self.term.next()),
+            Role::Backup if self.wants_takeover => Some(self.term.next()),
             Role::Backup | Role::SwitchingOver { .. } => None,
         });
         let left = leasing.left(&self.link, self.term);
@@ -69,23 +69,23 @@ impl Replicate {
     }
 
     /// Takes over where the other host is silent, or an operator wants it and it is not reached.
-    fn take_over_if_asked(&mut self, cx: &mut Cx<'_>, is_connected: bool) {
+    fn take_over_if_wanted(&mut self, cx: &mut Cx<'_>, is_connected: bool) {
         let is_backup = self.role == Role::Backup;
-        self.is_asked_by_hand &= is_backup && !is_connected;
+        self.is_takeover_requested &= is_backup && !is_connected;
         let is_due = self.installer.is_synchronized()
             && !self.link.is_foreign()
             && self.is_abandoned(cx.now());
-        self.is_asked = is_backup && (is_due || self.is_asked_by_hand);
-        if self.is_asked {
-            let silence = self.link.close();
+        self.wants_takeover = is_backup && (is_due || self.is_takeover_requested);
+        if self.wants_takeover {
+            let silence = self.link.stop_echo();
             // Or it was heard at this moment.
-            self.is_asked = self.after.is_none_or(|after| silence > after);
+            self.wants_takeover = self.after.is_none_or(|after| silence > after);
         }
-        if !self.is_asked {
-            self.link.open();
+        if !self.wants_takeover {
+            self.link.resume_echo();
         }
         self.renew_lease(cx.now());
-        if self.is_asked && self.may_take_over() {
+        if self.wants_takeover && self.may_take_over() {
             let silence = self.link.silence();
             self.take_over(cx, &format!("the other host was silent for {silence:.0?}"));
             self.renew_lease(cx.now());
@@ -114,7 +114,7 @@ impl Replicate {
         }
         self.receive(cx, BATCHES);
         self.tunnel.flush();
-        self.take_over_if_asked(cx, is_connected);
+        self.take_over_if_wanted(cx, is_connected);
         self.link.set_has_sessions(self.has_sessions());
         self.call(cx);
         while let Some(line) = self.link.line() {
