@@ -25,10 +25,13 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub fn wait_ready(chain: &ChainRef) -> Result<(), CniError> {
     let begin = Instant::now();
     loop {
-        match look(chain) {
-            Ok(()) => return Ok(()),
-            Err(error) if begin.elapsed() > READY_TIME_MAX => return Err(error),
-            Err(_) => std::thread::sleep(PAUSE),
+        match state(chain) {
+            ChainState::Runs => return Ok(()),
+            ChainState::Starts(error) if begin.elapsed() < READY_TIME_MAX => {
+                drop(error);
+                std::thread::sleep(PAUSE);
+            }
+            ChainState::Starts(error) | ChainState::Unknown(error) => return Err(error),
         }
     }
 }
@@ -38,15 +41,37 @@ pub fn wait_ready(chain: &ChainRef) -> Result<(), CniError> {
 /// # Errors
 /// It does not, or the manager does not answer.
 pub fn look(chain: &ChainRef) -> Result<(), CniError> {
-    let later = |why: String| CniError::new(Code::TryAgainLater, why);
+    match state(chain) {
+        ChainState::Runs => Ok(()),
+        ChainState::Starts(error) | ChainState::Unknown(error) => Err(error),
+    }
+}
+
+/// What is known of a chain.
+enum ChainState {
+    /// It runs.
+    Runs,
+    /// It does not run, and may soon.
+    Starts(CniError),
+    /// The manager has no such chain.
+    Unknown(CniError),
+}
+
+fn state(chain: &ChainRef) -> ChainState {
+    let later = |why: &str| CniError::new(Code::TryAgainLater, why);
     let name = &chain.name;
-    let socket = chain.socket.display();
-    let answer = ask(chain).map_err(|error| {
-        later(format!("chain '{name}': the manager does not answer at {socket}: {error}"))
-    })?;
-    match reason_not_ready(&answer) {
-        None => Ok(()),
-        Some(why) => Err(later(format!("chain '{name}' does not run: {why}"))),
+    let answer = match ask(chain) {
+        Ok(answer) => answer,
+        Err(error) => {
+            let socket = chain.socket.display();
+            let why = format!("chain '{name}': the manager does not answer at {socket}: {error}");
+            return ChainState::Starts(later(&why));
+        }
+    };
+    match read(&answer) {
+        Ok(None) => ChainState::Runs,
+        Ok(Some(why)) => ChainState::Starts(later(&format!("chain '{name}' does not run: {why}"))),
+        Err(why) => ChainState::Unknown(later(&format!("chain '{name}': {why}"))),
     }
 }
 
@@ -62,45 +87,45 @@ fn ask(chain: &ChainRef) -> std::io::Result<Vec<u8>> {
     Ok(answer)
 }
 
-/// Why a chain does not run, by an answer of the API; none if it does.
-fn reason_not_ready(answer: &[u8]) -> Option<String> {
+/// Why a chain does not run, by an answer of the API; none if it does. An error is why the manager
+/// says nothing of it.
+fn read(answer: &[u8]) -> Result<Option<String>, String> {
     let end = answer.windows(4).position(|part| part == b"\r\n\r\n");
     let body = end.and_then(|end| answer.get(end + 4..)).unwrap_or_default();
-    let Ok(body) = serde_json::from_slice::<Value>(body) else {
-        return Some("the manager's answer is not that of its API".into());
-    };
+    let other = || "the answer at the manager's socket is not that of its API".to_owned();
+    let body: Value = serde_json::from_slice(body).map_err(|_| other())?;
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let Some(conditions) = body.pointer("/status/conditions").and_then(Value::as_array) else {
-        return Some(text(&body["detail"]));
+        return Err(body["detail"].as_str().map_or_else(other, str::to_owned));
     };
-    match conditions.iter().find(|one| one["kind"] == "Ready") {
+    Ok(match conditions.iter().find(|one| one["kind"] == "Ready") {
         Some(ready) if ready["holds"] == true => None,
         Some(ready) => Some(format!("{}: {}", text(&ready["reason"]), text(&ready["message"]))),
         None => Some("it has not been started yet".into()),
-    }
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn reason(body: &str) -> Option<String> {
-        reason_not_ready(format!("HTTP/1.1 200 OK\r\na: b\r\n\r\n{body}").as_bytes())
+    fn of(body: &str) -> Result<Option<String>, String> {
+        read(format!("HTTP/1.1 200 OK\r\na: b\r\n\r\n{body}").as_bytes())
     }
 
     #[test]
     fn answers_are_read() {
         let ready = r#"{"status": {"conditions": [{"kind": "UpToDate", "holds": false},
             {"kind": "Ready", "holds": true, "reason": "Answers", "message": ""}]}}"#;
-        assert_eq!(reason(ready), None);
+        assert_eq!(of(ready), Ok(None));
         let failed = ready.replace("true", "false").replace("Answers", "CrashLoop");
-        assert_eq!(reason(&failed).as_deref(), Some("CrashLoop: "));
-        assert_eq!(reason(r#"{"detail": "no chain"}"#).as_deref(), Some("no chain"));
-        let none = reason(r#"{"status": {"conditions": []}}"#);
+        assert_eq!(of(&failed), Ok(Some("CrashLoop: ".into())));
+        let none = of(r#"{"status": {"conditions": []}}"#).expect("an answer");
         assert!(none.is_some_and(|why| why.contains("not been started")));
+        assert_eq!(of(r#"{"detail": "no chain"}"#), Err("no chain".into()));
         for other in ["", "[]", "null", "{", "\u{0}"] {
-            assert!(reason(other).is_some(), "{other}");
+            assert!(of(other).is_err(), "{other}");
         }
-        assert!(reason_not_ready(b"SSH-2.0").is_some());
+        assert!(read(b"SSH-2.0").is_err());
     }
 }

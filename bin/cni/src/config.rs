@@ -278,7 +278,8 @@ fn mode_of(fields: &Map<String, Value>) -> Result<Mode, CniError> {
         None | Some("chain") => Sharing::ByChain,
         Some("direct") => Sharing::Directly,
         Some(_) => {
-            let why = "it is \"chain\", or \"direct\" for pods that reach each other past the chain";
+            let why =
+                "it is \"chain\", or \"direct\" for pods that reach each other past the chain";
             return Err(wrong("podToPod", &fields["podToPod"], why));
         }
     };

@@ -75,13 +75,15 @@ impl Sides {
         let port = port::ensure(&mut self.host, &config.port, config.mtu)?;
         let interim = interim_name('h', &self.alias);
         let kind = LinkKind::Macvlan { lower: port.inner.index, sharing };
-        self.host.add_link(&interim, &kind, config.mtu, config.mac).map_err(|error| match error {
-            Errno::OPNOTSUPP => CniError::interface(
-                "the kernel has no macvlan (CONFIG_MACVLAN), which ports of several pods need; \
+        self.host.add_link(&interim, &kind, config.mtu, config.mac).map_err(
+            |error| match error {
+                Errno::OPNOTSUPP => CniError::interface(
+                    "the kernel has no macvlan (CONFIG_MACVLAN), which ports of several pods need; \
                  load it, or use mode \"direct\"",
-            ),
-            error => io(&format!("an interface at port '{}'", config.port), error),
-        })?;
+                ),
+                error => io(&format!("an interface at port '{}'", config.port), error),
+            },
+        )?;
         self.hand_in(&interim, name)
     }
 

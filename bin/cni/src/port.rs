@@ -65,10 +65,7 @@ pub fn look(socket: &mut RouteSocket, name: &str) -> Result<Option<Port>, CniErr
 }
 
 /// Both ends, as far as they are there.
-fn ends(
-    socket: &mut RouteSocket,
-    name: &str,
-) -> Result<(Option<Link>, Option<Link>), CniError> {
+fn ends(socket: &mut RouteSocket, name: &str) -> Result<(Option<Link>, Option<Link>), CniError> {
     let mut own = |name: &str, alias: &str| {
         let found = socket.link(name).map_err(|error| io(name, error))?;
         match found {
@@ -143,8 +140,7 @@ pub fn finish_end(
     alias: &str,
 ) -> Result<Link, CniError> {
     let missing = || CniError::interface(format!("interface '{interim}' disappeared"));
-    let mut link =
-        socket.link(interim).map_err(|error| io(interim, error))?.ok_or_else(missing)?;
+    let mut link = socket.link(interim).map_err(|error| io(interim, error))?.ok_or_else(missing)?;
     socket.set_alias(link.index, alias).map_err(|error| io(interim, error))?;
     host::quiet(socket, &link)?;
     socket.rename(link.index, name).map_err(|error| io(name, error))?;

@@ -83,7 +83,9 @@ pub fn check(call: &Call, network: &Network) -> Result<(), CniError> {
     let link = sides.inside.link(name).map_err(|error| CniError::io(name, error))?;
     let link = link.filter(|link| link.alias == sides.alias);
     let Some(link) = link else {
-        return Err(CniError::interface(format!("the pod has no interface '{name}' of this plugin")));
+        return Err(CniError::interface(format!(
+            "the pod has no interface '{name}' of this plugin"
+        )));
     };
     if !link.up {
         return Err(CniError::interface(format!("interface '{name}' of the pod is down")));

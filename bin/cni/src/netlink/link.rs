@@ -162,11 +162,13 @@ impl Route {
             request = request.with(LINK, &lower.to_ne_bytes());
         }
         let request = request.with_nested(INFO, |info| match kind {
-            LinkKind::Veth { peer } => info.with(INFO_KIND, b"veth").with_nested(INFO_DATA, |data| {
-                data.with_nested(VETH_PEER, |end| {
-                    common(end.with_bytes(&fixed(0, 0, 0)), peer, mtu)
+            LinkKind::Veth { peer } => {
+                info.with(INFO_KIND, b"veth").with_nested(INFO_DATA, |data| {
+                    data.with_nested(VETH_PEER, |end| {
+                        common(end.with_bytes(&fixed(0, 0, 0)), peer, mtu)
+                    })
                 })
-            }),
+            }
             LinkKind::Macvlan { sharing, .. } => {
                 let mode: u32 = match sharing {
                     Sharing::ByChain => 2,

@@ -109,11 +109,11 @@ impl Socket {
         let (mut bodies, mut whole) = (Vec::new(), true);
         let mut buffer = vec![0; ANSWER_LEN_MAX];
         loop {
-            let (len, _) = match rustix::net::recv(&self.socket, &mut buffer[..], RecvFlags::empty())
-            {
-                Err(Errno::INTR) => continue,
-                received => received?,
-            };
+            let (len, _) =
+                match rustix::net::recv(&self.socket, &mut buffer[..], RecvFlags::empty()) {
+                    Err(Errno::INTR) => continue,
+                    received => received?,
+                };
             for message in messages(&buffer[..len]) {
                 if !requests.contains(&message.sequence) {
                     continue;
