@@ -105,8 +105,9 @@ const FIELDS: [&str; 20] = [
     "managerSocket",
 ];
 
-/// The field of the attachments that are valid.
-const VALID: &str = "cni.dev/valid-attachments";
+/// The field of the attachments that are valid, and what an edition of the specification called it;
+/// runtimes give both.
+const VALID: [&str; 2] = ["cni.dev/valid-attachments", "cni.dev/attachments"];
 
 impl Network {
     /// Reads what every verb needs.
@@ -149,11 +150,11 @@ impl Network {
     /// # Errors
     /// The runtime names none: then they are not known, which is another thing than none.
     pub fn valid_attachments(&self) -> Result<Vec<Identity>, CniError> {
-        if !self.fields.contains_key(VALID) {
-            let why = format!("{VALID} is missing: without it nothing is known to be useless");
+        let Some(name) = VALID.into_iter().find(|name| self.fields.contains_key(*name)) else {
+            let why = format!("{} is missing: without it nothing is known to be useless", VALID[0]);
             return Err(CniError::config(why));
-        }
-        let valid: Vec<Attachment> = part(&self.fields, VALID)?.unwrap_or_default();
+        };
+        let valid: Vec<Attachment> = part(&self.fields, name)?.unwrap_or_default();
         let identity = |one: Attachment| Identity {
             network: self.name.clone(),
             container: one.container,
@@ -333,4 +334,81 @@ fn chain_of(fields: &Map<String, Value>) -> Result<Option<ChainRef>, CniError> {
     }
     let socket = text_of(fields, "managerSocket")?.unwrap_or(MANAGER_SOCKET);
     Ok(Some(ChainRef { name: name.to_owned(), socket: socket.into() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::call::Verb;
+
+    fn call() -> Call {
+        let (container, netns) = ("pod-1".to_owned(), "/run/netns/pod".to_owned());
+        let (interface, path) = ("net1".to_owned(), Vec::new());
+        Call { verb: Verb::Add, container, netns, interface, mac: None, path }
+    }
+
+    fn read(text: &str) -> Result<Config, CniError> {
+        Config::read(&Network::read(text.as_bytes())?, &call())
+    }
+
+    const PLAIN: &str = r#"{"cniVersion": "1.0.0", "name": "inside", "type": "thruway-cni",
+        "port": "inside0", "ipam": {"type": "host-local", "subnet": "10.9.0.0/24"}}"#;
+
+    fn with(field: &str) -> String {
+        PLAIN.replacen('{', &format!("{{{field}, "), 1)
+    }
+
+    #[test]
+    fn defaults_are_a_port_for_many_pods() {
+        let config = read(PLAIN).expect("it is right");
+        assert_eq!((config.port.as_str(), config.mtu, config.mac), ("inside0", None, None));
+        assert_eq!(config.mode, Mode::Shared(Sharing::ByChain));
+        assert_eq!(config.chain, None);
+        let network = Network::read(PLAIN.as_bytes()).expect("it is right");
+        assert_eq!(network.ipam.as_deref(), Some("host-local"));
+        let chain = read(&with(r#""chain": "default--edge""#)).expect("it is right").chain;
+        assert_eq!(chain.expect("a chain").socket, PathBuf::from(MANAGER_SOCKET));
+    }
+
+    #[test]
+    fn the_runtimes_address_is_before_that_of_the_network() {
+        let both = with(
+            r#""mac": "02:00:00:00:00:01", "runtimeConfig": {"mac": "02:00:00:00:00:02"},
+            "args": {"cni": {"mac": "02:00:00:00:00:03"}}"#,
+        );
+        let mac = |text: &str| read(text).expect("it is right").mac.map(|mac| mac.0[5]);
+        assert_eq!(mac(&both), Some(2));
+        assert_eq!(mac(&both.replace("runtimeConfig", "others.org/x")), Some(3));
+        assert_eq!(mac(&with(r#""mac": "02:00:00:00:00:01""#)), Some(1));
+    }
+
+    #[test]
+    fn attachments_are_valid_if_they_are_named() {
+        let valid = |text: &str| Network::read(text.as_bytes()).expect("it is right");
+        let one = r#"[{"containerID": "pod-1", "ifname": "net1"}]"#;
+        for name in VALID {
+            let network = valid(&with(&format!(r#""{name}": {one}"#)));
+            let all = network.valid_attachments().expect("they are named");
+            assert_eq!(all, [network.identity(&call())]);
+        }
+        assert!(valid(PLAIN).valid_attachments().is_err());
+        let none = valid(&with(r#""cni.dev/valid-attachments": null"#));
+        assert_eq!(none.valid_attachments(), Ok(Vec::new()));
+    }
+
+    proptest! {
+        /// No text makes it panic: neither any bytes, nor what is nearly right.
+        #[test]
+        fn any_text_is_read_or_refused(bytes: Vec<u8>, at in 0..PLAIN.len(), new: u8) {
+            let _ = Network::read(&bytes);
+            let mut near = PLAIN.as_bytes().to_vec();
+            near[at] = new;
+            if let Ok(network) = Network::read(&near) {
+                let _ = Config::read(&network, &call());
+                let _ = (network.previous(), network.valid_attachments());
+            }
+        }
+    }
 }

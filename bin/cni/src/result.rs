@@ -192,3 +192,63 @@ fn route_of(route: &RouteConfig, gateways: &[IpAddr]) -> Result<Route, CniError>
         mss: number("advmss")?,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn result(text: &str) -> CniResult {
+        serde_json::from_str(text).expect("JSON")
+    }
+
+    #[test]
+    fn routes_go_by_the_router_of_their_protocol() {
+        let wanted = result(
+            r#"{"ips": [{"address": "10.1.2.3/24", "gateway": "10.1.2.1"},
+                        {"address": "fd01::3/64", "gateway": "fd01::1"}],
+                "routes": [{"dst": "10.9.8.7/16"}, {"dst": "::/0"}, {"dst": "10.8.0.0/16",
+                    "gw": "10.1.2.9", "priority": 7, "mtu": 1300, "advmss": 1260, "table": 9},
+                    {"dst": "10.7.0.0/16", "scope": 253}]}"#,
+        );
+        let wanted = wanted.read().expect("it is right");
+        assert_eq!(wanted.addresses.len(), 2);
+        let texts = wanted.routes.iter().map(|route| {
+            let gateway = route.gateway.map(|ip| ip.to_string()).unwrap_or_default();
+            format!("{}/{} {gateway}", route.to.ip, route.to.len)
+        });
+        let texts: Vec<String> = texts.collect();
+        let all = ["10.9.0.0/16 10.1.2.1", "::/0 fd01::1", "10.8.0.0/16 10.1.2.9", "10.7.0.0/16 "];
+        assert_eq!(texts, all);
+        let third = &wanted.routes[2];
+        assert_eq!((third.priority, third.table), (Some(7), Some(9)));
+        assert_eq!((third.mtu, third.mss), (Some(1300), Some(1260)));
+    }
+
+    #[test]
+    fn wrong_answers_are_refused() {
+        for wrong in [
+            r#"{"ips": [{"address": "10.1.2.3"}]}"#,
+            r#"{"ips": [{"address": "10.1.2.3/33"}]}"#,
+            r#"{"ips": [{"address": "fd01::3/129"}]}"#,
+            r#"{"ips": [{"address": "10.1.2.3/24", "gateway": "router"}]}"#,
+            r#"{"routes": [{"dst": "default"}]}"#,
+            r#"{"routes": [{"dst": "10.0.0.0/8", "gw": "fd01::1"}]}"#,
+            r#"{"routes": [{"dst": "10.0.0.0/8", "priority": -1}]}"#,
+            r#"{"routes": [{"dst": "10.0.0.0/8", "scope": 256}]}"#,
+        ] {
+            assert_eq!(result(wrong).read().expect_err(wrong).code, 101);
+        }
+        assert!(result(r#"{"ips": null, "routes": null}"#).read().is_ok());
+    }
+
+    #[test]
+    fn the_rest_of_a_result_stays() {
+        let text = r#"{"cniVersion": "1.0.0", "interfaces": [{"name": "a", "pciID": "x"}],
+            "ips": [{"address": "10.1.2.3/24", "version": "4"}], "routes": [], "dns": {}}"#;
+        let old = result(text).of_version(Version::V031);
+        assert_eq!(old.ips[0].rest["version"], "4");
+        assert_eq!(old.interfaces[0].rest["pciID"], "x");
+        assert_eq!(old.version, "0.3.1");
+        assert!(result(text).of_version(Version::V110).ips[0].rest.is_empty());
+    }
+}
