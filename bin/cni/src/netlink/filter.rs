@@ -1,6 +1,6 @@
 //! A filter of nftables that keeps the host's own stack from what an interface receives: a chain of
-//! the netdev family, without rules, whose policy is to drop. Packet sockets and AF_XDP are in front
-//! of it. (nfnetlink; linux/netfilter/nf_tables.h)
+//! the netdev family, without rules, whose policy is to drop. Packet sockets and AF_XDP are in
+//! front of it. (nfnetlink; linux/netfilter/nf_tables.h)
 
 use rustix::io::Errno;
 use rustix::net::netlink::NETFILTER;

@@ -26,7 +26,7 @@ const OPEN: &str = "allow tcp dst port 8080";
 const WIDER: &str = "allow tcp dst port 8080 or tcp dst port 9090";
 
 /// A server in a pod, which answers each connection with a text.
-fn serve(netns: &Namespace, port: u16) {
+pub fn serve(netns: &Namespace, port: u16) {
     let listener = netns.within(|| TcpListener::bind(("0.0.0.0", port)));
     let listener = listener.expect("a namespace").expect("a free port");
     std::thread::spawn(move || {
@@ -43,7 +43,7 @@ fn serve(netns: &Namespace, port: u16) {
 const BODY: &[u8] = &[b'x'; 1 << 20];
 
 /// Whether curl in a pod gets the whole text.
-fn gets(pod: &Pod, ip: &str, port: u16) -> bool {
+pub fn gets(pod: &Pod, ip: &str, port: u16) -> bool {
     let url = format!("http://{ip}:{port}/");
     let mut curl = pod.netns.command("curl");
     let output = curl.args(["-sS", "--max-time", "3", &url]).output().expect("curl is there");
@@ -51,7 +51,7 @@ fn gets(pod: &Pod, ip: &str, port: u16) -> bool {
 }
 
 #[track_caller]
-fn wait_until_gets(pod: &Pod, ip: &str, port: u16) {
+pub fn wait_until_gets(pod: &Pod, ip: &str, port: u16) {
     wait_for("an answer through the chain", || gets(pod, ip, port).then_some(()));
 }
 

@@ -9,6 +9,7 @@ mod chain;
 mod errors;
 mod faults;
 mod manager;
+mod page;
 mod ports;
 mod runtime;
 mod verbs;

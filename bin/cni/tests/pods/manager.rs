@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
 
 use crate::runtime::{PROGRAM, Runtime};
 use crate::wait_for;
@@ -53,11 +54,16 @@ impl Manager {
 
     /// Declares the chain `edge`.
     pub fn declare(&self, configuration: &str) {
-        let file = self.dir.join("edge.json");
-        let chains = serde_json::json!({"chains": {"edge": {"configuration": configuration}}});
-        fs::write(&file, chains.to_string()).expect("written");
-        let said = self.ask(&["apply", file.to_str().expect("text")]);
-        assert!(said.contains("chain/edge"), "{said}");
+        self.apply("edge", json!({"configuration": configuration}));
+    }
+
+    /// Declares a chain.
+    #[track_caller]
+    pub fn apply(&self, name: &str, spec: Value) {
+        let file = self.dir.join("chain.json");
+        fs::write(&file, json!({"chains": {name: spec}}).to_string()).expect("written");
+        let printed = self.ask(&["apply", file.to_str().expect("text")]);
+        assert!(printed.contains(&format!("chain/{name}")), "{printed}");
     }
 
     /// Waits until the chain `edge` runs its generation.
@@ -65,7 +71,7 @@ impl Manager {
     pub fn wait_running(&self, generation: u64) -> u64 {
         wait_for("the chain", || {
             let text = self.ask(&["get", "edge", "--output", "json"]);
-            let chain: serde_json::Value = serde_json::from_str(&text).ok()?;
+            let chain: Value = serde_json::from_str(&text).ok()?;
             let chain = chain.as_array().map_or(&chain, |all| &all[0]);
             let status = &chain["status"];
             let conditions = status["conditions"].as_array()?;
