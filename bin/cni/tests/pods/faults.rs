@@ -94,15 +94,15 @@ fn calls_that_are_killed_leave_nothing() {
         }
         runtime.call("DEL", &pod, network).good();
         assert_eq!((pod.links(), runtime.reserved(name)), (vec![], vec![]), "round {round}");
+        // Half a port is the next call's to complete; nothing else is left.
+        let of_port = |link: &String| ["in0", "twp", "twq"].iter().any(|one| link.starts_with(one));
         let left = runtime.links();
-        assert!(
-            left.iter().all(|link| link.starts_with("in0") || link.starts_with("tw")),
-            "{left:?}"
-        );
-        // Half a port is the next call's to complete.
-        assert!(left.len() <= 2, "{left:?}");
+        assert!(left.len() <= 2 && left.iter().all(of_port), "round {round}: {left:?}");
+        if round % 4 == 2 {
+            runtime.tool("port delete in0");
+        }
     }
-    assert!(completed < 60, "no call was killed in time");
+    assert!((1..50).contains(&completed), "{completed} calls of 60 were done before the kill");
 }
 
 #[test]
