@@ -26,12 +26,12 @@ pub const LIMIT: Duration = Duration::from_secs(60);
 
 /// Whether the tests may do what only root may. Says so past the test harness if not.
 pub fn privileged(test: &str) -> bool {
-    let say = |line: String| writeln!(std::io::stderr(), "{line}").expect("standard error");
+    let log = |line: String| writeln!(std::io::stderr(), "{line}").expect("standard error");
     let until = std::env::var("THRUWAY_TESTS_UNTIL").ok();
     let until = until.map(|text| text.parse().expect("THRUWAY_TESTS_UNTIL: seconds since 1970"));
     let now = std::time::SystemTime::UNIX_EPOCH.elapsed().expect("a clock after 1970");
     if until.is_some_and(|until| now >= Duration::from_secs(until)) {
-        say(format!("LEFT OUT: {test}: no time was left"));
+        log(format!("LEFT OUT: {test}: no time was left"));
         return false;
     }
     if rustix::process::geteuid().is_root() {
@@ -39,7 +39,7 @@ pub fn privileged(test: &str) -> bool {
     }
     let required = std::env::var("THRUWAY_REQUIRE_PRIVILEGES").is_ok_and(|value| value == "1");
     assert!(!required, "{test} must run as root");
-    say(format!("SKIPPED: {test}: needs root"));
+    log(format!("SKIPPED: {test}: needs root"));
     false
 }
 

@@ -106,18 +106,18 @@ fn ports_are_made_by_a_command_too() {
     let runtime = Runtime::new();
     assert_eq!(runtime.tool("port add in0 --mtu 9000"), (true, "port in0, MTU 9000\n".into()));
     assert_eq!(runtime.tool("port add in0"), (true, "port in0, MTU 9000\n".into()));
-    let (done, said) = runtime.tool("port add in0 --mtu 9001");
-    assert!(!done && said.contains("has 9000"), "{said}");
+    let (done, text) = runtime.tool("port add in0 --mtu 9001");
+    assert!(!done && text.contains("has 9000"), "{text}");
     // What was taken down or is half gone is made whole.
     runtime.host.ip("link set in0 down").expect("down");
     assert!(runtime.tool("port add in0").0);
     assert!(printed(&runtime.host, "ip link show in0").contains(",UP"));
-    let (done, said) = runtime.tool("port add a-name-too-long");
-    assert!(!done && said.contains("characters"), "{said}");
+    let (done, text) = runtime.tool("port add a-name-too-long");
+    assert!(!done && text.contains("characters"), "{text}");
     runtime.host.ip("link add mine type veth peer name other").expect("interfaces");
     for line in ["port add mine", "port delete mine"] {
-        let (done, said) = runtime.tool(line);
-        assert!(!done && said.contains("no port of thruway-cni"), "{said}");
+        let (done, text) = runtime.tool(line);
+        assert!(!done && text.contains("no port of thruway-cni"), "{text}");
     }
     assert_eq!(runtime.tool("port delete in0"), (true, "port in0 removed\n".into()));
     assert_eq!(runtime.tool("port delete in0"), (true, "there is no port in0\n".into()));
