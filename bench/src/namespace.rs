@@ -32,7 +32,7 @@ impl Namespace {
     }
 
     /// Where others find it, as long as this value is there.
-    fn path(&self) -> String {
+    pub fn path(&self) -> String {
         format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd())
     }
 
