@@ -128,7 +128,7 @@ impl Swap {
             Err(failure) => {
                 let reason = sentence(&failure);
                 tracing::error!(reason, "configuration not initialized; the former one goes on");
-                router.take_over(&mut next);
+                router.take_back(&mut next);
                 self.counts.count_refused(number, &reason);
                 // One that came meanwhile paused the router that never ran.
                 if self.next.lock().is_some() {

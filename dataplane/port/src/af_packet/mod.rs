@@ -19,6 +19,7 @@ mod ring;
 mod segment;
 mod sender;
 mod slots;
+mod stamps;
 mod transmit_ring;
 mod vnet;
 mod whole;
@@ -28,8 +29,10 @@ pub use messages::SEND_BATCH;
 pub use options::PacketOptions;
 pub(crate) use options::promiscuous_guard;
 pub use sender::PacketSender;
+pub use stamps::Stamps;
 
 use crate::bpf;
+use crate::classes::socket_filter;
 use crate::error::PortError;
 use crate::interface::{self, Interface};
 use crate::short_cut::{Port, ShortCuts};
@@ -165,6 +168,15 @@ impl PacketSocket {
         let count = count_max - left;
         self.finisher.statistics.received += count as u64;
         count
+    }
+
+    /// Takes no further frames: those that are there can still be received.
+    ///
+    /// # Errors
+    /// The kernel refused it.
+    pub fn refuse(&self) -> Result<(), PortError> {
+        let name = &self.interface.name;
+        self.sockets().into_iter().try_for_each(|socket| socket_filter::refuse_all(socket, name))
     }
 
     /// What went wrong with the socket since the last call: an interface that went down. To be
