@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use thruway_element::{Entry, HotSwap, Resize};
 
+use crate::control::Control;
 use crate::engine::Engine;
 use crate::layout::Layout;
 use crate::resize::{self, Resizing};
@@ -26,16 +27,18 @@ pub(crate) fn counterpart(from: &Layout, to: &Layout, node: usize) -> Option<usi
 }
 
 impl Router {
-    /// Why this router cannot take over from one with this layout, because its number of threads
-    /// is another one and something would be lost.
+    /// Whether this router can take over from a running one, though its number of threads may be
+    /// another one.
     ///
     /// # Errors
     /// The first element that forbids it, and why.
-    pub fn can_follow(&self, old: &Layout, threads: usize) -> Result<(), String> {
-        if threads == self.engines.len() {
-            return Ok(());
-        }
-        resize::heirs((&self.layout, &self.flows), (old, threads), self.engines.len()).map(drop)
+    pub fn can_follow(&self, running: &Control) -> Result<(), String> {
+        let (before, now) = (running.threads(), self.engines.len());
+        let Some(old) = running.laid_out().filter(|_| before != now) else { return Ok(()) };
+        let heirs = resize::heirs((&self.layout, &self.flows), (old, before), now);
+        heirs.map(drop).map_err(|why| {
+            format!("from {before} to {now} threads while packets flow: {why}; a restart can do it")
+        })
     }
 
     /// Hands the state of `old`'s elements to those of the same name and class here, replica by

@@ -78,7 +78,10 @@ fn heir(
     all.find(reaches).ok_or_else(|| {
         let names = own.iter().map(|node| about(&layout.graph.elements[*node]));
         let names: Vec<String> = names.collect();
-        format!("no thread would reach all of {}, whose sessions thread {thread} has", names.join(", "))
+        format!(
+            "no thread would reach all of {}, whose sessions thread {thread} has",
+            names.join(", ")
+        )
     })
 }
 

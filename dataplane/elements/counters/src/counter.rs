@@ -3,9 +3,8 @@
 use std::any::Any;
 
 use thruway_element::{
-    Resize,
     Alias, Arguments, Changes, Cx, Element, Entry, Env, FromArg, HandlerError, Handlers, HotSwap,
-    Operation, Replicas, ShortCut, Spec, Topic, Ty, handler_value,
+    Operation, Replicas, Resize, ShortCut, Spec, Topic, Ty, handler_value,
 };
 use thruway_packet::Batch;
 

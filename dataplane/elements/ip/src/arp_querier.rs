@@ -4,9 +4,8 @@ use std::any::Any;
 use std::net::Ipv4Addr;
 
 use thruway_element::{
-    Resize,
     Arg, ArgErrors, Args, Cost, CostModel, Cx, Element, Entry, Handlers, HotSwap, IpPrefix, Load,
-    Operation, Replicas, ShortCut, Spec, Topic, Ty, Wants,
+    Operation, Replicas, Resize, ShortCut, Spec, Topic, Ty, Wants,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::arp::{self, ArpPacket};

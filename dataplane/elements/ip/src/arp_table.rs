@@ -5,9 +5,8 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use thruway_element::{
-    Resize,
     Arg, ArgErrors, Args, Cx, Element, Entry, HandlerError, Handlers, HotSwap, NOTHING_MORE, Names,
-    Replicas, Spec, Topic, Ty,
+    Replicas, Resize, Spec, Topic, Ty,
 };
 use thruway_packet::Batch;
 

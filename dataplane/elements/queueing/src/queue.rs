@@ -6,9 +6,8 @@ use std::sync::Arc;
 
 use crossbeam_queue::ArrayQueue;
 use thruway_element::{
-    Resize,
     Alias, Args, Arguments, Buffer, Changes, Cx, Element, Entry, HandlerError, Handlers, HotSwap,
-    Operation, Publisher, Replicas, ShortCut, Spec, Storage, Topic, handler_value, reasons,
+    Operation, Publisher, Replicas, Resize, ShortCut, Spec, Storage, Topic, handler_value, reasons,
 };
 use thruway_packet::{Batch, Packet};
 

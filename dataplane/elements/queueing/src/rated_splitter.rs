@@ -3,9 +3,8 @@
 use std::any::Any;
 
 use thruway_element::{
-    Resize,
-    Arguments, Changes, Cx, Element, Entry, Handlers, HotSwap, Operation, Replicas, Spec, Topic,
-    Verdict, reasons,
+    Arguments, Changes, Cx, Element, Entry, Handlers, HotSwap, Operation, Replicas, Resize, Spec,
+    Topic, Verdict, reasons,
 };
 use thruway_packet::Batch;
 

@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use thruway_element::text::{join, split_args};
 use thruway_element::{
-    Resize,
     Answers, Arg, ArgError, ArgErrors, Args, Changes, Cx, Element, Entry, HandlerError, Handlers,
-    HotSwap, Names, Operation, Replicas, SessionFunction, SessionTransfer, ShortCut, Spec, Topic,
-    Ty, Wants,
+    HotSwap, Names, Operation, Replicas, Resize, SessionFunction, SessionTransfer, ShortCut, Spec,
+    Topic, Ty, Wants,
 };
 use thruway_flow::Ended;
 use thruway_packet::Batch;

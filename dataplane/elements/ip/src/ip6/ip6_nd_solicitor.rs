@@ -4,9 +4,8 @@ use std::any::Any;
 use std::net::Ipv6Addr;
 
 use thruway_element::{
-    Resize,
     Arg, ArgErrors, Args, Cost, CostModel, Cx, Element, Entry, Handlers, HotSwap, Load, Operation,
-    Replicas, Spec, Topic, Ty, Wants,
+    Replicas, Resize, Spec, Topic, Ty, Wants,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::MacAddr;

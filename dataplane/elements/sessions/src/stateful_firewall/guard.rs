@@ -147,14 +147,7 @@ impl Guard {
     pub(super) fn new(policy: Arc<Policy>, settings: Settings) -> Guard {
         let rules = vec![RuleCounts::default(); policy.texts().len()];
         let counts = Counts { rules, ..Counts::default() };
-        Guard {
-            policy,
-            generation: 0,
-            settings,
-            side: Side::Inside,
-            counts,
-            joined: Vec::new(),
-        }
+        Guard { policy, generation: 0, settings, side: Side::Inside, counts, joined: Vec::new() }
     }
 
     /// The rules in force.
