@@ -160,8 +160,8 @@ pub trait Resize: HotSwap {
     /// before [`Element::initialize`].
     fn join(&mut self, state: Box<dyn Any + Send>);
 
-    /// Gives up, in their order, what joined and cannot be part of the one state that
-    /// [`HotSwap::hand_over`] gives up: this configuration did not begin.
+    /// This configuration did not begin: gives up, in their order, what joined, before
+    /// [`HotSwap::hand_over`] gives up the first state.
     fn separate(&mut self) -> Vec<Box<dyn Any + Send>> {
         Vec::new()
     }

@@ -167,8 +167,9 @@ impl<'a> Resizing<'a> {
                 continue;
             }
             asked.push(*heir);
-            let first = replica(entry, news, (*heir, node)).and_then(HotSwap::hand_over);
+            // In this order: by it the element knows that its configuration did not begin.
             let rest = resized(entry, news, (*heir, node)).map_or_else(Vec::new, Resize::separate);
+            let first = replica(entry, news, (*heir, node)).and_then(HotSwap::hand_over);
             let threads = pairs.iter().filter(|(_, other)| other == heir).map(|(old, _)| *old);
             for (thread, state) in threads.zip(first.into_iter().chain(rest)) {
                 give(entry, olds, (thread, at), (true, state));

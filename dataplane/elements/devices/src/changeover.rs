@@ -1,131 +1,174 @@
 //! An interface goes from one group of packet sockets to another one, with more or fewer of them,
 //! while frames come.
 //!
-//! The new group is opened beside the former one, so for a while each frame comes to both. The
-//! kernel stamps each frame once, and a time in the near future divides them: what came until then
-//! is taken from the former sockets, what came later from the new ones. So each frame is taken
-//! once. (With a socket more in one group, frames would be lost or come twice while it joins.)
+//! The new group is opened beside the former one, so for a while each frame comes to both. (With a
+//! socket more in one group, frames would be lost or come twice while it joins.) First, packets
+//! are made of what the former sockets give, and what the new ones have is passed over. Then no
+//! thread passes anything over any more, and the former sockets let nothing in. What they have is
+//! taken, and noted; of what the new sockets have, frames that were noted are left out. So each
+//! frame is taken once, whenever the kernel delivers it. The kernel stamps each frame once, when it
+//! comes: by that and its first bytes it is known again.
 //!
 //! No thread takes anything from a new socket before all former ones are empty and what they gave
 //! has passed: so no packet of a flow overtakes another one.
 
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
-use thruway_packet::Batch;
-use thruway_port::af_packet::Stamps;
+use parking_lot::Mutex;
+use thruway_port::af_packet::{Frame, Stamps};
 use thruway_sync::atomic::{AtomicUsize, Ordering};
 
 use super::device_in::DeviceIn;
 
-/// From opening until the dividing time: the kernel stamps frames by then.
-const LEAD: Duration = Duration::from_millis(100);
-/// After the dividing time: a frame that came before is in its ring by then.
-const LAG: Duration = Duration::from_millis(30);
-/// After that the rings of new sockets have no frame from before the dividing time.
-const TURNED: Duration = Duration::from_secs(1);
+/// The kernel stamps frames so long after it was asked to.
+const LEAD: Duration = Duration::from_millis(200);
+/// A frame that came before the former sockets were shut is in the new ones' rings by then.
+const LAG: Duration = Duration::from_millis(200);
+/// The same after so many frames: several times what the rings hold.
+const TURNED: usize = 1 << 16;
+/// Bytes of a frame by which it is known again.
+const KNOWN_BY: usize = 64;
 /// How often a replica looks, nanoseconds.
-pub(super) const LOOK_NS: i64 = 5_000_000;
+pub(super) const LOOK_NS: i64 = 2_000_000;
 
-/// What the replicas share.
+/// By which a frame is known again.
+pub(super) fn key(frame: &Frame<'_>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (frame.timestamp_ns, frame.bytes.len()).hash(&mut hasher);
+    frame.bytes[..frame.bytes.len().min(KNOWN_BY)].hash(&mut hasher);
+    hasher.finish()
+}
+
+/// What the replicas share. Each step begins when all have finished the one before.
 pub(super) struct Changeover {
-    /// The dividing time, nanoseconds since 1970.
-    cut_ns: u64,
-    /// Replicas that still read former sockets.
-    readers: AtomicUsize,
+    begin: Instant,
+    replicas: usize,
+    /// Replicas that read former sockets.
+    readers: usize,
+    /// Of these, those that may begin.
+    ready: AtomicUsize,
+    /// Replicas that pass nothing over any more.
+    frozen: AtomicUsize,
+    /// Readers that still have former sockets.
+    left: AtomicUsize,
+    /// What former sockets gave, once they are closed.
+    taken: Mutex<Arc<HashSet<u64>>>,
     _stamps: Stamps,
 }
 
-fn nanoseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
-fn now_ns() -> u64 {
-    nanoseconds(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
-}
-
 impl Changeover {
-    /// Of an interface whose new sockets are open, and whose former ones so many replicas read.
+    /// Of an interface whose new sockets are open, one for each replica, and whose former ones so
+    /// many replicas read.
     ///
     /// # Errors
     /// The kernel does not stamp frames.
-    pub(super) fn begin(name: &str, readers: usize) -> Result<Arc<Changeover>, String> {
+    pub(super) fn begin(
+        name: &str,
+        (replicas, readers): (usize, usize),
+    ) -> Result<Arc<Changeover>, String> {
         let stamps = Stamps::begin(name).map_err(|error| error.to_string())?;
-        let cut_ns = now_ns().saturating_add(nanoseconds(LEAD));
-        Ok(Arc::new(Changeover { cut_ns, readers: AtomicUsize::new(readers), _stamps: stamps }))
+        Ok(Arc::new(Changeover {
+            begin: Instant::now(),
+            replicas,
+            readers,
+            ready: AtomicUsize::new(0),
+            frozen: AtomicUsize::new(0),
+            left: AtomicUsize::new(readers),
+            taken: Mutex::default(),
+            _stamps: stamps,
+        }))
     }
 
-    /// Whether a frame that came at this time is taken from the former sockets.
-    pub(super) fn is_former(&self, timestamp_ns: u64) -> bool {
-        timestamp_ns <= self.cut_ns
-    }
-
-    /// Whether the former sockets have all frames that they are to give.
-    pub(super) fn is_cut(&self) -> bool {
-        now_ns() > self.cut_ns.saturating_add(nanoseconds(LAG))
-    }
-
-    /// Whether new sockets have no frame any more that the former ones gave.
-    fn is_long_ago(&self) -> bool {
-        now_ns() > self.cut_ns.saturating_add(nanoseconds(TURNED))
-    }
-
-    /// A replica has emptied its former sockets.
-    fn leave(&self) {
+    /// A reader has emptied its former sockets.
+    fn leave(&self, taken: HashSet<u64>) {
+        Arc::make_mut(&mut *self.taken.lock()).extend(taken);
         // Release: to the Acquire of those that wait, so that its packets are before theirs.
-        self.readers.fetch_sub(1, Ordering::Release);
-    }
-
-    /// Whether all have.
-    fn is_over(&self) -> bool {
-        self.readers.load(Ordering::Acquire) == 0
+        self.left.fetch_sub(1, Ordering::Release);
     }
 }
 
 /// One replica's part.
 pub(super) struct Change {
-    pub(super) over: Arc<Changeover>,
+    over: Arc<Changeover>,
     /// The former sockets that it reads.
     pub(super) former: Vec<Box<DeviceIn>>,
-    /// The first that came by the new sockets after the dividing time.
-    pub(super) held: Batch,
-}
-
-/// What a replica may do next.
-pub(super) enum Step {
-    /// Take packets of the former sockets.
-    Former,
-    /// Discard copies of those.
-    Copies,
-    /// Take packets of the new sockets.
-    New,
+    is_ready: bool,
+    is_frozen: bool,
+    /// What its former sockets gave.
+    pub(super) noted: HashSet<u64>,
+    /// What all gave, and when all had closed theirs.
+    known: Option<(Arc<HashSet<u64>>, Instant)>,
+    /// Frames of the new socket since.
+    seen: usize,
+    /// There was something at the last look.
+    pub(super) found: bool,
 }
 
 impl Change {
     pub(super) fn new(over: Arc<Changeover>, former: Vec<Box<DeviceIn>>) -> Change {
-        Change { over, former, held: Batch::new() }
-    }
-
-    pub(super) fn step(&self) -> Step {
-        match () {
-            () if !self.former.is_empty() => Step::Former,
-            () if !self.over.is_over() => Step::Copies,
-            () => Step::New,
+        Change {
+            over,
+            former,
+            is_ready: false,
+            is_frozen: false,
+            noted: HashSet::new(),
+            known: None,
+            seen: 0,
+            found: false,
         }
     }
 
-    /// A former socket is empty, and takes nothing more.
+    /// Goes on with the next step, if it is time.
+    pub(super) fn advance(&mut self) {
+        let over = &self.over;
+        let settled = || self.former.iter().all(|former| !former.is_changing());
+        if !self.is_ready && over.begin.elapsed() > LEAD && !self.former.is_empty() && settled() {
+            self.is_ready = true;
+            over.ready.fetch_add(1, Ordering::Release);
+        }
+        if !self.is_frozen && over.ready.load(Ordering::Acquire) == over.readers {
+            self.is_frozen = true;
+            // Release: what was passed over came before the former sockets are shut.
+            over.frozen.fetch_add(1, Ordering::Release);
+        }
+    }
+
+    /// Whether former sockets may be shut: nothing is passed over any more.
+    pub(super) fn may_shut(&self) -> bool {
+        self.over.frozen.load(Ordering::Acquire) == self.over.replicas
+    }
+
+    /// Whether what the new socket has is passed over.
+    pub(super) fn passes_over(&self) -> bool {
+        !self.is_frozen
+    }
+
+    /// A former socket is empty, and takes nothing more; what it gave has passed.
     pub(super) fn drop_former(&mut self, at: usize) -> Box<DeviceIn> {
         let former = self.former.swap_remove(at);
         if self.former.is_empty() {
-            self.over.leave();
+            self.over.leave(std::mem::take(&mut self.noted));
         }
         former
     }
 
-    /// Whether all is as if there had been none, where the new socket gave so many frames.
-    pub(super) fn is_done(&self, count: usize) -> bool {
-        self.held.is_empty() && (count == 0 || self.over.is_long_ago())
+    /// What all former sockets gave, once they are closed.
+    pub(super) fn known(&mut self) -> Option<Arc<HashSet<u64>>> {
+        if self.known.is_none() && self.over.left.load(Ordering::Acquire) == 0 {
+            self.known = Some((Arc::clone(&*self.over.taken.lock()), Instant::now()));
+        }
+        self.known.as_ref().map(|(known, _)| Arc::clone(known))
+    }
+
+    /// The new socket gave so many frames, and may have no more now: whether all is as if there
+    /// had been no other one.
+    pub(super) fn is_done(&mut self, count: usize, is_empty: bool) -> bool {
+        self.seen += count;
+        let is_late = self.known.as_ref().is_some_and(|(_, since)| since.elapsed() > LAG);
+        is_late && (is_empty || self.seen > TURNED)
     }
 }
 
@@ -133,7 +176,7 @@ impl Drop for Change {
     /// A replica that ends before leaves the others nothing to wait for.
     fn drop(&mut self) {
         if !self.former.is_empty() {
-            self.over.leave();
+            self.over.leave(HashSet::new());
         }
     }
 }
@@ -143,18 +186,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_divides_frames_and_all_wait_for_the_last() {
-        let over = Changeover::begin("lo", 2).expect("a socket");
-        let cut = over.cut_ns;
-        assert!(over.is_former(cut) && over.is_former(1) && !over.is_former(cut + 1));
-        assert!(!over.is_cut(), "in the future");
-        let own = Change::new(Arc::clone(&over), Vec::new());
-        assert!(matches!(own.step(), Step::Copies));
-        over.leave();
-        assert!(matches!(own.step(), Step::Copies));
-        over.leave();
-        assert!(matches!(own.step(), Step::New) && own.is_done(0) && !own.is_done(1));
-        std::thread::sleep(LEAD + LAG);
-        assert!(over.is_cut());
+    fn each_step_waits_for_all() {
+        let over = Changeover::begin("lo", (2, 1)).expect("a socket");
+        let [mut one, mut other] = [(); 2].map(|()| Change::new(Arc::clone(&over), Vec::new()));
+        one.advance();
+        assert!(one.passes_over(), "the reader is not ready");
+        over.ready.fetch_add(1, Ordering::Release);
+        one.advance();
+        assert!(!one.passes_over() && other.passes_over() && !one.may_shut());
+        other.advance();
+        assert!(one.may_shut() && one.known().is_none());
+        over.leave(HashSet::from([7]));
+        assert!(one.known().is_some_and(|known| known.contains(&7)));
+        assert!(!one.is_done(0, true), "a late frame may come");
+        std::thread::sleep(LAG);
+        assert!(!one.is_done(1, false) && one.is_done(0, true) && one.is_done(TURNED, false));
     }
 }

@@ -75,12 +75,12 @@ pub(super) struct DeviceIn {
 
 impl DeviceIn {
     /// Opens an interface by the requested or best working method, for some threads: AF_XDP's
-    /// queues in turn, or a packet socket for each.
+    /// queues in turn, or a packet socket for each; in the place of `former`, if there is one.
     pub(super) fn open(
         name: &str,
         request: &PortRequest,
         options: &PacketOptions,
-        count: usize,
+        (count, former): (usize, Option<&DeviceIn>),
     ) -> Result<Vec<DeviceIn>, String> {
         let mode = request.choose(name)?;
         let mut text = mode.to_string();
@@ -107,7 +107,11 @@ impl DeviceIn {
             if count > 1 {
                 text += &format!(", a socket for each of {count} threads");
             }
-            let all = PacketSocket::open_group(name, options, count);
+            let former = former.and_then(|former| match &former.socket {
+                Socket::Packet(socket) => Some(&**socket),
+                Socket::Xdp(_) | Socket::None(_) => None,
+            });
+            let all = PacketSocket::open_group(name, options, (count, former));
             let all = all.map_err(|error| error.to_string())?;
             all.into_iter().map(|own| Socket::Packet(own.into())).collect()
         };
@@ -371,17 +375,17 @@ impl DeviceIn {
     }
 }
 
-/// Takes up to so many frames, and makes packets of those that came at a time to be kept; says how
-/// many frames there were.
+/// Takes up to so many frames, and makes packets of those that are to be kept; says how many frames
+/// there were.
 fn fill_packet(
     socket: &mut PacketSocket,
     cx: &mut Cx<'_>,
     (max, batch): (usize, &mut Batch),
-    is_kept: impl Fn(u64) -> bool,
+    mut is_kept: impl FnMut(&Frame<'_>) -> bool,
 ) -> usize {
     let (mut no_memory, mut too_long) = (0, 0);
     let count = socket.receive(max, |frame| {
-        if !is_kept(frame.timestamp_ns) {
+        if !is_kept(&frame) {
             return;
         }
         match packet_of(frame) {

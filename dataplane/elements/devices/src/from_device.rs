@@ -415,7 +415,11 @@ impl Element for FromDevice {
         let filled = match (&mut self.source, &mut self.turn) {
             (Source::Live(live), _) => {
                 live.fill(cx, burst, &mut batch);
-                if live.is_changing() { Filled::Later } else { Filled::Idle }
+                match live.has_more() {
+                    Some(true) => Filled::Waits,
+                    Some(false) => Filled::Later,
+                    None => Filled::Idle,
+                }
             }
             (Source::Capture(capture), Some(turn)) => turn.fill(capture, cx, burst, &mut batch),
             (Source::Capture(_) | Source::Closed(_) | Source::Nothing, _) => Filled::Idle,

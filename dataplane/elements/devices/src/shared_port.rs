@@ -82,7 +82,7 @@ impl SharedPort {
         let state = &mut *self.state.lock();
         if state.index != Some(index) {
             // It may not be up yet: then again at the next call.
-            state.fill(DeviceIn::open(how.name, how.request, how.options, self.count).ok()?);
+            state.fill(DeviceIn::open(how.name, how.request, how.options, (self.count, None)).ok()?);
         }
         state.open[rank].take()
     }
@@ -110,7 +110,7 @@ impl SharedState {
         for own in &mut self.inherited {
             own.retain(|live| !live.is_exclusive());
         }
-        match DeviceIn::open(how.name, how.request, how.options, count) {
+        match DeviceIn::open(how.name, how.request, how.options, (count, None)) {
             Ok(all) => self.fill(all),
             Err(error) => self.error = Some(error),
         }
@@ -130,9 +130,10 @@ impl SharedState {
         if let Some(why) = self.inherited.iter().flatten().find_map(|live| live.cannot_change()) {
             return Err(why);
         }
-        let mut all = DeviceIn::open(how.name, how.request, how.options, count)?;
+        let former = self.inherited.iter().flatten().next().map(|live| &**live);
+        let mut all = DeviceIn::open(how.name, how.request, how.options, (count, former))?;
         let readers = self.inherited.iter().filter(|own| !own.is_empty()).count();
-        let over = Changeover::begin(how.name, readers)?;
+        let over = Changeover::begin(how.name, (count, readers))?;
         for (live, former) in all.iter_mut().zip(&mut self.inherited) {
             live.replace(&over, std::mem::take(former));
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use thruway_element::Cx;
 use thruway_packet::Batch;
 
-use super::super::changeover::{Change, Changeover, Step};
+use super::super::changeover::{Change, Changeover, key};
 use super::{DeviceIn, Socket, fill_packet};
 
 impl DeviceIn {
@@ -40,6 +40,11 @@ impl DeviceIn {
         self.change.is_some()
     }
 
+    /// While other sockets give their place to it: whether the last call found anything.
+    pub(crate) fn has_more(&self) -> Option<bool> {
+        self.change.as_ref().map(|change| change.found)
+    }
+
     pub(crate) fn former_ones(&self) -> impl Iterator<Item = &DeviceIn> {
         self.change.iter().flat_map(|change| &change.former).map(|former| &**former)
     }
@@ -47,63 +52,52 @@ impl DeviceIn {
     /// Takes up to `max` packets while it takes the place of other sockets.
     #[cold]
     pub(crate) fn fill_changing(&mut self, cx: &mut Cx<'_>, max: usize, batch: &mut Batch) {
-        self.take(cx, (max, batch), &|_| true);
+        self.take(cx, (max, batch), &mut |_| true);
     }
 
-    /// Takes packets of frames that came at a time to be kept, until there are so many. Says
-    /// whether it has none for now, and is not to wait for others. (Sockets that took the place of
-    /// others a moment ago may have to give theirs already.)
+    /// Takes packets of frames that are to be kept, by their keys, until there are so many. (Sockets
+    /// that took the place of others a moment ago may have to give theirs already.)
     fn take(
         &mut self,
         cx: &mut Cx<'_>,
         (max, batch): (usize, &mut Batch),
-        is_kept: &dyn Fn(u64) -> bool,
-    ) -> bool {
+        is_kept: &mut dyn FnMut(u64) -> bool,
+    ) {
         let Some(mut change) = self.change.take() else {
-            return self.fill_from(cx, (max, batch), is_kept) == 0;
+            self.fill_from(cx, (max.saturating_sub(batch.len()), batch), is_kept);
+            return;
         };
-        let step = change.step();
-        if let Step::Former = step {
-            fill_former(&mut change, cx, (max, batch), is_kept);
+        change.advance();
+        let before = batch.len();
+        take_former(&mut change, cx, (max, batch), is_kept);
+        if let Some(known) = change.known() {
+            let room = max.saturating_sub(batch.len());
+            let is_new = &mut |key| !known.contains(&key) && is_kept(key);
+            let count = self.fill_from(cx, (room, batch), is_new);
+            change.found = count > 0;
+            if change.is_done(count, self.is_empty()) {
+                return;
+            }
+        } else {
+            let passed = match change.passes_over() {
+                true => self.fill_from(cx, (max, batch), &mut |_| false),
+                false => 0,
+            };
+            change.found = passed > 0 || batch.len() > before;
         }
-        if let Step::Former | Step::Copies = step {
-            self.pass_copies(&mut change, cx, max);
-            self.change = Some(change);
-            return false;
-        }
-        let held = std::mem::take(&mut change.held).drain().collect::<Vec<_>>();
-        batch.extend(held.into_iter().filter(|packet| is_kept(packet.timestamp() as u64)));
-        let is_new = |time| !change.over.is_former(time) && is_kept(time);
-        let count = self.fill_from(cx, (max, batch), is_new);
-        if !change.is_done(count) {
-            self.change = Some(change);
-        }
-        count == 0
+        self.change = Some(change);
     }
 
-    /// Takes packets of frames of its own socket that came at a time to be kept; says how many
-    /// frames there were.
+    /// Looks at up to `max` frames of its own socket, and makes packets of those that are to be
+    /// kept, by their keys; says how many frames there were.
     fn fill_from(
         &mut self,
         cx: &mut Cx<'_>,
         (max, batch): (usize, &mut Batch),
-        is_kept: impl Fn(u64) -> bool,
+        is_kept: &mut dyn FnMut(u64) -> bool,
     ) -> usize {
         let Socket::Packet(socket) = &mut self.socket else { return 0 };
-        let room = max.saturating_sub(batch.len());
-        fill_packet(socket, cx, (room, batch), is_kept)
-    }
-
-    /// Makes room in the rings, until the first frame comes that is to be kept.
-    fn pass_copies(&mut self, change: &mut Change, cx: &mut Cx<'_>, max: usize) {
-        let mut held = std::mem::take(&mut change.held);
-        for _ in 0..max {
-            let is_new = |time| !change.over.is_former(time);
-            if !held.is_empty() || self.fill_from(cx, (1, &mut held), is_new) == 0 {
-                break;
-            }
-        }
-        change.held = held;
+        fill_packet(socket, cx, (max, batch), |frame| is_kept(key(frame)))
     }
 
     /// Lets no further frames in.
@@ -113,26 +107,37 @@ impl DeviceIn {
             Socket::Xdp(_) | Socket::None(_) => true,
         }
     }
+
+    fn is_empty(&self) -> bool {
+        match &self.socket {
+            Socket::Packet(socket) => socket.is_empty(),
+            Socket::Xdp(_) | Socket::None(_) => true,
+        }
+    }
 }
 
-/// Takes what came to former sockets until the dividing time, and closes them when that is all.
-fn fill_former(
+/// Takes what former sockets have, and notes it; closes those that give nothing more.
+fn take_former(
     change: &mut Change,
     cx: &mut Cx<'_>,
     (max, batch): (usize, &mut Batch),
-    is_kept: &dyn Fn(u64) -> bool,
+    is_kept: &mut dyn FnMut(u64) -> bool,
 ) {
-    let is_cut = change.over.is_cut();
+    let may_shut = change.may_shut();
     for at in (0..change.former.len()).rev() {
-        if batch.len() >= max {
+        let before = batch.len();
+        if before >= max {
             return;
         }
-        let former = &mut change.former[at];
-        // What is refused from now on came after the dividing time.
-        let is_shut = is_cut && former.refuse();
-        let over = &change.over;
-        let is_due = |time| over.is_former(time) && is_kept(time);
-        if former.take(cx, (max, batch), &is_due) && is_shut {
+        let (former, noted) = (&mut change.former[at], &mut change.noted);
+        let is_shut = may_shut && former.refuse();
+        former.take(cx, (max, batch), &mut |key| {
+            noted.insert(key);
+            is_kept(key)
+        });
+        // What it gave leaves before others go on.
+        let is_over = is_shut && batch.len() == before && former.is_empty();
+        if is_over && !former.is_changing() {
             let mut former = change.drop_former(at);
             former.count_drops(cx);
             former.unwatch(cx);
