@@ -82,7 +82,8 @@ impl SharedPort {
         let state = &mut *self.state.lock();
         if state.index != Some(index) {
             // It may not be up yet: then again at the next call.
-            state.fill(DeviceIn::open(how.name, how.request, how.options, (self.count, None)).ok()?);
+            state
+                .fill(DeviceIn::open(how.name, how.request, how.options, (self.count, None)).ok()?);
         }
         state.open[rank].take()
     }

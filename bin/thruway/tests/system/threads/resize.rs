@@ -17,8 +17,8 @@ use crate::process::{Done, Ending, LIMIT, need, privileged, run, thruway, wait_f
 
 /// Flows that begin with one thread, and as many that begin with two.
 const FLOWS: usize = 12;
-/// Datagrams of a flow that are under way at most.
-const WINDOW: usize = 16;
+/// Datagrams of a flow that are under way at most: the buffers of all sockets have room for them.
+const WINDOW: usize = 5;
 
 /// A wire with a firewall, which lets new sessions begin by these rules. What each thread has of the
 /// first interface is counted.
@@ -42,13 +42,14 @@ struct Wire {
 }
 
 impl Wire {
-    fn start(text: &str, threads: &str) -> Wire {
-        let network = Network::new(&LAN, &WAN);
+    /// One thread, at interfaces with so many queues.
+    fn start(text: &str, queues: u32) -> Wire {
+        let network = Network::with_queues(&LAN, &WAN, queues);
         let mut wire = Wire { network, dir: tempfile::tempdir().expect("a directory") };
         wire.write(text);
         let mut command = wire.network.middle.thruway();
         let socket = wire.socket();
-        command.args(["run", "-j", threads, "--control"]).arg(&socket).arg(wire.file());
+        command.args(["run", "-j", "1", "--control"]).arg(&socket).arg(wire.file());
         wire.network.route(&mut command, "10.3.0.2");
         wire
     }
@@ -105,8 +106,9 @@ impl Wire {
 
     fn sessions(&self) -> usize {
         let mut command = thruway();
-        let words = ["flows", "proto", "udp", "state", "open", "--control"];
-        let said = run(command.args(words).arg(self.socket())).expect(0).stdout;
+        command.arg("ctl").arg(self.socket());
+        let words = ["flows", "proto", "udp", "state", "open"];
+        let said = run(command.args(words)).expect(0).stdout;
         said.lines().count()
     }
 }
@@ -191,7 +193,7 @@ impl Traffic {
 
     /// Waits until there were some more answers of all flows.
     fn flows_on(&self) {
-        let enough = self.answered.load(Ordering::Acquire) + 8 * (FLOWS * WINDOW) as u64;
+        let enough = self.answered.load(Ordering::Acquire) + 20 * (FLOWS * WINDOW) as u64;
         wait_for("more traffic", || {
             (self.answered.load(Ordering::Acquire) >= enough).then_some(())
         });
@@ -222,7 +224,7 @@ fn threads_come_and_go_and_nobody_notices() {
     }
     need("iperf3", "iperf3");
     let allow = "allow udp, allow tcp, allow icmp";
-    let wire = Wire::start(&wire(allow, ""), "1");
+    let wire = Wire::start(&wire(allow, ""), 1);
     let (first, second) = (Traffic::default(), Traffic::default());
     let ended = AtomicBool::new(false);
     let (asked, late) = std::thread::scope(|scope| {
@@ -242,7 +244,8 @@ fn threads_come_and_go_and_nobody_notices() {
         wire.cannot_go_to(1);
         second.flows_on();
         // From now on nobody new may begin: sessions of both threads go on in one, and in two.
-        for (threads, rules) in [(1, "deny all"), (2, "deny all"), (3, "deny all"), (1, "deny all")] {
+        for (threads, rules) in [(1, "deny all"), (2, "deny all"), (3, "deny all"), (1, "deny all")]
+        {
             wire.go_to(threads, rules);
             first.flows_on();
             second.flows_on();
@@ -258,7 +261,9 @@ fn threads_come_and_go_and_nobody_notices() {
         let report: serde_json::Value = serde_json::from_slice(&done.stdout).expect("JSON");
         assert!(done.status.success(), "{report}");
         let received = &report["end"]["sum_received"]["bytes"];
-        println!("iperf3: {received} bytes, {handed} packets handed to the thread of their session");
+        println!(
+            "iperf3: {received} bytes, {handed} packets handed to the thread of their session"
+        );
         assert!(received.as_u64().is_some_and(|bytes| bytes > 1 << 20), "{report}");
         server.wait().expect("a child");
         first.over.store(true, Ordering::Release);
@@ -268,8 +273,11 @@ fn threads_come_and_go_and_nobody_notices() {
         counts
     });
     let pause = first.pause_ns.load(Ordering::Acquire).max(second.pause_ns.load(Ordering::Acquire));
-    println!("{asked} and {late} datagrams came back, each once and in order; the longest pause was \
-              {:?}", Duration::from_nanos(pause));
+    println!(
+        "{asked} and {late} datagrams came back, each once and in order; the longest pause was \
+              {:?}",
+        Duration::from_nanos(pause)
+    );
     assert_eq!(first.answered.load(Ordering::Acquire), asked);
     assert_eq!(second.answered.load(Ordering::Acquire), late);
 }
@@ -279,16 +287,20 @@ fn what_forbids_other_threads_is_said_and_changes_nothing() {
     if !privileged("what_forbids_other_threads_is_said_and_changes_nothing") {
         return;
     }
-    let through = |by: &str| format!("FromDevice(lan0, {by}) -> ToDevice(wan0); \
-        FromDevice(wan0, {by}) -> d :: Delay(1ms) -> ToDevice(lan0);");
-    let wire = Wire::start(&through("METHOD LINUX"), "1");
+    let through = |by: &str| {
+        format!(
+            "FromDevice(lan0, {by}) -> ToDevice(wan0); \
+        FromDevice(wan0, {by}) -> d :: Delay(1ms) -> ToDevice(lan0);"
+        )
+    };
+    let wire = Wire::start(&through("METHOD LINUX"), 1);
     let why = "'d' (Delay) keeps state that cannot go from 1 to 2 threads";
     wire.reload(2).expect(1).says(&["nothing changed", why, "restart"]);
     assert_eq!(wire.client().read("threads"), "1");
     drop(wire);
     let plain = "FromDevice(lan0, METHOD XDP) -> ToDevice(wan0); \
         FromDevice(wan0, METHOD XDP) -> ToDevice(lan0);";
-    let wire = Wire::start(plain, "1");
+    let wire = Wire::start(plain, 2);
     wire.reload(2).expect(0);
     wait_for("the refusal", || {
         wire.client().read("swaps").contains("is read by AF_XDP").then_some(())

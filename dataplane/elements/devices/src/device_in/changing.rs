@@ -135,8 +135,9 @@ fn take_former(
             noted.insert(key);
             is_kept(key)
         });
-        // What it gave leaves before others go on.
-        let is_over = is_shut && batch.len() == before && former.is_empty();
+        // What it gave is with the threads of its sessions before others go on.
+        let has_left = batch.len() == before && former.is_empty() && cx.handing() == 0;
+        let is_over = is_shut && has_left;
         if is_over && !former.is_changing() {
             let mut former = change.drop_former(at);
             former.count_drops(cx);

@@ -9,17 +9,18 @@ use crate::manager::keeper::Lab;
 use crate::process::wait_for;
 
 /// Waiting packets of a replica at which another one is added.
-const WAITING: u64 = 64;
+const WAITING: u64 = 128;
 /// Bounds of both chains; one looks ahead.
-const AHEAD: &str = r#"{"scaling": {"min": 1, "max": 2, "waiting": 64, "ahead": "30s"}}"#;
-const BEHIND: &str = r#"{"scaling": {"min": 1, "max": 2, "waiting": 64}}"#;
+const AHEAD: &str = r#"{"scaling": {"min": 1, "max": 2, "ahead": "120s"}}"#;
+const BEHIND: &str = r#"{"scaling": {"min": 1, "max": 2}}"#;
 
 /// Packets a second in which one replica spends all its time: each takes it half a millisecond.
 const FULL: f64 = 2_000.0;
-/// Part of its time that one more second asks of a replica.
-const GROWTH: f64 = 0.03;
-/// The load rises no further: a replica has time left, even while other programs disturb it.
-const TOP: f64 = 0.5;
+/// Part of its time that one more second asks of a replica. So in two minutes it would be too much,
+/// by far: other programs disturb the measurement.
+const GROWTH: f64 = 0.016;
+/// The load rises no further: a replica has most of its time left, even while others disturb it.
+const TOP: f64 = 0.3;
 /// The forecast knows ten seconds of the load; a slow machine begins later.
 const RISE_MAX: Duration = Duration::from_secs(20);
 /// What comes after the rise: more than one replica does.
