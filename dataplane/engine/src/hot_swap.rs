@@ -4,27 +4,15 @@
 //! With as many threads, each thread's state goes to the same thread. With more or fewer,
 //! [`crate::resize`] says which thread goes on for which.
 
-use std::any::Any;
 use std::sync::Arc;
 
-use thruway_element::{Entry, HotSwap, Resize};
+use thruway_element::{Entry, HotSwap};
 
 use crate::control::Control;
 use crate::engine::Engine;
-use crate::layout::Layout;
-use crate::resize::{self, Resizing};
+use crate::resize::{self, Resizing, counterpart};
 use crate::router::Router;
 use crate::{flows, handoff};
-
-/// An element's state on its way.
-type State = Box<dyn Any + Send>;
-
-/// Finds the element of the same name and class in another configuration.
-pub(crate) fn counterpart(from: &Layout, to: &Layout, node: usize) -> Option<usize> {
-    let decl = &from.graph.elements[node];
-    let same = to.find(&decl.name)?;
-    (to.graph.elements[same].class == decl.class).then_some(same)
-}
 
 impl Router {
     /// Whether this router can take over from a running one, though its number of threads may be
@@ -45,7 +33,7 @@ impl Router {
     /// replica. `old` no longer runs, and this router is not initialised yet. With another number
     /// of threads, [`Router::can_follow`] must allow it: else that state is lost.
     pub fn take_over(&mut self, old: &mut Router) {
-        old.settle();
+        old.end_what_is_over();
         self.pass_clocks(old);
         let (layout, before) = (Arc::clone(&self.layout), Arc::clone(&old.layout));
         let same = |node: u32| counterpart(&before, &layout, node as usize).map(|at| at as u32);
@@ -70,7 +58,7 @@ impl Router {
         if self.engines.len() == next.engines.len() {
             return self.take_over(next);
         }
-        next.settle();
+        next.end_what_is_over();
         self.pass_clocks(next);
         let (layout, after) = (Arc::clone(&self.layout), Arc::clone(&next.layout));
         let same = |node: u32| counterpart(&after, &layout, node as usize).map(|at| at as u32);
@@ -86,7 +74,7 @@ impl Router {
     }
 
     /// What runs no more is told of what has ended, before it hands anything over.
-    fn settle(&mut self) {
+    fn end_what_is_over(&mut self) {
         self.engines.iter_mut().for_each(Engine::close_short_cuts);
         self.engines.iter_mut().for_each(Engine::let_sessions_go);
     }
@@ -133,41 +121,5 @@ impl Router {
                 pass((entry, node, at), &mut self.engines, &mut other.engines);
             }
         }
-    }
-}
-
-/// A replica of an element with state.
-pub(crate) fn replica<'a>(
-    entry: &'static Entry,
-    engines: &'a mut [Engine],
-    (thread, node): (usize, usize),
-) -> Option<&'a mut dyn HotSwap> {
-    let element = engines.get_mut(thread)?.core.elements[node].as_deref_mut()?;
-    entry.hot_swap_mut(element)
-}
-
-/// The same of an element that can have more or fewer replicas.
-pub(crate) fn resized<'a>(
-    entry: &'static Entry,
-    engines: &'a mut [Engine],
-    (thread, node): (usize, usize),
-) -> Option<&'a mut dyn Resize> {
-    let element = engines.get_mut(thread)?.core.elements[node].as_deref_mut()?;
-    entry.resize_mut(element)
-}
-
-/// Gives a replica the state of a predecessor: the first one, or a further one.
-pub(crate) fn give(
-    entry: &'static Entry,
-    engines: &mut [Engine],
-    place: (usize, usize),
-    (is_first, state): (bool, State),
-) {
-    if is_first {
-        if let Some(element) = replica(entry, engines, place) {
-            element.take_over(state);
-        }
-    } else if let Some(element) = resized(entry, engines, place) {
-        element.join(state);
     }
 }

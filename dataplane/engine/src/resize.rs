@@ -6,13 +6,21 @@
 //! go on with them. Elements that keep state in a hot swap must be able to have another number of
 //! replicas ([`thruway_element::Resize`]), where they have one.
 
+use std::any::Any;
+
 use thruway_element::{Entry, HotSwap, Resize};
 use thruway_lang::ElementDecl;
 
 use crate::engine::Engine;
 use crate::flows::Flows;
-use crate::hot_swap::{counterpart, give, replica, resized};
 use crate::layout::Layout;
+
+/// Finds the element of the same name and class in another configuration.
+pub(crate) fn counterpart(from: &Layout, to: &Layout, node: usize) -> Option<usize> {
+    let decl = &from.graph.elements[node];
+    let same = to.find(&decl.name)?;
+    (to.graph.elements[same].class == decl.class).then_some(same)
+}
 
 /// By old thread: the one that goes on for it.
 pub(crate) type Heirs = Vec<usize>;
@@ -175,5 +183,41 @@ impl<'a> Resizing<'a> {
                 give(entry, olds, (thread, at), (true, state));
             }
         }
+    }
+}
+
+/// A replica of an element with state.
+fn replica<'a>(
+    entry: &'static Entry,
+    engines: &'a mut [Engine],
+    (thread, node): (usize, usize),
+) -> Option<&'a mut dyn HotSwap> {
+    let element = engines.get_mut(thread)?.core.elements[node].as_deref_mut()?;
+    entry.hot_swap_mut(element)
+}
+
+/// The same of an element that can have more or fewer replicas.
+fn resized<'a>(
+    entry: &'static Entry,
+    engines: &'a mut [Engine],
+    (thread, node): (usize, usize),
+) -> Option<&'a mut dyn Resize> {
+    let element = engines.get_mut(thread)?.core.elements[node].as_deref_mut()?;
+    entry.resize_mut(element)
+}
+
+/// Gives a replica the state of a predecessor: the first one, or a further one.
+fn give(
+    entry: &'static Entry,
+    engines: &mut [Engine],
+    place: (usize, usize),
+    (is_first, state): (bool, Box<dyn Any + Send>),
+) {
+    if is_first {
+        if let Some(element) = replica(entry, engines, place) {
+            element.take_over(state);
+        }
+    } else if let Some(element) = resized(entry, engines, place) {
+        element.join(state);
     }
 }

@@ -21,8 +21,6 @@ use parking_lot::Mutex;
 use thruway_port::af_packet::{Frame, Stamps};
 use thruway_sync::atomic::{AtomicUsize, Ordering};
 
-use super::device_in::DeviceIn;
-
 /// The kernel stamps frames so long after it was asked to.
 const LEAD: Duration = Duration::from_millis(200);
 /// A frame that came before the former sockets were shut is in the new ones' rings by then.
@@ -90,11 +88,11 @@ impl Changeover {
     }
 }
 
-/// One replica's part.
-pub(super) struct Change {
+/// One replica's part, with former sockets of this type.
+pub(super) struct Change<S> {
     over: Arc<Changeover>,
     /// The former sockets that it reads.
-    pub(super) former: Vec<Box<DeviceIn>>,
+    pub(super) former: Vec<Box<S>>,
     is_ready: bool,
     is_frozen: bool,
     /// What its former sockets gave.
@@ -107,8 +105,8 @@ pub(super) struct Change {
     pub(super) found: bool,
 }
 
-impl Change {
-    pub(super) fn new(over: Arc<Changeover>, former: Vec<Box<DeviceIn>>) -> Change {
+impl<S> Change<S> {
+    pub(super) fn new(over: Arc<Changeover>, former: Vec<Box<S>>) -> Change<S> {
         Change {
             over,
             former,
@@ -121,11 +119,12 @@ impl Change {
         }
     }
 
-    /// Goes on with the next step, if it is time.
-    pub(super) fn advance(&mut self) {
+    /// Goes on with the next step, if it is time; `is_changing` says whether a former socket still
+    /// takes the place of others.
+    pub(super) fn advance(&mut self, is_changing: impl Fn(&S) -> bool) {
         let over = &self.over;
-        let settled = || self.former.iter().all(|former| !former.is_changing());
-        if !self.is_ready && over.begin.elapsed() > LEAD && !self.former.is_empty() && settled() {
+        let may_begin = || self.former.iter().all(|former| !is_changing(former));
+        if !self.is_ready && over.begin.elapsed() > LEAD && !self.former.is_empty() && may_begin() {
             self.is_ready = true;
             over.ready.fetch_add(1, Ordering::Release);
         }
@@ -147,7 +146,7 @@ impl Change {
     }
 
     /// A former socket is empty, and takes nothing more; what it gave has passed.
-    pub(super) fn drop_former(&mut self, at: usize) -> Box<DeviceIn> {
+    pub(super) fn drop_former(&mut self, at: usize) -> Box<S> {
         let former = self.former.swap_remove(at);
         if self.former.is_empty() {
             self.over.leave(std::mem::take(&mut self.noted));
@@ -172,7 +171,7 @@ impl Change {
     }
 }
 
-impl Drop for Change {
+impl<S> Drop for Change<S> {
     /// A replica that ends before leaves the others nothing to wait for.
     fn drop(&mut self) {
         if !self.former.is_empty() {
@@ -188,13 +187,14 @@ mod tests {
     #[test]
     fn each_step_waits_for_all() {
         let over = Changeover::begin("lo", (2, 1)).expect("a socket");
-        let [mut one, mut other] = [(); 2].map(|()| Change::new(Arc::clone(&over), Vec::new()));
-        one.advance();
+        let part = || Change::<()>::new(Arc::clone(&over), Vec::new());
+        let (mut one, mut other) = (part(), part());
+        one.advance(|()| false);
         assert!(one.passes_over(), "the reader is not ready");
         over.ready.fetch_add(1, Ordering::Release);
-        one.advance();
+        one.advance(|()| false);
         assert!(!one.passes_over() && other.passes_over() && !one.may_shut());
-        other.advance();
+        other.advance(|()| false);
         assert!(one.may_shut() && one.known().is_none());
         over.leave(HashSet::from([7]));
         assert!(one.known().is_some_and(|known| known.contains(&7)));

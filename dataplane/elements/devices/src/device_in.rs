@@ -70,7 +70,7 @@ pub(super) struct DeviceIn {
     /// Runs without a packet.
     idle: u32,
     /// It takes the place of other sockets.
-    change: Option<Box<Change>>,
+    change: Option<Box<Change<DeviceIn>>>,
 }
 
 impl DeviceIn {

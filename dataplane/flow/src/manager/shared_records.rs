@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use crate::fcb::Direction;
 use crate::life::Life;
+use crate::manager::heirs::Heirs;
 use crate::manager::level::{self, LevelState};
 use crate::manager::ownership::{HERE, HandoffContext, OWNERS, RECORD, both_owned_by};
 use crate::manager::reader::Key;
-use crate::manager::resize::Heirs;
 use crate::manager::settings::Settings;
 use crate::plan::{Plan, ScratchSlot, Serving};
 use crate::shared_flows::{self, KEY_WORDS, Published, RecordId, SharedFlows, SharedFlowsError};

@@ -2,9 +2,9 @@
 
 use crate::fcb::Fcb;
 use crate::manager::flow_manager::Manager;
+use crate::manager::heirs::Heirs;
 use crate::manager::level::{LINK_TURNED, LevelState, REPLY_EXCHANGED, SHORT_CUT};
 use crate::manager::reader::Reader;
-use crate::manager::resize::Heirs;
 use crate::plan::{LeafId, LevelId, Plan, ScratchSlot, SessionTable};
 use crate::table::Head;
 

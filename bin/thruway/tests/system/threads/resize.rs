@@ -20,8 +20,8 @@ const FLOWS: usize = 12;
 /// Datagrams of a flow that are under way at most: the buffers of all sockets have room for them.
 const WINDOW: usize = 5;
 
-/// A wire with a firewall, which lets new sessions begin by these rules. What each thread has of the
-/// first interface is counted.
+/// A wire with a firewall, which lets new sessions begin by these rules. What each thread has of
+/// the first interface is counted.
 fn wire(rules: &str, more: &str) -> String {
     format!(
         "FromDevice(lan0, METHOD LINUX) -> l :: Classifier(12/0806, 12/0800, -);

@@ -55,8 +55,8 @@ impl DeviceIn {
         self.take(cx, (max, batch), &mut |_| true);
     }
 
-    /// Takes packets of frames that are to be kept, by their keys, until there are so many. (Sockets
-    /// that took the place of others a moment ago may have to give theirs already.)
+    /// Takes packets of frames that are to be kept, by their keys, until there are so many.
+    /// (Sockets that took the place of others a moment ago may have to give theirs already.)
     fn take(
         &mut self,
         cx: &mut Cx<'_>,
@@ -67,7 +67,7 @@ impl DeviceIn {
             self.fill_from(cx, (max.saturating_sub(batch.len()), batch), is_kept);
             return;
         };
-        change.advance();
+        change.advance(DeviceIn::is_changing);
         let before = batch.len();
         take_former(&mut change, cx, (max, batch), is_kept);
         if let Some(known) = change.known() {
@@ -118,7 +118,7 @@ impl DeviceIn {
 
 /// Takes what former sockets have, and notes it; closes those that give nothing more.
 fn take_former(
-    change: &mut Change,
+    change: &mut Change<DeviceIn>,
     cx: &mut Cx<'_>,
     (max, batch): (usize, &mut Batch),
     is_kept: &mut dyn FnMut(u64) -> bool,

@@ -43,7 +43,7 @@ fn refused(lab: &Lab, name: &str) -> u64 {
 
 /// The chains that another replica was added to, in order, and why.
 fn grown(lab: &mut Lab) -> Vec<(String, String)> {
-    let all = lab.events_told().into_iter();
+    let all = lab.events_with_messages().into_iter();
     let grown =
         all.filter_map(|(what, why)| Some((what.strip_suffix(" ScaledOut")?.to_owned(), why)));
     grown.collect()
