@@ -19,9 +19,13 @@ pub struct ReloadArgs {
     /// given to `run`]
     #[arg(value_name = "FILE")]
     file: Option<String>,
-    /// Cores that the threads move to, one each, in order: 2-5,8. Their number stays
+    /// Cores that the threads move to, one each, in order: 2-5,8
     #[arg(long, value_name = "LIST", conflicts_with = "file")]
     cores: Option<String>,
+    /// Number of threads from now on
+    #[arg(short = 'j', long, value_name = "N", conflicts_with = "file",
+        value_parser = clap::value_parser!(u16).range(1..=256))]
+    threads: Option<u16>,
 }
 
 /// Runs the command. A configuration that does not check changes nothing and is an error.
@@ -32,7 +36,7 @@ pub fn main(args: &ReloadArgs) -> anyhow::Result<ExitCode> {
         Some(_) => "`run -R` allows other configurations",
     };
     let taken = match &args.file {
-        None => client.write("reload", &moving(args.cores.as_deref())),
+        None => client.write("reload", &moving(args)),
         Some(file) => client.write("hotconfig", &Origin::File(file.clone()).read()?.text),
     };
     taken.map_err(|error| match error.to_string() {
@@ -44,6 +48,9 @@ pub fn main(args: &ReloadArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// What is written to the handler `reload`.
-fn moving(cores: Option<&str>) -> String {
-    cores.map_or_else(String::new, |cores| format!("CORES {cores}"))
+fn moving(args: &ReloadArgs) -> String {
+    let threads = args.threads.map(|threads| format!("THREADS {threads}"));
+    let cores = args.cores.as_ref().map(|cores| format!("CORES {cores}"));
+    let words: Vec<String> = threads.into_iter().chain(cores).collect();
+    words.join(" ")
 }

@@ -122,11 +122,11 @@ fn run(
 
 /// How another configuration is made: as the first one was.
 fn build_next(variables: Variables, options: Options) -> Build {
-    Arc::new(move |text, cores| {
+    Arc::new(move |text, threads| {
         let source = Source::new("hotconfig", text);
         // A text that is written is whole as it is: it need not mention them.
         let variables = variables.clone().or_unknown();
-        let options = Options { cores: cores.to_vec(), ..options.clone() };
+        let options = threads.applied(&options);
         let built = load::build(source, &variables, &libraries(), &options);
         built.map(|(router, _)| router).map_err(|failure| reason(&failure))
     })
@@ -156,8 +156,8 @@ fn reload(
 ) -> Reload {
     let origin = Origin::File(file.to_owned());
     let (file, options) = (file.to_owned(), options.clone());
-    Arc::new(move |cores| {
-        let options = Options { cores: cores.to_vec(), ..options.clone() };
+    Arc::new(move |threads| {
+        let options = threads.applied(&options);
         let read = origin
             .read()
             .and_then(|source| Ok((source, with_file(variables.clone(), values.as_deref())?)));

@@ -8,20 +8,37 @@ use thruway_lang::Diagnostics;
 
 use crate::load;
 
-/// Makes a router of a text, or says what is wrong with it. Its threads run on these cores; on
-/// chosen ones, where none is named.
-pub type Build = Arc<dyn Fn(&str, &[usize]) -> Result<Router, String> + Send + Sync>;
+/// Most threads of a run.
+const THREADS_MAX: usize = 256;
+
+/// The threads of a configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ThreadConfig {
+    /// How many.
+    pub count: usize,
+    /// Their cores; chosen ones, where none is named.
+    pub cores: Vec<usize>,
+}
+
+impl ThreadConfig {
+    /// These options, with these threads.
+    pub fn applied(&self, options: &Options) -> Options {
+        Options { threads: self.count, cores: self.cores.clone(), ..options.clone() }
+    }
+}
+
+/// Makes a router of a text, or says what is wrong with it.
+pub type Build = Arc<dyn Fn(&str, &ThreadConfig) -> Result<Router, String> + Send + Sync>;
 
 /// The same of the configuration file as it is now.
-pub type Reload = Arc<dyn Fn(&[usize]) -> Result<Router, String> + Send + Sync>;
+pub type Reload = Arc<dyn Fn(&ThreadConfig) -> Result<Router, String> + Send + Sync>;
 
 /// A configuration that waits to take over.
 struct Next {
     /// Which one it is, in the order in which they were asked for.
     number: u64,
     router: Router,
-    /// Cores that its threads were given.
-    cores: Vec<usize>,
+    threads: ThreadConfig,
 }
 
 /// The configuration that waits to take over.
@@ -31,66 +48,74 @@ pub struct Swap {
     /// Makes a router of the configuration file as it is now.
     reload: Option<Reload>,
     next: Arc<Mutex<Option<Next>>>,
-    /// How many threads there are, and the cores that those of the running configuration have.
-    threads: usize,
-    cores: Arc<Mutex<Vec<usize>>>,
+    /// The threads of the running configuration.
+    running: Arc<Mutex<ThreadConfig>>,
     counts: Arc<HotSwaps>,
 }
 
 impl Swap {
     /// None waits. The first configuration runs as these options say.
     pub fn new(build: Option<Build>, reload: Option<Reload>, options: &Options) -> Swap {
-        let cores = Arc::new(Mutex::new(options.cores.clone()));
-        let threads = options.threads;
-        Swap { build, reload, next: Arc::default(), threads, cores, counts: Arc::default() }
+        let threads = ThreadConfig { count: options.threads, cores: options.cores.clone() };
+        let running = Arc::new(Mutex::new(threads));
+        Swap { build, reload, next: Arc::default(), running, counts: Arc::default() }
     }
 
     /// Gives a router the `hotconfig` handler, where the command line allows it: the text is
     /// checked and its elements are built at once, so that the writer learns what is wrong; then
     /// the running configuration stops. The same for `reload`, where the configuration is a file;
-    /// its value may name other cores. To be called before the router is initialised.
+    /// its value may ask for other threads. To be called before the router is initialised.
     pub fn offer(&self, control: &Arc<Control>) {
         control.share_hot_swaps(Arc::clone(&self.counts));
         if let Some(build) = self.build.clone() {
-            let (take, cores) = (self.taker(control), self.cores());
+            let (take, threads) = (self.taker(control), self.threads());
             control.allow_reconfigure(Box::new(move |text| {
-                let cores = cores();
-                build(text, &cores).map(|router| take(router, cores))
+                let threads = threads();
+                build(text, &threads).and_then(|router| take(router, threads))
             }));
         }
         if let Some(reload) = self.reload.clone() {
-            let (take, cores, threads) = (self.taker(control), self.cores(), self.threads);
+            let (take, threads) = (self.taker(control), self.threads());
             control.allow_reload(Box::new(move |how| {
-                let cores = named(how, threads)?.unwrap_or_else(&cores);
-                reload(&cores).map(|router| take(router, cores))
+                let threads = wanted(how, &threads())?;
+                reload(&threads).and_then(|router| take(router, threads))
             }));
         }
     }
 
-    /// The cores of the configuration that waits to take over, else of the one that runs.
-    fn cores(&self) -> impl Fn() -> Vec<usize> + Send + Sync + use<> {
-        let (next, running) = (Arc::clone(&self.next), Arc::clone(&self.cores));
+    /// The threads of the configuration that waits to take over, else of the one that runs.
+    fn threads(&self) -> impl Fn() -> ThreadConfig + Send + Sync + use<> {
+        let (next, running) = (Arc::clone(&self.next), Arc::clone(&self.running));
         move || {
-            let waiting = next.lock().as_ref().map(|next| next.cores.clone());
+            let waiting = next.lock().as_ref().map(|next| next.threads.clone());
             waiting.unwrap_or_else(|| running.lock().clone())
         }
     }
 
-    /// Has a router wait for the end of the running one, and ends that.
-    fn taker(&self, control: &Arc<Control>) -> impl Fn(Router, Vec<usize>) + Send + Sync + use<> {
+    /// Has a router wait for the end of the running one, and ends that; or says why the router
+    /// cannot follow it.
+    fn taker(
+        &self,
+        control: &Arc<Control>,
+    ) -> impl Fn(Router, ThreadConfig) -> Result<(), String> + Send + Sync + use<> {
         let (next, counts) = (Arc::clone(&self.next), Arc::clone(&self.counts));
         let running = Arc::downgrade(control);
-        move |router, cores| {
+        move |router, threads| {
+            let running = running.upgrade();
+            if let Some(control) = &running {
+                router.can_follow(control)?;
+            }
             let mut next = next.lock();
             // Under the lock, so that a later number is a later configuration.
             let number = counts.count_asked();
-            if next.replace(Next { number, router, cores }).is_some() {
+            if next.replace(Next { number, router, threads }).is_some() {
                 counts.count_superseded();
             }
             drop(next);
-            if let Some(control) = running.upgrade() {
+            if let Some(control) = running {
                 control.pause();
             }
+            Ok(())
         }
     }
 
@@ -113,7 +138,7 @@ impl Swap {
     /// Lets `next` take over from `router`; if it cannot be initialised, the old configuration gets
     /// its state back.
     fn replace(&self, router: &mut Router, next: Next) {
-        let Next { number, router: mut next, cores } = next;
+        let Next { number, router: mut next, threads } = next;
         next.take_over(router);
         // Before its elements are initialised: a control socket asks it for handlers from then on.
         self.offer(next.control());
@@ -121,14 +146,14 @@ impl Swap {
             Ok(()) => {
                 finish(router);
                 *router = next;
-                *self.cores.lock() = cores;
+                *self.running.lock() = threads;
                 self.counts.count_taken(number);
                 tracing::info!("another configuration took over");
             }
             Err(failure) => {
                 let reason = sentence(&failure);
                 tracing::error!(reason, "configuration not initialized; the former one goes on");
-                router.take_over(&mut next);
+                router.take_back(&mut next);
                 self.counts.count_refused(number, &reason);
                 // One that came meanwhile paused the router that never ran.
                 if self.next.lock().is_some() {
@@ -165,26 +190,38 @@ pub fn sentence(failure: &load::Failure) -> String {
     text.lines().map(str::trim).collect::<Vec<_>>().join("; ")
 }
 
-/// The cores that the value of `reload` names: none of an empty value; `CORES` alone means those
-/// that are chosen.
-fn named(how: &str, threads: usize) -> Result<Option<Vec<usize>>, String> {
-    let Some(list) = how.trim().strip_prefix("CORES") else {
-        return match how.trim() {
-            "" => Ok(None),
-            other => Err(format!("'{other}' is neither empty nor CORES and a list of cores")),
-        };
+/// The threads that the value of `reload` asks for instead of these: the same, if it is empty.
+/// `CORES` alone means cores that are chosen. `THREADS` alone keeps the named ones, if they are
+/// enough.
+fn wanted(how: &str, now: &ThreadConfig) -> Result<ThreadConfig, String> {
+    let how = how.trim();
+    let (count, rest) = match how.strip_prefix("THREADS") {
+        None => (now.count, how),
+        Some(rest) => {
+            let rest = rest.trim_start();
+            let (number, rest) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+            (thread_count(number)?, rest.trim_start())
+        }
     };
-    if list.trim().is_empty() {
-        return Ok(Some(Vec::new()));
+    let cores = match rest.strip_prefix("CORES").map(str::trim) {
+        None if !rest.is_empty() => {
+            let what = "neither empty nor THREADS and a number nor CORES and a list of cores";
+            return Err(format!("'{how}' is {what}"));
+        }
+        None => now.cores.clone(),
+        Some("") => Vec::new(),
+        Some(list) => named_cores(list).map_err(|why| format!("CORES: {why}"))?,
+    };
+    if !cores.is_empty() && cores.len() < count {
+        let named = cores.len();
+        return Err(format!("CORES names {named} for {count} threads: name more"));
     }
-    let cores = named_cores(list.trim()).map_err(|why| format!("CORES: {why}"))?;
-    if cores.len() < threads {
-        let count = cores.len();
-        return Err(format!(
-            "CORES names {count} for {threads} threads, whose number stays: name more"
-        ));
-    }
-    Ok(Some(cores))
+    Ok(ThreadConfig { count, cores })
+}
+
+fn thread_count(number: &str) -> Result<usize, String> {
+    let count = number.parse().ok().filter(|count| (1..=THREADS_MAX).contains(count));
+    count.ok_or_else(|| format!("THREADS '{number}' is no number from 1 to {THREADS_MAX}"))
 }
 
 #[cfg(test)]
@@ -192,14 +229,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cores_of_a_reload_are_those_of_as_many_threads() {
+    fn a_reload_asks_for_threads_and_their_cores() {
         let own = (0..256).find(|core| named_cores(&core.to_string()).is_ok()).expect("a core");
-        assert_eq!(named(" ", 1), Ok(None));
-        assert_eq!(named("CORES", 1), Ok(Some(Vec::new())));
-        assert_eq!(named(&format!("CORES {own}"), 1), Ok(Some(vec![own])));
-        let refused = |how: &str, threads| named(how, threads).expect_err("refused");
-        assert!(refused(&format!("CORES {own}"), 2).contains("names 1 for 2 threads"));
-        assert!(refused("CORES 1-", 1).starts_with("CORES: "));
-        assert!(refused("cores 1", 1).contains("neither"));
+        let of = |count, cores: &[usize]| ThreadConfig { count, cores: cores.to_vec() };
+        let now = of(1, &[own]);
+        assert_eq!(wanted(" ", &now), Ok(now.clone()));
+        assert_eq!(wanted("CORES", &now), Ok(of(1, &[])));
+        assert_eq!(wanted(&format!("CORES {own}"), &of(1, &[])), Ok(now.clone()));
+        assert_eq!(wanted("THREADS 2", &of(1, &[])), Ok(of(2, &[])));
+        assert_eq!(wanted("THREADS 2 CORES", &now), Ok(of(2, &[])));
+        assert_eq!(wanted(&format!("THREADS 1 CORES {own}"), &of(2, &[])), Ok(now.clone()));
+        assert_eq!(wanted("THREADS 1", &of(2, &[own, own])), Ok(of(1, &[own, own])));
+        let refused = |how: &str, now| wanted(how, now).expect_err("refused");
+        let few = "names 1 for 2 threads: name more";
+        assert!(refused(&format!("CORES {own}"), &of(2, &[])).contains(few));
+        assert!(refused("THREADS 2", &now).contains(few));
+        assert!(refused("CORES 1-", &now).starts_with("CORES: "));
+        for wrong in ["cores 1", "THREADS 2 cores"] {
+            assert!(refused(wrong, &now).contains("neither"), "{wrong}");
+        }
+        for wrong in ["THREADS", "THREADS 0", "THREADS 257", "THREADS x CORES"] {
+            assert!(refused(wrong, &now).contains("no number from 1 to 256"), "{wrong}");
+        }
     }
 }

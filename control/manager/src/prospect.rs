@@ -11,7 +11,7 @@ use crate::replicas::ReplicasSpec;
 /// One thing that the manager would do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Step {
-    /// What: `Start`, `Stop`, `HotSwap`, `RollOut`, `Scale`, or `RestartNeeded`.
+    /// What: `Start`, `Stop`, `Drain`, `EndDrain`, `HotSwap`, `RollOut`, or `Scale`.
     pub action: String,
     /// What of it matters, one sentence for people.
     pub message: String,
@@ -28,8 +28,10 @@ pub fn steps(before: Option<&ChainSpec>, after: Option<&ChainSpec>) -> Vec<Step>
         (None, None) => Vec::new(),
         (None, Some(after)) => vec![step("Start", start(after))],
         (Some(_), None) => vec![step("Stop", "its data plane ends, and its sessions with it")],
-        (Some(before), Some(after)) if before.drain != after.drain => vec![drain(after.drain)],
-        (Some(before), Some(after)) => changes(before, after),
+        (Some(before), Some(after)) => {
+            let drains = (before.drain != after.drain).then(|| drain(after.drain));
+            drains.into_iter().chain(changes(before, after)).collect()
+        }
     }
 }
 
@@ -72,11 +74,6 @@ fn changes(before: &ChainSpec, after: &ChainSpec) -> Vec<Step> {
             steps.push(step("Scale", message));
         }
     }
-    if before.threads() != after.threads() {
-        let message = "another number of threads takes effect when the chain is stopped and started \
-                       again, which ends its sessions";
-        steps.push(step("RestartNeeded", message));
-    }
     steps
 }
 
@@ -108,7 +105,14 @@ fn swap(before: &ChainSpec, after: &ChainSpec) -> String {
         "the data plane takes the configuration over while packets flow; sessions stay".to_owned();
     if before.moves_threads(after) {
         let cores = after.cores.as_deref().unwrap_or("that it chooses");
-        kept = format!("{kept}; its threads move to the cores {cores}");
+        kept = match (before.threads(), after.threads()) {
+            (old, new) if old == new => format!("{kept}; its threads move to the cores {cores}"),
+            (old, new) => format!(
+                "{kept}; it goes from {old} to {new} threads, on the cores {cores}, unless one of \
+                 its elements forbids that: then the data plane keeps its threads, and the \
+                 condition says RestartNeeded and why"
+            ),
+        };
     }
     match anew.is_empty() {
         true => kept,
@@ -153,13 +157,18 @@ mod tests {
         assert_eq!(actions(Some(&plain), Some(&stopped)), ["Stop"]);
         assert_eq!(actions(None, Some(&stopped)), [""; 0]);
         let other = spec(r#"{"configuration": "b", "threads": 2}"#);
-        assert_eq!(actions(Some(&plain), Some(&other)), ["HotSwap", "RestartNeeded"]);
+        assert_eq!(actions(Some(&plain), Some(&other)), ["HotSwap"]);
+        let drained = spec(r#"{"configuration": "b", "drain": true}"#);
+        assert_eq!(actions(Some(&plain), Some(&drained)), ["Drain", "HotSwap"]);
+        assert_eq!(actions(Some(&drained), Some(&plain)), ["EndDrain", "HotSwap"]);
         let moved = spec(r#"{"configuration": "a", "cores": "3"}"#);
         let found = steps(Some(&plain), Some(&moved));
         assert_eq!(found.len(), 1);
         assert!(found[0].message.ends_with("move to the cores 3"), "{found:?}");
         let wider = spec(r#"{"configuration": "a", "cores": "2-3"}"#);
-        assert_eq!(actions(Some(&moved), Some(&wider)), ["RestartNeeded"]);
+        assert_eq!(actions(Some(&moved), Some(&wider)), ["HotSwap"]);
+        let found = steps(Some(&moved), Some(&wider));
+        assert!(found[0].message.contains("from 1 to 2 threads, on the cores 2-3"), "{found:?}");
 
         let one = spec(
             r#"{"configuration": "a", "functions": {"w": "w@1", "x": "x@1"},

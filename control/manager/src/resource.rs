@@ -68,10 +68,10 @@ impl ChainSpec {
         self.threads.map_or_else(named, usize::from)
     }
 
-    /// Whether a data plane that turns from this to `other` moves its threads to other cores; more
-    /// or fewer of them need a restart.
+    /// Whether a data plane that turns from this to `other` moves its threads to other cores, or
+    /// has more or fewer of them.
     pub fn moves_threads(&self, other: &ChainSpec) -> bool {
-        self.threads() == other.threads() && self.cores != other.cores
+        self.threads() != other.threads() || self.cores != other.cores
     }
 
     /// Whether the variables of its functions are names that are free.

@@ -150,3 +150,24 @@ pub trait HotSwap: Element {
     /// another type is ignored.
     fn take_over(&mut self, state: Box<dyn Any + Send>);
 }
+
+/// An element that can have more or fewer replicas than its predecessor.
+///
+/// Where several replicas of the predecessor go to one, the first state comes by
+/// [`HotSwap::take_over`], the others by [`Resize::join`].
+pub trait Resize: HotSwap {
+    /// Takes the state of a further replica of the predecessor, after [`HotSwap::take_over`] and
+    /// before [`Element::initialize`].
+    fn join(&mut self, state: Box<dyn Any + Send>);
+
+    /// This configuration did not begin: gives up, in their order, what joined, before
+    /// [`HotSwap::hand_over`] gives up the first state.
+    fn separate(&mut self) -> Vec<Box<dyn Any + Send>> {
+        Vec::new()
+    }
+
+    /// Of one that has taken over: what a replica beside it begins with that has no predecessor.
+    fn beside(&self) -> Option<Box<dyn Any + Send>> {
+        None
+    }
+}

@@ -68,6 +68,11 @@ pub trait Host {
         0
     }
 
+    /// Packets that this thread handed off and the others have not taken yet.
+    fn handing(&self) -> usize {
+        0
+    }
+
     /// The threads that have a replica of `node`, ascending.
     fn threads(&self, node: u32) -> &[usize] {
         let _ = node;

@@ -7,7 +7,7 @@ use crate::addresses::Addresses;
 use crate::arg_error::ArgErrors;
 use crate::args::Args;
 use crate::capability::{
-    Buffer, CostModel, FlowDispatch, FlowEntry, HandoffQueue, HotSwap, SessionFunction,
+    Buffer, CostModel, FlowDispatch, FlowEntry, HandoffQueue, HotSwap, Resize, SessionFunction,
     StreamMember,
 };
 use crate::cx::Cx;
@@ -158,6 +158,16 @@ impl Entry {
     /// Whether classification begins at its elements.
     pub const fn begins_classification(&self) -> bool {
         self.capabilities.flow_entry.is_some()
+    }
+
+    /// Whether its elements keep state in a hot swap that cannot go to another number of replicas.
+    pub const fn keeps_replicas(&self) -> bool {
+        self.capabilities.hot_swap.is_some() && self.capabilities.resize.is_none()
+    }
+
+    /// Whether its elements keep packets that they hand to their successors.
+    pub const fn hands_packets_on(&self) -> bool {
+        self.capabilities.hot_swap.is_some() && self.capabilities.buffer.is_some()
     }
 
     /// The same for an information element: `declare` enters names for the others' arguments.

@@ -52,7 +52,7 @@ pub use answers::Answers;
 pub use arg_error::{ArgError, ArgErrors};
 pub use args::Args;
 pub use capability::{
-    Buffer, CostModel, FlowDispatch, FlowEntry, HandoffQueue, HotSwap, SessionFunction,
+    Buffer, CostModel, FlowDispatch, FlowEntry, HandoffQueue, HotSwap, Resize, SessionFunction,
     StreamMember,
 };
 pub use cost::{Apart, Cost, Load, Made, NOTHING_MORE, Operation};

@@ -4,7 +4,7 @@ use std::any::Any;
 
 use crate::Element;
 use crate::capability::{
-    Buffer, CostModel, FlowDispatch, FlowEntry, HandoffQueue, HotSwap, SessionFunction,
+    Buffer, CostModel, FlowDispatch, FlowEntry, HandoffQueue, HotSwap, Resize, SessionFunction,
     StreamMember,
 };
 use crate::publisher::Publisher;
@@ -95,6 +95,8 @@ macro_rules! with_capabilities {
                 "it publishes figures for monitoring";
             HotSwap hot_swap hot_swap_mut with_hot_swap:
                 "it hands its state to its successor in a hot swap";
+            Resize resize resize_mut with_resize:
+                "its successor may have more or fewer replicas";
         }
     };
 }

@@ -307,6 +307,16 @@ impl Control {
         }
     }
 
+    /// Number of its threads.
+    pub(crate) fn threads(&self) -> usize {
+        self.boxes.len()
+    }
+
+    /// The layout, whether it runs or not.
+    pub(crate) fn laid_out(&self) -> Option<&Layout> {
+        self.layout.get().map(|layout| &**layout)
+    }
+
     pub(crate) fn layout(&self) -> Option<&Arc<Layout>> {
         self.layout.get().filter(|_| self.running())
     }

@@ -297,6 +297,10 @@ impl Host for Core {
         handed
     }
 
+    fn handing(&self) -> usize {
+        Core::handing(self)
+    }
+
     fn threads(&self, node: u32) -> &[usize] {
         &self.layout.threads[node as usize]
     }

@@ -181,6 +181,11 @@ impl Engine {
         self.wires.now = self.time.read(self.wires.now.max(old.wires.now));
     }
 
+    /// Begins not before this time.
+    pub(crate) fn begin_after(&mut self, now: i64) {
+        self.wires.now = self.time.read(self.wires.now.max(now));
+    }
+
     fn run_timers(&mut self) -> bool {
         let mut worked = false;
         let mut left = LOOK_UP;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use thruway_element::{Addresses, Role, Settings};
 use thruway_flow::chain::Chain;
-use thruway_flow::manager::{Manager, shared_flows_of};
+use thruway_flow::manager::{Heirs, Manager, Taken, shared_flows_of};
 use thruway_flow::plan::Plan;
 
 use crate::build::Elements;
@@ -128,4 +128,54 @@ pub(crate) fn take_over(
         }
     }
     new.iter_mut().filter_map(|new| new.wires.flows.as_mut()).for_each(|new| new.rejoin());
+}
+
+/// The same where there are more or fewer threads: `heirs` go on for the previous ones.
+pub(crate) fn inherit(
+    new: &mut [Engine],
+    old: &mut [Engine],
+    (node_of, heirs): (impl Fn(u32) -> Option<u32>, &[usize]),
+) {
+    let threads = numbers(heirs);
+    for (taken, thread) in in_order(heirs.len()) {
+        let own = Heirs::new(&threads, thread);
+        if let (Some(own), Some((new, old))) = (own, pair(new, old, (heirs, thread))) {
+            new.inherit(old, &node_of, (&own, taken));
+        }
+    }
+    new.iter_mut().filter_map(|new| new.wires.flows.as_mut()).for_each(|new| new.rejoin());
+}
+
+/// Takes back what `new` inherited and never served.
+pub(crate) fn take_back(
+    old: &mut [Engine],
+    new: &mut [Engine],
+    (node_of, heirs): (impl Fn(u32) -> Option<u32>, &[usize]),
+) {
+    for (taken, thread) in in_order(heirs.len()) {
+        if let Some((new, old)) = pair(new, old, (heirs, thread)) {
+            old.take_back(new, &node_of, taken);
+        }
+    }
+}
+
+fn numbers(heirs: &[usize]) -> Vec<u16> {
+    heirs.iter().map(|thread| *thread as u16).collect()
+}
+
+/// What is taken of each thread, in order.
+fn in_order(threads: usize) -> impl Iterator<Item = (Taken, usize)> {
+    [Taken::Main, Taken::Rest]
+        .into_iter()
+        .flat_map(move |taken| (0..threads).map(move |thread| (taken, thread)))
+}
+
+/// The managers of an old thread and of its heir: new and old.
+fn pair<'a>(
+    new: &'a mut [Engine],
+    old: &'a mut [Engine],
+    (heirs, thread): (&[usize], usize),
+) -> Option<(&'a mut Manager, &'a mut Manager)> {
+    let new = new.get_mut(heirs[thread])?.wires.flows.as_deref_mut()?;
+    Some((new, old.get_mut(thread)?.wires.flows.as_deref_mut()?))
 }

@@ -204,13 +204,15 @@ impl Engine {
 }
 
 /// Takes the packets left in the rings of the previous configuration; `node_of` returns the present
-/// number of one of its elements. Packets for other elements are dropped.
+/// number of one of its elements, and `heirs` are the threads that go on for its threads, if that
+/// are others. Packets for other elements are dropped.
 pub(crate) fn take_over(
     new: &mut [Engine],
     old: &mut [Engine],
-    node_of: impl Fn(u32) -> Option<u32>,
+    (node_of, heirs): (impl Fn(u32) -> Option<u32>, Option<&[usize]>),
 ) {
     for (thread, old) in old.iter_mut().enumerate() {
+        let thread = heirs.and_then(|heirs| heirs.get(thread)).copied().unwrap_or(thread);
         for (node, packets) in old.core.handoffs.take_all() {
             let heir = node_of(node).and_then(|node| {
                 let heir = new.first()?.core.layout.heir(node as usize, thread);

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Instant;
 
-use thruway_element::{CostModel, HandlerError, HotSwap, Registry, Remote, Shared, Stats};
+use thruway_element::{CostModel, HandlerError, Registry, Remote, Shared, Stats};
 use thruway_lang::{Checked, Graph};
 
 use crate::assign;
@@ -90,10 +90,10 @@ pub struct Outcome {
 
 /// A configuration, instantiated.
 pub struct Router {
-    layout: Arc<Layout>,
+    pub(crate) layout: Arc<Layout>,
     control: Arc<Control>,
-    engines: Vec<Engine>,
-    flows: Flows,
+    pub(crate) engines: Vec<Engine>,
+    pub(crate) flows: Flows,
     streams: Streams,
     /// The core of each thread, if it is to have one.
     cores: Vec<Option<usize>>,
@@ -197,39 +197,6 @@ impl Router {
     /// Every thread's counters.
     pub fn stats(&self) -> &[Arc<Stats>] {
         self.control.stats()
-    }
-
-    /// Hands the state of `old`'s elements to those of the same name and class here, replica by
-    /// replica. `old` no longer runs, and this router is not initialised yet.
-    pub fn take_over(&mut self, old: &mut Router) {
-        let (layout, before) = (Arc::clone(&self.layout), Arc::clone(&old.layout));
-        old.engines.iter_mut().for_each(Engine::close_short_cuts);
-        // Before elements hand their state over: they hear of sessions that have ended.
-        old.engines.iter_mut().for_each(Engine::let_sessions_go);
-        for (new, old) in self.engines.iter_mut().zip(&mut old.engines) {
-            new.take_time(old);
-        }
-        let same = |node: u32| {
-            let old = &before.graph.elements[node as usize];
-            let same = layout.find(&old.name);
-            same.filter(|at| layout.graph.elements[*at].class == old.class).map(|at| at as u32)
-        };
-        flows::take_over(&mut self.engines, &mut old.engines, same);
-        handoff::take_over(&mut self.engines, &mut old.engines, same);
-        for (node, decl) in layout.graph.elements.iter().enumerate() {
-            let same = before.find(&decl.name);
-            let same = same.filter(|at| before.graph.elements[*at].class == decl.class);
-            let (Some(at), Some(entry)) = (same, layout.entries[node]) else { continue };
-            for (new, old) in self.engines.iter_mut().zip(&mut old.engines) {
-                let (new, old) = (&mut new.core.elements[node], &mut old.core.elements[at]);
-                let old = old.as_deref_mut().and_then(|element| entry.hot_swap_mut(element));
-                let new = new.as_deref_mut().and_then(|element| entry.hot_swap_mut(element));
-                let state = old.and_then(HotSwap::hand_over);
-                if let (Some(new), Some(state)) = (new, state) {
-                    new.take_over(state);
-                }
-            }
-        }
     }
 
     /// Opens files and devices, starts timers.

@@ -108,3 +108,25 @@ fn what_another_configuration_has_no_element_for_is_counted() {
     new.take_over(&mut old);
     assert!(drops(&mut old).ends_with("0 congestion-drop, 80 stopped, "));
 }
+
+#[test]
+fn more_or_fewer_threads_take_what_is_in_rings_or_give_it_back() {
+    let _turn = TURN.lock();
+    for threads in [1, 3] {
+        let options = Options { threads, ..two_threads() };
+        let mut old = full(200, 80);
+        let mut new = router(&text(1, 0, "Hand(81)"), &options);
+        assert_eq!(new.can_follow(old.control()), Ok(()));
+        new.take_over(&mut old);
+        assert_eq!(seen(&mut new), (0..80).chain([0]).collect::<Vec<u8>>(), "{threads}");
+        assert!(old.finish().is_empty());
+        assert!(drops(&mut old).ends_with("0 congestion-drop, 0 stopped, "));
+
+        let mut old = full(200, 80);
+        let mut new = router(&text(1, 0, "Hand(81)"), &options);
+        new.take_over(&mut old);
+        old.take_back(&mut new);
+        assert!(new.finish().is_empty() && drops(&mut new).ends_with("0 stopped, "));
+        assert!(old.finish().is_empty() && drops(&mut old).ends_with("80 stopped, "));
+    }
+}

@@ -1,6 +1,8 @@
 //! Several threads on one interface: every packet once, each flow in order, both directions of a
 //! connection together where the port can.
 
+mod resize;
+
 use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};

@@ -81,13 +81,17 @@ impl Remote<'_> {
         answer.map_err(|error| PlaneError::Refused(error.to_string()))
     }
 
-    /// Has the data plane read its configuration file again and replace what runs by it, on these
-    /// cores (`None`: on those that it chooses); waits until that is done.
-    pub(super) fn swap(self, cores: Option<&str>) -> Swap {
+    /// Has the data plane read its configuration file again and replace what runs by it, in so many
+    /// threads (`None`: as many as there are) on these cores (`None`: on those that it chooses);
+    /// waits until that is done.
+    pub(super) fn swap(self, threads: Option<usize>, cores: Option<&str>) -> Swap {
+        // An earlier version does not know THREADS.
+        let threads = threads.map_or_else(String::new, |count| format!("THREADS {count} "));
+        let how = format!("{threads}CORES {}", cores.unwrap_or_default());
         let end = Instant::now() + SWAP_MAX;
         let asked = self.connect(SWAP_MAX).and_then(|mut client| {
             let before = Counts::of(&mut client)?;
-            client.write("reload", &format!("CORES {}", cores.unwrap_or_default()))?;
+            client.write("reload", &how)?;
             Ok(before)
         });
         let before = match asked {
@@ -194,7 +198,7 @@ mod tests {
         let listener = UnixListener::bind(&socket).expect("a free path");
         // Ends with the last report, or with this program.
         std::thread::spawn(move || report(&listener, &reports));
-        Remote { socket: &socket, pid: std::process::id() }.swap(None)
+        Remote { socket: &socket, pid: std::process::id() }.swap(None, None)
     }
 
     fn report(listener: &UnixListener, reports: &[&str]) {

@@ -73,6 +73,8 @@ pub(super) struct Worker {
     seen: Option<Run>,
     /// The specification that the data plane refused, and why.
     refused: Option<(Run, String)>,
+    /// The specification whose number of threads the data plane did not take, and why.
+    threads_kept: Option<(Run, String)>,
     /// What a data plane answered with last, and its generation.
     good: Option<(u64, Run)>,
     /// Whether a hot swap to what was seen last was tried, and nobody knows what became of it.
@@ -112,6 +114,7 @@ impl Worker {
             backoff: Backoff::default(),
             seen: None,
             refused: None,
+            threads_kept: None,
             good: None,
             trying: false,
             unsure: true,

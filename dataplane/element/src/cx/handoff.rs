@@ -70,6 +70,11 @@ impl Cx<'_> {
         handed
     }
 
+    /// Packets that any element handed off from this thread, and that the others have not taken.
+    pub fn handing(&self) -> usize {
+        self.host.handing()
+    }
+
     /// The threads that have a replica of this element, ascending.
     pub fn threads(&self) -> &[usize] {
         self.host.threads(self.node)

@@ -4,7 +4,7 @@ use std::any::Any;
 
 use thruway_element::{
     Alias, Arguments, Changes, Cx, Element, Entry, Env, FromArg, HandlerError, Handlers, HotSwap,
-    Operation, Replicas, ShortCut, Spec, Topic, Ty, handler_value,
+    Operation, Replicas, Resize, ShortCut, Spec, Topic, Ty, handler_value,
 };
 use thruway_packet::Batch;
 
@@ -59,7 +59,8 @@ pub static ENTRY: Entry = Entry::of::<Counter>(Spec {
     large_packets: true,
     ..Spec::DEFAULT
 })
-.with_hot_swap::<Counter>();
+.with_hot_swap::<Counter>()
+.with_resize::<Counter>();
 
 /// Bits of fraction of the packet rate and, since there are more of them, of the byte rate.
 const PACKET_SCALE: u32 = 10;
@@ -228,6 +229,15 @@ impl HotSwap for Counter {
         if let Ok(before) = state.downcast::<Counts>() {
             self.sums.add(before.sums);
             (self.rate, self.byte_rate) = (before.rate, before.byte_rate);
+        }
+    }
+}
+
+impl Resize for Counter {
+    /// Its rates begin again; they are those of the last second.
+    fn join(&mut self, state: Box<dyn Any + Send>) {
+        if let Ok(before) = state.downcast::<Counts>() {
+            self.sums.add(before.sums);
         }
     }
 }

@@ -1,5 +1,7 @@
 //! An open interface, as FromDevice reads it.
 
+mod changing;
+
 use std::sync::Arc;
 
 use thruway_element::{Cx, Reason};
@@ -13,6 +15,7 @@ use thruway_port::drop_stage::Notes;
 use thruway_port::interface::{self, Interface, InterfaceState};
 use thruway_port::short_cut::ShortCuts;
 
+use super::changeover::Change;
 use super::losses::{Lost, complain, say};
 use super::mode::{Large, PortMode, PortRequest};
 use super::notes;
@@ -66,16 +69,18 @@ pub(super) struct DeviceIn {
     notes: Option<Notes>,
     /// Runs without a packet.
     idle: u32,
+    /// It takes the place of other sockets.
+    change: Option<Box<Change<DeviceIn>>>,
 }
 
 impl DeviceIn {
     /// Opens an interface by the requested or best working method, for some threads: AF_XDP's
-    /// queues in turn, or a packet socket for each.
+    /// queues in turn, or a packet socket for each; in the place of `former`, if there is one.
     pub(super) fn open(
         name: &str,
         request: &PortRequest,
         options: &PacketOptions,
-        count: usize,
+        (count, former): (usize, Option<&DeviceIn>),
     ) -> Result<Vec<DeviceIn>, String> {
         let mode = request.choose(name)?;
         let mut text = mode.to_string();
@@ -102,7 +107,11 @@ impl DeviceIn {
             if count > 1 {
                 text += &format!(", a socket for each of {count} threads");
             }
-            let all = PacketSocket::open_group(name, options, count);
+            let former = former.and_then(|former| match &former.socket {
+                Socket::Packet(socket) => Some(&**socket),
+                Socket::Xdp(_) | Socket::None(_) => None,
+            });
+            let all = PacketSocket::open_group(name, options, (count, former));
             let all = all.map_err(|error| error.to_string())?;
             all.into_iter().map(|own| Socket::Packet(own.into())).collect()
         };
@@ -122,6 +131,7 @@ impl DeviceIn {
                 reported_too_long,
                 notes: None,
                 idle: 0,
+                change: None,
             }
         };
         Ok(sockets.into_iter().enumerate().map(of).collect())
@@ -175,10 +185,14 @@ impl DeviceIn {
         options: &PacketOptions,
         share: (usize, usize),
     ) -> bool {
+        self.share == share && self.is_of(name, request, options)
+    }
+
+    /// The same, whatever the threads that share it.
+    pub(super) fn is_of(&self, name: &str, request: &PortRequest, options: &PacketOptions) -> bool {
         let heard = |options: &PacketOptions| (options.promiscuous, options.ignore_outgoing);
         self.interface().name == name
             && self.request == *request
-            && self.share == share
             && heard(&self.options) == heard(options)
     }
 
@@ -228,6 +242,7 @@ impl DeviceIn {
 
     /// Lets the thread's sleep end when packets come.
     pub(super) fn watch(&self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.former_ones().try_for_each(|former| former.watch(cx))?;
         let watched = match &self.socket {
             Socket::Packet(socket) => {
                 socket.sockets().into_iter().try_for_each(|socket| cx.watch(socket))
@@ -240,6 +255,7 @@ impl DeviceIn {
 
     /// Ends [`DeviceIn::watch`].
     pub(super) fn unwatch(&self, cx: &mut Cx<'_>) {
+        self.former_ones().for_each(|former| former.unwatch(cx));
         match &self.socket {
             Socket::Packet(socket) => socket.sockets().into_iter().for_each(|s| cx.unwatch(s)),
             Socket::Xdp(receiver) => cx.unwatch(receiver.as_ref()),
@@ -250,8 +266,11 @@ impl DeviceIn {
     /// Takes up to `max` packets.
     #[inline]
     pub(super) fn fill(&mut self, cx: &mut Cx<'_>, max: usize, batch: &mut Batch) {
+        if self.change.is_some() {
+            return self.fill_changing(cx, max, batch);
+        }
         match &mut self.socket {
-            Socket::Packet(socket) => fill_packet(socket, cx, max, batch),
+            Socket::Packet(socket) => _ = fill_packet(socket, cx, (max, batch), |_| true),
             Socket::Xdp(receiver) => {
                 receiver.receive(max, batch);
                 let (mac, now) = (receiver.interface().mac, cx.now());
@@ -333,6 +352,8 @@ impl DeviceIn {
 
     /// Counts what was dropped since the last time. To be called every second or so.
     pub(super) fn count_drops(&mut self, cx: &mut Cx<'_>) {
+        let former = self.change.iter_mut().flat_map(|change| &mut change.former);
+        former.for_each(|former| former.count_drops(cx));
         if let Socket::Xdp(receiver) = &mut self.socket {
             receiver.refill();
             receiver.device().refresh();
@@ -354,15 +375,28 @@ impl DeviceIn {
     }
 }
 
-fn fill_packet(socket: &mut PacketSocket, cx: &mut Cx<'_>, max: usize, batch: &mut Batch) {
+/// Takes up to so many frames, and makes packets of those that are to be kept; says how many frames
+/// there were.
+fn fill_packet(
+    socket: &mut PacketSocket,
+    cx: &mut Cx<'_>,
+    (max, batch): (usize, &mut Batch),
+    mut is_kept: impl FnMut(&Frame<'_>) -> bool,
+) -> usize {
     let (mut no_memory, mut too_long) = (0, 0);
-    socket.receive(max, |frame| match packet_of(frame) {
-        Ok(packet) => batch.push(packet),
-        Err(len) if len > thruway_packet::LARGE_FRAME - HEADROOM_MAX => too_long += 1,
-        Err(_) => no_memory += 1,
+    let count = socket.receive(max, |frame| {
+        if !is_kept(&frame) {
+            return;
+        }
+        match packet_of(frame) {
+            Ok(packet) => batch.push(packet),
+            Err(len) if len > thruway_packet::LARGE_FRAME - HEADROOM_MAX => too_long += 1,
+            Err(_) => no_memory += 1,
+        }
     });
     cx.count_drops(Reason::NO_MEMORY, no_memory);
     cx.count_drops(Lost::TooLong, too_long);
+    count
 }
 
 /// A packet of a received frame; its length, if there is no memory for it.

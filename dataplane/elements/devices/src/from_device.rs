@@ -14,6 +14,7 @@ use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::af_packet::PacketOptions;
 use thruway_port::capture::LinkType;
 
+use super::changeover;
 use super::device_in::DeviceIn;
 use super::drop_stage::{self, Offload};
 use super::in_order::{Filled, Turn};
@@ -102,7 +103,8 @@ pub static ENTRY: Entry = Entry::built::<FromDevice>(
     build,
 )
 .shared_by(sharing::shares)
-.with_hot_swap::<FromDevice>();
+.with_hot_swap::<FromDevice>()
+.with_resize::<FromDevice>();
 
 const ARGS: &[Arg] = &[
     Arg::required("DEVNAME", Ty::Str, "an interface, pcap:FILE, pcap:IN>OUT, or none"),
@@ -209,6 +211,8 @@ struct FromDevice {
     /// The replicas, of which it is this one.
     shared_port: Arc<SharedPort>,
     rank: usize,
+    /// A socket that goes back to its owner: this configuration does not begin.
+    first_former: Option<Box<DeviceIn>>,
     link: WatchedLink,
     offload: Offload,
     /// Sessions that take short cuts from here, where they may.
@@ -276,6 +280,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         request,
         shared_port: args.shared("team", || SharedPort::new(args.env().threads)),
         rank: args.env().rank,
+        first_former: None,
         link: WatchedLink::of(args),
         offload: Offload::of(args)?,
         short_cuts: None,
@@ -410,7 +415,11 @@ impl Element for FromDevice {
         let filled = match (&mut self.source, &mut self.turn) {
             (Source::Live(live), _) => {
                 live.fill(cx, burst, &mut batch);
-                Filled::Idle
+                match live.has_more() {
+                    Some(true) => Filled::Waits,
+                    Some(false) => Filled::Later,
+                    None => Filled::Idle,
+                }
             }
             (Source::Capture(capture), Some(turn)) => turn.fill(capture, cx, burst, &mut batch),
             (Source::Capture(_) | Source::Closed(_) | Source::Nothing, _) => Filled::Idle,
@@ -430,6 +439,7 @@ impl Element for FromDevice {
             (true, _) | (false, Filled::Waits) => Run::Again,
             (false, Filled::End) => self.come_to_end(cx),
             (false, Filled::Idle) => Run::Idle,
+            (false, Filled::Later) => Run::At(cx.now().saturating_add(changeover::LOOK_NS)),
         }
     }
 

@@ -21,6 +21,8 @@ pub(super) enum Filled {
     End,
     /// It is woken when there is something.
     Idle,
+    /// The same, and it looks again soon.
+    Later,
 }
 
 /// Before the first look at a capture, and after its end: nobody waits for it.

@@ -1,6 +1,7 @@
 //! Devices: interfaces of the kernel, of DPDK, sockets.
 #![forbid(unsafe_code)]
 
+mod changeover;
 mod device_in;
 mod device_out;
 mod dpdk;

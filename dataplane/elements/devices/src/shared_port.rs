@@ -3,6 +3,7 @@
 use parking_lot::Mutex;
 use thruway_port::af_packet::PacketOptions;
 
+use super::changeover::Changeover;
 use super::device_in::DeviceIn;
 use super::mode::PortRequest;
 
@@ -16,8 +17,9 @@ pub(super) struct SharedPort {
 
 #[derive(Default)]
 struct SharedState {
-    /// Of the configuration that this one replaces, by rank.
-    inherited: Vec<Option<Box<DeviceIn>>>,
+    /// Of the configuration that this one replaces, by rank: several of each, where that had more
+    /// threads.
+    inherited: Vec<Vec<Box<DeviceIn>>>,
     /// What is open and not taken, by rank.
     open: Vec<Option<Box<DeviceIn>>>,
     /// The kernel's number of the interface that is or was there.
@@ -35,24 +37,31 @@ pub(super) struct How<'a> {
 
 impl SharedPort {
     pub(super) fn new(count: usize) -> SharedPort {
-        let none = || (0..count).map(|_| None).collect();
-        let state = SharedState { inherited: none(), open: none(), ..SharedState::default() };
+        let inherited = (0..count).map(|_| Vec::new()).collect();
+        let open = (0..count).map(|_| None).collect();
+        let state = SharedState { inherited, open, ..SharedState::default() };
         SharedPort { count, state: Mutex::new(state) }
     }
 
     /// Notes what a replica's predecessor had.
     pub(super) fn inherit(&self, rank: usize, live: Box<DeviceIn>) {
-        self.state.lock().inherited[rank] = Some(live);
+        self.state.lock().inherited[rank].push(live);
     }
 
     /// What a replica's predecessor had and this one has no use for.
     pub(super) fn give_back(&self, rank: usize) -> Option<Box<DeviceIn>> {
-        self.state.lock().inherited[rank].take()
+        self.state.lock().inherited[rank].pop()
+    }
+
+    /// The same of its further predecessors: those behind the first.
+    pub(super) fn give_rest_back(&self, rank: usize) -> Vec<Box<DeviceIn>> {
+        let inherited = &mut self.state.lock().inherited[rank];
+        inherited.split_off(inherited.len().min(1))
     }
 
     /// The new configuration runs: nothing will be given back.
     pub(super) fn forget(&self, rank: usize) {
-        self.state.lock().inherited[rank] = None;
+        self.state.lock().inherited[rank].clear();
     }
 
     /// A replica's part of the interface, which the first that asks opens for all.
@@ -73,7 +82,8 @@ impl SharedPort {
         let state = &mut *self.state.lock();
         if state.index != Some(index) {
             // It may not be up yet: then again at the next call.
-            state.fill(DeviceIn::open(how.name, how.request, how.options, self.count).ok()?);
+            state
+                .fill(DeviceIn::open(how.name, how.request, how.options, (self.count, None)).ok()?);
         }
         state.open[rank].take()
     }
@@ -81,24 +91,55 @@ impl SharedPort {
 
 impl SharedState {
     fn begin(&mut self, how: &How<'_>, count: usize) {
-        let fits = |(rank, live): (usize, &Option<Box<DeviceIn>>)| {
-            let live = live.as_ref();
-            live.is_some_and(|live| live.fits(how.name, how.request, how.options, (rank, count)))
+        let fits = |(rank, own): (usize, &Vec<Box<DeviceIn>>)| match &own[..] {
+            [live] => live.fits(how.name, how.request, how.options, (rank, count)),
+            _ => false,
         };
         if self.inherited.iter().enumerate().all(fits) {
-            std::mem::swap(&mut self.inherited, &mut self.open);
+            self.open = self.inherited.iter_mut().map(Vec::pop).collect();
             self.note();
+            return;
+        }
+        if self.is_resized(how, count) {
+            if let Err(error) = self.resize(how, count) {
+                self.error = Some(error);
+            }
             return;
         }
         // Those that do not suit are kept for the case that this configuration fails, but where
         // they are in the way.
-        for live in &mut self.inherited {
-            let _ = live.take_if(|live| live.is_exclusive());
+        for own in &mut self.inherited {
+            own.retain(|live| !live.is_exclusive());
         }
-        match DeviceIn::open(how.name, how.request, how.options, count) {
+        match DeviceIn::open(how.name, how.request, how.options, (count, None)) {
             Ok(all) => self.fill(all),
             Err(error) => self.error = Some(error),
         }
+    }
+
+    /// Whether nothing changes but the number of threads.
+    fn is_resized(&self, how: &How<'_>, count: usize) -> bool {
+        let mut all = self.inherited.iter().flatten().peekable();
+        let is_it = |live: &Box<DeviceIn>| {
+            live.threads() != count && live.is_of(how.name, how.request, how.options)
+        };
+        all.peek().is_some() && all.all(is_it)
+    }
+
+    /// Opens as many sockets as there are threads now, which take the place of the former ones.
+    fn resize(&mut self, how: &How<'_>, count: usize) -> Result<(), String> {
+        if let Some(why) = self.inherited.iter().flatten().find_map(|live| live.cannot_change()) {
+            return Err(why);
+        }
+        let former = self.inherited.iter().flatten().next().map(|live| &**live);
+        let mut all = DeviceIn::open(how.name, how.request, how.options, (count, former))?;
+        let readers = self.inherited.iter().filter(|own| !own.is_empty()).count();
+        let over = Changeover::begin(how.name, (count, readers))?;
+        for (live, former) in all.iter_mut().zip(&mut self.inherited) {
+            live.replace(&over, std::mem::take(former));
+        }
+        self.fill(all);
+        Ok(())
     }
 
     fn fill(&mut self, all: Vec<DeviceIn>) {

@@ -1,11 +1,13 @@
 //! ToDevice: packets out by a port.
 
+mod hot_swap;
+
 use std::any::Any;
 use std::sync::Arc;
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Buffer, Changes, Cx, Element, Entry, HandlerError, Handlers, HotSwap,
-    Operation, PROBE_TAG, Purpose, Replicas, Run, ShortCut, Spec, Threading, Topic, Ty, reasons,
+    Arg, ArgErrors, Args, Buffer, Changes, Cx, Element, Entry, HandlerError, Handlers, Operation,
+    PROBE_TAG, Purpose, Replicas, Run, ShortCut, Spec, Threading, Topic, Ty, reasons,
 };
 use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::capture::WriterOptions;
@@ -76,7 +78,8 @@ pub static ENTRY: Entry = Entry::built::<ToDevice>(
     build,
 )
 .with_buffer::<ToDevice>()
-.with_hot_swap::<ToDevice>();
+.with_hot_swap::<ToDevice>()
+.with_resize::<ToDevice>();
 
 reasons! {
     /// Why a packet is not sent.
@@ -136,6 +139,8 @@ struct ToDevice {
     is_pending: bool,
     /// Of the configuration that this one replaces.
     inherited: Option<Box<DeviceOut>>,
+    /// What further replicas of that one had.
+    others: Vec<Box<dyn Any + Send>>,
     /// An error was reported and nothing was sent since.
     complained: bool,
     /// The interface is to be looked at soon.
@@ -175,6 +180,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         retrying: false,
         is_pending: false,
         inherited: None,
+        others: Vec::new(),
         complained: false,
         following: false,
         owed: 0,
@@ -286,6 +292,24 @@ impl ToDevice {
         }
     }
 
+    /// Has the kernel send what is in the rings of other replicas.
+    fn send_pending(&mut self) {
+        for other in &mut self.others {
+            if let Some(out) = other.downcast_mut::<DeviceOut>() {
+                let _ = out.send(&mut Batch::new(), &self.handoff);
+            }
+        }
+    }
+
+    /// Counts what the kernel did not send, here and in the rings of other replicas.
+    fn count_lost(&self, cx: &mut Cx<'_>) {
+        if let Sink::Live(live) = &self.sink {
+            cx.count_drops(Unsent::Stopped, live.lost());
+        }
+        let others = self.others.iter().filter_map(|other| other.downcast_ref::<DeviceOut>());
+        cx.count_drops(Unsent::Stopped, others.map(DeviceOut::lost).sum());
+    }
+
     /// Shows the user a report that no replica has made yet.
     fn report(&self, cx: &mut Cx<'_>, what: &str) {
         if self.ports.is_news(&self.name, what) {
@@ -361,6 +385,7 @@ impl Element for ToDevice {
             let name = name.clone();
             let live = self.open(&name, cx.is_pull_input(0))?;
             live.offer(&self.handoff);
+            self.send_pending();
             self.report(cx, &format!("interface '{name}': {}", live.mode()));
             self.sink = Sink::Live(live);
         }
@@ -424,9 +449,7 @@ impl Element for ToDevice {
         self.send_all(cx);
         cx.drop_all(Unsent::Stopped, &mut self.waiting);
         cx.count_drops(Unsent::Refused, std::mem::take(&mut self.owed));
-        if let Sink::Live(live) = &self.sink {
-            cx.count_drops(Unsent::Stopped, live.lost());
-        }
+        self.count_lost(cx);
         match &mut self.sink {
             Sink::Capture(out, _) => out.finish(),
             _ => Ok(()),
@@ -440,34 +463,6 @@ impl ToDevice {
             Sink::Live(live) => live.mode().to_owned(),
             _ => "-".to_owned(),
         })
-    }
-}
-
-impl HotSwap for ToDevice {
-    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
-        if let Some(inherited) = self.inherited.take() {
-            return Some(inherited);
-        }
-        match std::mem::replace(&mut self.sink, Sink::Nothing) {
-            Sink::Live(mut live) if live.goes_on() => {
-                self.flush(&mut live);
-                self.sink = Sink::HandedOver(live.name().to_owned());
-                Some(live)
-            }
-            other => {
-                self.sink = other;
-                None
-            }
-        }
-    }
-
-    fn take_over(&mut self, state: Box<dyn Any + Send>) {
-        let Ok(live) = state.downcast::<DeviceOut>() else { return };
-        match self.sink {
-            Sink::Interface(_) => self.inherited = Some(live),
-            // The configuration that was to replace this one could not be initialised.
-            _ => self.sink = Sink::Live(live),
-        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Cost, CostModel, Cx, Element, Entry, Handlers, HotSwap, IpPrefix, Load,
-    Operation, Replicas, ShortCut, Spec, Topic, Ty, Wants,
+    Operation, Replicas, Resize, ShortCut, Spec, Topic, Ty, Wants,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::arp::{self, ArpPacket};
@@ -77,7 +77,8 @@ pub static ENTRY: Entry = Entry::built::<ArpQuerier>(
     build,
 )
 .with_cost_model::<ArpQuerier>()
-.with_hot_swap::<ArpQuerier>();
+.with_hot_swap::<ArpQuerier>()
+.with_resize::<ArpQuerier>();
 
 /// Arguments that belong to the table.
 const OF_TABLE: [&str; 5] =
@@ -239,6 +240,11 @@ impl HotSwap for ArpQuerier {
             self.asker.resolver.take_over(self.ip, state);
         }
     }
+}
+
+impl Resize for ArpQuerier {
+    /// All have one table, which the first has handed over.
+    fn join(&mut self, _state: Box<dyn Any + Send>) {}
 }
 
 impl CostModel for ArpQuerier {

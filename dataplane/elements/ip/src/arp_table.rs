@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Cx, Element, Entry, HandlerError, Handlers, HotSwap, NOTHING_MORE, Names,
-    Replicas, Spec, Topic, Ty,
+    Replicas, Resize, Spec, Topic, Ty,
 };
 use thruway_packet::Batch;
 
@@ -44,7 +44,8 @@ pub static ENTRY: Entry = Entry::built::<ArpTable>(
     },
     build,
 )
-.with_hot_swap::<ArpTable>();
+.with_hot_swap::<ArpTable>()
+.with_resize::<ArpTable>();
 
 #[derive(Handlers)]
 #[handler(
@@ -142,4 +143,9 @@ impl HotSwap for ArpTable {
             self.shared.change(|table| table.adopt(*state));
         }
     }
+}
+
+impl Resize for ArpTable {
+    /// All have one table, which the first has handed over.
+    fn join(&mut self, _state: Box<dyn Any + Send>) {}
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crossbeam_queue::ArrayQueue;
 use thruway_element::{
     Alias, Args, Arguments, Buffer, Changes, Cx, Element, Entry, HandlerError, Handlers, HotSwap,
-    Operation, Publisher, Replicas, ShortCut, Spec, Storage, Topic, handler_value, reasons,
+    Operation, Publisher, Replicas, Resize, ShortCut, Spec, Storage, Topic, handler_value, reasons,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -58,6 +58,7 @@ pub static ENTRY: Entry = Entry::of::<Queue>(Spec {
 })
 .with_buffer::<Queue>()
 .with_hot_swap::<Queue>()
+.with_resize::<Queue>()
 .with_publisher::<Queue>();
 
 /// See the spec.
@@ -74,6 +75,7 @@ pub static FRONT_DROP: Entry = Entry::of::<Queue>(Spec {
 })
 .with_buffer::<Queue>()
 .with_hot_swap::<Queue>()
+.with_resize::<Queue>()
 .with_publisher::<Queue>();
 
 /// See the spec.
@@ -93,6 +95,7 @@ pub static MIXED: Entry = Entry::of::<Queue>(Spec {
 })
 .with_buffer::<Queue>()
 .with_hot_swap::<Queue>()
+.with_resize::<Queue>()
 .with_publisher::<Queue>();
 
 reasons! {
@@ -325,6 +328,12 @@ impl HotSwap for Queue {
             }
         }
         self.highwater = self.store.len();
+    }
+}
+
+impl Resize for Queue {
+    fn join(&mut self, state: Box<dyn Any + Send>) {
+        self.take_over(state);
     }
 }
 

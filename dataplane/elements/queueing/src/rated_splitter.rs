@@ -3,8 +3,8 @@
 use std::any::Any;
 
 use thruway_element::{
-    Arguments, Changes, Cx, Element, Entry, Handlers, HotSwap, Operation, Replicas, Spec, Topic,
-    Verdict, reasons,
+    Arguments, Changes, Cx, Element, Entry, Handlers, HotSwap, Operation, Replicas, Resize, Spec,
+    Topic, Verdict, reasons,
 };
 use thruway_packet::Batch;
 
@@ -30,7 +30,8 @@ pub static ENTRY: Entry = Entry::of::<RatedSplitter<false>>(Spec {
     replicas: Replicas::Sharing("the tokens: the rate is that of all threads"),
     ..Spec::DEFAULT
 })
-.with_hot_swap::<RatedSplitter<false>>();
+.with_hot_swap::<RatedSplitter<false>>()
+.with_resize::<RatedSplitter<false>>();
 
 /// See the spec.
 pub static BANDWIDTH: Entry = Entry::of::<RatedSplitter<true>>(Spec {
@@ -44,7 +45,8 @@ pub static BANDWIDTH: Entry = Entry::of::<RatedSplitter<true>>(Spec {
               s[1] -> Print(more) -> Discard",
     ..ENTRY.spec
 })
-.with_hot_swap::<RatedSplitter<true>>();
+.with_hot_swap::<RatedSplitter<true>>()
+.with_resize::<RatedSplitter<true>>();
 
 reasons! {
     /// Why a packet leaves by output 1.
@@ -95,6 +97,11 @@ impl<const BYTES: bool> HotSwap for RatedSplitter<BYTES> {
     fn take_over(&mut self, state: Box<dyn Any + Send>) {
         self.limit.take_over(state);
     }
+}
+
+impl<const BYTES: bool> Resize for RatedSplitter<BYTES> {
+    /// All have one bucket, which the first has handed over.
+    fn join(&mut self, _state: Box<dyn Any + Send>) {}
 }
 
 #[cfg(test)]

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use thruway_element::text::{join, split_args};
 use thruway_element::{
     Answers, Arg, ArgError, ArgErrors, Args, Changes, Cx, Element, Entry, HandlerError, Handlers,
-    HotSwap, Names, Operation, Replicas, SessionFunction, SessionTransfer, ShortCut, Spec, Topic,
-    Ty, Wants,
+    HotSwap, Names, Operation, Replicas, Resize, SessionFunction, SessionTransfer, ShortCut, Spec,
+    Topic, Ty, Wants,
 };
 use thruway_flow::Ended;
 use thruway_packet::Batch;
@@ -87,6 +87,7 @@ pub static ENTRY: Entry = Entry::built::<StatefulFirewall>(
 )
 .with_session_function::<StatefulFirewall>()
 .with_hot_swap::<StatefulFirewall>()
+.with_resize::<StatefulFirewall>()
 .with_session_transfer::<StatefulFirewall>();
 
 #[derive(Handlers)]
@@ -193,6 +194,23 @@ impl HotSwap for StatefulFirewall {
         if let Ok(kept) = state.downcast::<Kept>() {
             self.guard.take_over(*kept);
         }
+    }
+}
+
+impl Resize for StatefulFirewall {
+    fn join(&mut self, state: Box<dyn Any + Send>) {
+        if let Ok(kept) = state.downcast::<Kept>() {
+            self.guard.join(*kept);
+        }
+    }
+
+    fn separate(&mut self) -> Vec<Box<dyn Any + Send>> {
+        let joined = self.guard.separate();
+        joined.into_iter().map(|kept| Box::new(kept) as Box<dyn Any + Send>).collect()
+    }
+
+    fn beside(&self) -> Option<Box<dyn Any + Send>> {
+        Some(Box::new(self.guard.beside()))
     }
 }
 

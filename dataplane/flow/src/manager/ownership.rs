@@ -37,10 +37,37 @@ fn owner_field(direction: Direction) -> (u64, u32) {
     if direction == Direction::Forward { FORWARD_OWNER } else { REPLY_OWNER }
 }
 
+/// Bits of a record's first word: this thread serves both directions.
+pub(super) fn both_owned_by(me: u16) -> u64 {
+    let me = u64::from(me) + 1;
+    me << FORWARD_OWNER.1 | me << REPLY_OWNER.1
+}
+
+/// The owners in a record's first word, where each thread is replaced by another one.
+pub(super) fn owners_replaced(word: u64, by: impl Fn(u16) -> Option<u16>) -> u64 {
+    let of = |direction| {
+        let (_, shift) = owner_field(direction);
+        let owner = owner_of(word, direction).and_then(&by);
+        owner.map_or(0, |owner| (u64::from(owner) + 1) << shift)
+    };
+    of(Direction::Forward) | of(Direction::Reply)
+}
+
 /// The owner of a direction, in a record's first word.
 pub(super) fn owner_of(word: u64, direction: Direction) -> Option<u16> {
     let (field, shift) = owner_field(direction);
     ((word & field) >> shift).checked_sub(1).map(|thread| thread as u16)
+}
+
+/// What a thread has of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// All of it, or the half that its first packet began.
+    Main,
+    /// The other half.
+    Rest,
+    /// Nothing but the thread that serves it.
+    Remote,
 }
 
 /// The thread set, and the entry that the present batch came to.
@@ -89,13 +116,34 @@ impl LevelState {
         }
     }
 
+    /// Whether a session is another thread's, and how it began here: by its word, of a level
+    /// that other threads may serve too.
+    pub(super) fn part(&self, index: u32) -> Part {
+        match self.word(index) {
+            Some(word) if word & REMOTE != 0 => Part::Remote,
+            Some(word) if self.serving != Serving::Any && word & FORWARD_HERE == 0 => Part::Rest,
+            _ => Part::Main,
+        }
+    }
+
+    /// Which directions of a session are served here.
+    pub(super) fn served_bits(&self, index: u32) -> u32 {
+        self.word(index).map_or(HERE, |word| word & HERE)
+    }
+
+    /// Adds the directions that a session's other half served elsewhere, by that one's bits.
+    pub(super) fn add_served(&mut self, at: u32, bits: u32) {
+        if let Some(word) = self.word(at) {
+            self.set_served(at, word & !RECORD | bits & HERE);
+        }
+    }
+
     /// The bits of a record's first word for the thread that begins a session.
     pub(super) fn owner_bits(&self, me: u16) -> u64 {
-        let me = u64::from(me) + 1;
         match self.serving {
             Serving::Any => 0,
-            Serving::EachDirection => me << FORWARD_OWNER.1,
-            Serving::Both => me << FORWARD_OWNER.1 | me << REPLY_OWNER.1,
+            Serving::EachDirection => (u64::from(me) + 1) << FORWARD_OWNER.1,
+            Serving::Both => both_owned_by(me),
         }
     }
 

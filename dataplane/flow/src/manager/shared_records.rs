@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use crate::fcb::Direction;
 use crate::life::Life;
-use crate::manager::level::LevelState;
-use crate::manager::ownership::{HERE, HandoffContext, OWNERS, RECORD};
+use crate::manager::heirs::Heirs;
+use crate::manager::level::{self, LevelState};
+use crate::manager::ownership::{HERE, HandoffContext, OWNERS, RECORD, both_owned_by};
 use crate::manager::reader::Key;
 use crate::manager::settings::Settings;
-use crate::plan::{Plan, ScratchSlot};
+use crate::plan::{Plan, ScratchSlot, Serving};
 use crate::shared_flows::{self, KEY_WORDS, Published, RecordId, SharedFlows, SharedFlowsError};
 
 /// In a record's first word: source and destination are exchanged in the key of the packet that
@@ -288,11 +289,13 @@ impl LevelState {
         &mut self,
         at: u32,
         (old, index): (&LevelState, u32),
-        scratch_slots: &[(&ScratchSlot, &ScratchSlot)],
+        (scratch_slots, heirs): (&[(ScratchSlot, ScratchSlot)], Option<&Heirs>),
     ) {
-        let (Some(shared_flows), Some((before, record))) =
-            (self.shared_flows.clone(), old.record(index))
-        else {
+        let Some(shared_flows) = self.shared_flows.clone() else { return };
+        let Some((before, record)) = old.record(index) else {
+            if let Some(heirs) = heirs {
+                self.publish_alone(at, (old, index), heirs);
+            }
             return;
         };
         let key = padded(self.pool.key(at));
@@ -302,7 +305,9 @@ impl LevelState {
         let bits_set = before.word(record, 0);
         let mut words = [0; FIRST_WORD + 256];
         let len = shared_flows.words_each().min(words.len());
-        words[0] = bits_set & (FORWARD_EXCHANGED | OWNERS);
+        let owners = bits_set & OWNERS;
+        let owners = heirs.map_or(owners, |heirs| heirs.owners(owners));
+        words[0] = bits_set & FORWARD_EXCHANGED | owners;
         for (from, to) in scratch_slots {
             if bits_set >> PUBLISHED_SHIFT & 1 << from.bit == 0 {
                 continue;
@@ -320,6 +325,27 @@ impl LevelState {
         let record = match shared_flows.publish(&key, &words[..len], seen) {
             Published::Mine(record) | Published::Theirs(record) => record,
             Published::Full => return,
+        };
+        self.hold(at, &SharedRecord::theirs(record, Direction::Forward));
+        self.publish_life(at, seen, life);
+    }
+
+    /// Publishes a session that no other thread knew, as its thread was the only one: it serves
+    /// both directions.
+    fn publish_alone(&mut self, at: u32, (old, index): (&LevelState, u32), heirs: &Heirs) {
+        let Some(shared_flows) = self.shared_flows.clone() else { return };
+        let key = padded(self.pool.key(at));
+        let is_exchanged = old.pool.head(index).flags & level::FORWARD_EXCHANGED != 0;
+        let mut words = [0; FIRST_WORD + 256];
+        let len = shared_flows.words_each().min(words.len());
+        words[0] = if is_exchanged { FORWARD_EXCHANGED } else { 0 };
+        if self.serving != Serving::Any {
+            words[0] |= both_owned_by(heirs.me());
+        }
+        let (life, seen) = old.both(index);
+        // No other one has the key: one thread's sessions have one each.
+        let Published::Mine(record) = shared_flows.publish(&key, &words[..len], seen) else {
+            return;
         };
         self.hold(at, &SharedRecord::theirs(record, Direction::Forward));
         self.publish_life(at, seen, life);

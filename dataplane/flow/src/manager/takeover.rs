@@ -2,9 +2,10 @@
 
 use crate::fcb::Fcb;
 use crate::manager::flow_manager::Manager;
+use crate::manager::heirs::Heirs;
 use crate::manager::level::{LINK_TURNED, LevelState, REPLY_EXCHANGED, SHORT_CUT};
 use crate::manager::reader::Reader;
-use crate::plan::{LeafId, LevelId, ScratchSlot, SessionTable};
+use crate::plan::{LeafId, LevelId, Plan, ScratchSlot, SessionTable};
 use crate::table::Head;
 
 /// Of a session without a packet since it was taken over: its class is found out by the
@@ -12,13 +13,43 @@ use crate::table::Head;
 const LEAF_UNKNOWN: LeafId = LeafId::MAX;
 
 /// Where an old level's sessions go.
-struct Move<'a> {
-    from: usize,
-    to: usize,
+pub(super) struct Move {
+    pub(super) from: usize,
+    pub(super) to: usize,
     /// Slots of the old level and those of the same functions in the new one.
-    scratch_slots: Vec<(&'a ScratchSlot, &'a ScratchSlot)>,
+    pub(super) scratch_slots: Vec<(ScratchSlot, ScratchSlot)>,
     /// Links of the old level and the new one to levels that go over.
     links: Vec<(usize, usize)>,
+}
+
+impl Move {
+    /// Of one of these pairs of levels, between two plans, new and old.
+    pub(super) fn new(
+        (new, old): (&Plan, &Plan),
+        ((from, to), pairs): ((usize, usize), &[(usize, usize)]),
+        node_of: impl Fn(u32) -> Option<u32>,
+    ) -> Move {
+        let (before, after) = (&old.levels[from], &new.levels[to]);
+        let scratch_slots = before.scratch_slots.iter().filter_map(|scratch_slot| {
+            let node = node_of(scratch_slot.node)?;
+            let same = after.scratch_slots.iter().find(|other| other.node == node)?;
+            let is_same = same.demand.size == scratch_slot.demand.size;
+            is_same.then(|| (scratch_slot.clone(), same.clone()))
+        });
+        let links = before.links.iter().enumerate().filter_map(|(at, coarse)| {
+            let goes = |(_, other): &(usize, &LevelId)| {
+                pairs.contains(&(usize::from(*coarse), usize::from(**other)))
+            };
+            Some((at, after.links.iter().enumerate().find(goes)?.0))
+        });
+        Move { from, to, scratch_slots: scratch_slots.collect(), links: links.collect() }
+    }
+}
+
+/// By old level and record: the new record and 1; none yet.
+pub(super) fn no_records(old: &Manager) -> Vec<Vec<u32>> {
+    let none = |state: &LevelState| vec![Fcb::NONE.0; state.pool.extent() as usize];
+    old.levels.iter().map(none).collect()
 }
 
 impl Manager {
@@ -32,40 +63,13 @@ impl Manager {
     /// are still here, and get their functions' state back.
     pub fn take_over(&mut self, old: &mut Manager, node_of: impl Fn(u32) -> Option<u32>) -> u64 {
         old.forget_short_cuts();
-        let (new_plan, old_plan) = (self.plan.clone(), old.plan.clone());
-        let mut pairs: Vec<(usize, usize)> = Vec::new();
-        for (to, level) in new_plan.levels.iter().enumerate() {
-            let same = |(from, other): (usize, &SessionTable)| {
-                let alike = other.session == level.session && other.family == level.family;
-                (alike && self.is_key_alike(to, old, from)).then_some((from, to))
-            };
-            pairs.extend(old_plan.levels.iter().enumerate().find_map(same));
-        }
-        // Coarser levels first: finer sessions need their new places.
-        pairs.sort_by_key(|(_, to)| new_plan.levels[*to].links.len());
-        let mut new_records: Vec<Vec<u32>> = vec![Vec::new(); old_plan.levels.len()];
+        let pairs = self.alike_levels(old);
+        let mut new_records = no_records(old);
         let mut moved = 0;
-        for (from, to) in &pairs {
-            let (before, after) = (&old_plan.levels[*from], &new_plan.levels[*to]);
-            let scratch_slots = before.scratch_slots.iter().filter_map(|scratch_slot| {
-                let node = node_of(scratch_slot.node)?;
-                let same = after.scratch_slots.iter().find(|other| other.node == node)?;
-                (same.demand.size == scratch_slot.demand.size).then_some((scratch_slot, same))
-            });
-            let links = before.links.iter().enumerate().filter_map(|(at, coarse)| {
-                let goes = |(_, other): &(usize, &LevelId)| {
-                    pairs.contains(&(usize::from(*coarse), usize::from(**other)))
-                };
-                Some((at, after.links.iter().enumerate().find(goes)?.0))
-            });
-            let mapping = Move {
-                from: *from,
-                to: *to,
-                scratch_slots: scratch_slots.collect(),
-                links: links.collect(),
-            };
+        for pair in &pairs {
+            let mapping = Move::new((&self.plan, &old.plan), (*pair, &pairs), &node_of);
             moved += self.take_level(old, &mapping, &mut new_records);
-            self.levels[*to].counts = old.levels[*from].counts;
+            self.levels[pair.1].counts = old.levels[pair.0].counts;
         }
         if let Some(mut log) = old.changes.take() {
             let moves = pairs.iter().map(|(from, to)| (*from, *to, &new_records[*from][..]));
@@ -73,6 +77,21 @@ impl Manager {
             self.changes = Some(log);
         }
         moved
+    }
+
+    /// The levels of `old` with sessions of the same kind as levels here, as pairs of an old one
+    /// and a new one. Coarser ones come first: finer sessions need their new places.
+    pub(super) fn alike_levels(&self, old: &Manager) -> Vec<(usize, usize)> {
+        let mut pairs: Vec<(usize, usize)> = Vec::new();
+        for (to, level) in self.plan.levels.iter().enumerate() {
+            let same = |(from, other): (usize, &SessionTable)| {
+                let alike = other.session == level.session && other.family == level.family;
+                (alike && self.is_key_alike(to, old, from)).then_some((from, to))
+            };
+            pairs.extend(old.plan.levels.iter().enumerate().find_map(same));
+        }
+        pairs.sort_by_key(|(_, to)| self.plan.levels[*to].links.len());
+        pairs
     }
 
     /// Called when all threads have taken over: sessions find the records that the other threads
@@ -99,13 +118,11 @@ impl Manager {
     fn take_level(
         &mut self,
         old: &mut Manager,
-        mapping: &Move<'_>,
+        mapping: &Move,
         new_records: &mut [Vec<u32>],
     ) -> u64 {
-        let extent = old.levels[mapping.from].pool.extent();
-        new_records[mapping.from] = vec![Fcb::NONE.0; extent as usize];
         let mut moved = 0;
-        for index in 0..extent {
+        for index in 0..old.levels[mapping.from].pool.extent() {
             if !old.levels[mapping.from].pool.is_linked(index) {
                 continue;
             }
@@ -117,26 +134,35 @@ impl Manager {
                 moved += 1;
                 continue;
             }
-            let links = self.new_links(old, mapping, index, new_records);
-            let state = &mut self.levels[mapping.to];
-            let Some(at) = take_record(state, &mut old.levels[mapping.from], mapping, index) else {
-                continue;
-            };
-            for (number, word) in links {
-                let extra = state.extra.links + number;
-                *state.pool.extra_mut(at, extra) = word;
-            }
-            new_records[mapping.from][index as usize] = at + 1;
-            moved += 1;
+            moved += u64::from(self.take_new(old, (mapping, None), index, new_records).is_some());
         }
         moved
+    }
+
+    /// Takes a session that is not here, with its links; its place here.
+    pub(super) fn take_new(
+        &mut self,
+        old: &mut Manager,
+        (mapping, heirs): (&Move, Option<&Heirs>),
+        index: u32,
+        new_records: &mut [Vec<u32>],
+    ) -> Option<u32> {
+        let links = self.new_links(old, mapping, index, new_records);
+        let state = &mut self.levels[mapping.to];
+        let at = take_record(state, &mut old.levels[mapping.from], (mapping, heirs), index)?;
+        for (number, word) in links {
+            let extra = state.extra.links + number;
+            *state.pool.extra_mut(at, extra) = word;
+        }
+        new_records[mapping.from][index as usize] = at + 1;
+        Some(at)
     }
 
     /// The links of a session, to the new places of its coarser ones, which count it.
     fn new_links(
         &mut self,
         old: &Manager,
-        mapping: &Move<'_>,
+        mapping: &Move,
         index: u32,
         new_records: &[Vec<u32>],
     ) -> Vec<(usize, u32)> {
@@ -166,12 +192,12 @@ impl Manager {
 fn take_record(
     new: &mut LevelState,
     old: &mut LevelState,
-    mapping: &Move<'_>,
+    (mapping, heirs): (&Move, Option<&Heirs>),
     index: u32,
 ) -> Option<u32> {
     let head = *old.pool.head(index);
     // As both threads know it, where there are two.
-    let (life, _) = old.both(index);
+    let (life, seen) = old.both(index);
     if new.now >= new.bounds.sessions_max {
         return None;
     }
@@ -186,10 +212,10 @@ fn take_record(
     }
     take_state((new, at), (old, index), mapping);
     let copy = new.pool.head_mut(at);
-    copy.leaf = LEAF_UNKNOWN;
+    (copy.leaf, copy.seen) = (LEAF_UNKNOWN, seen);
     copy.flags |= head.flags & Head::USER_FLAGS & !SHORT_CUT;
     new.set_served(at, new.served_as(old.word(index)));
-    new.publish_again(at, (old, index), &mapping.scratch_slots);
+    new.publish_again(at, (old, index), (&mapping.scratch_slots, heirs));
     new.take_sides(at, (old, index));
     if let Some(whole) = aliased {
         // As above.
@@ -198,15 +224,19 @@ fn take_record(
     Some(at)
 }
 
-/// Copies the functions' state of a session, and the time of its last packet.
-fn take_state(
+/// Copies the functions' state of a session, and the time of its last packet. Functions that have
+/// opened it here, too, keep their state: it is that of another half of the session.
+pub(super) fn take_state(
     (new, at): (&mut LevelState, u32),
     (old, index): (&mut LevelState, u32),
-    mapping: &Move<'_>,
+    mapping: &Move,
 ) {
     let head = *old.pool.head(index);
     let mut opened = 0;
     for (before, after) in &mapping.scratch_slots {
+        if new.pool.head(at).opened & 1 << after.bit != 0 {
+            continue;
+        }
         let (from, to) = (before.offset as usize, after.offset as usize);
         let size = before.demand.size;
         if let (Some(source), Some(target)) = (

@@ -6,6 +6,8 @@ use thruway_flow::manager::{HandoffCounts, ThreadSet};
 
 use super::*;
 
+mod resize;
+
 const THREADS: usize = 3;
 const ZONE: u32 = 0xc102_0304;
 
@@ -43,19 +45,27 @@ struct Town {
 
 /// Where the receivers are that can be handed packets to: all, unless a thread is `apart`.
 fn town(demand: &Demand, apart: Option<usize>) -> Town {
+    town_of(THREADS, demand, apart)
+}
+
+/// The same of so many threads, [`THREADS`] at most.
+fn town_of(threads: usize, demand: &Demand, apart: Option<usize>) -> Town {
     let plan = Arc::new(consolidate(&chain(std::slice::from_ref(demand))).unwrap());
     let settings = bounded(100, 100);
-    let shared_flows_of = shared_flows_of(&plan, &settings, THREADS).unwrap();
-    let handoffs = Arc::new(HandoffCounts::new(THREADS));
-    let reach = vec![(0..THREADS).map(|thread| Some(thread) != apart).collect::<Vec<bool>>()];
+    let shared_flows_of = shared_flows_of(&plan, &settings, threads).unwrap();
+    let handoffs = Arc::new(HandoffCounts::new(threads));
+    let reach = vec![(0..threads).map(|thread| Some(thread) != apart).collect::<Vec<bool>>()];
     let manager = |me| {
+        if threads == 1 {
+            return Manager::new(plan.clone(), &settings).unwrap();
+        }
         let mut manager =
             Manager::with_shared_flows(plan.clone(), &settings, &shared_flows_of).unwrap();
         manager.join_threads(ThreadSet::new(me, reach.clone(), handoffs.clone()));
         manager
     };
     Town {
-        managers: (0..THREADS).map(manager).collect(),
+        managers: (0..threads).map(manager).collect(),
         rings: (0..THREADS * THREADS).map(|_| VecDeque::new()).collect(),
         came: Vec::new(),
         served: Vec::new(),
@@ -145,12 +155,13 @@ impl Town {
             self.take(to, packets);
             self.managers[to].took(from, taken, before);
         }
-        (0..THREADS).for_each(|from| self.managers[to].report_served(from));
+        (0..self.managers.len()).for_each(|from| self.managers[to].report_served(from));
         taken > 0
     }
 
     fn drain(&mut self) {
-        let pairs = || (0..THREADS).flat_map(|from| (0..THREADS).map(move |to| (from, to)));
+        let threads = self.managers.len();
+        let pairs = || (0..threads).flat_map(|from| (0..threads).map(move |to| (from, to)));
         for round in 0.. {
             if !pairs().any(|(from, to)| self.deliver(from, to, 2)) {
                 break;

@@ -19,6 +19,7 @@ mod ring;
 mod segment;
 mod sender;
 mod slots;
+mod stamps;
 mod transmit_ring;
 mod vnet;
 mod whole;
@@ -28,8 +29,10 @@ pub use messages::SEND_BATCH;
 pub use options::PacketOptions;
 pub(crate) use options::promiscuous_guard;
 pub use sender::PacketSender;
+pub use stamps::Stamps;
 
 use crate::bpf;
+use crate::classes::socket_filter;
 use crate::error::PortError;
 use crate::interface::{self, Interface};
 use crate::short_cut::{Port, ShortCuts};
@@ -79,40 +82,44 @@ impl PacketSocket {
     /// kernel refused a step.
     pub fn open(name: &str, options: &PacketOptions) -> Result<PacketSocket, PortError> {
         let mut socket = [PacketSocket::make(name, options, None)?];
-        PacketSocket::open_up(&mut socket, options)?;
+        PacketSocket::open_up(&mut socket, options, None)?;
         let [socket] = socket;
         Ok(socket)
     }
 
     /// Opens `name` for `count` threads: each frame goes to one of the sockets, those of a flow to
     /// the same, and by their addresses and ports those of the other direction, too. Fragments go
-    /// by their addresses alone. No socket receives before all are there.
+    /// by their addresses alone. No socket receives before all are there. What lets sessions take
+    /// short cuts is that of `former`, if there is one, whose place they take.
     ///
     /// # Errors
     /// As [`PacketSocket::open`].
     pub fn open_group(
         name: &str,
         options: &PacketOptions,
-        count: usize,
+        (count, former): (usize, Option<&PacketSocket>),
     ) -> Result<Vec<PacketSocket>, PortError> {
-        if count < 2 {
-            return Ok(vec![PacketSocket::open(name, options)?]);
-        }
         // One of each class: members join both in the same order, so a flow has one thread.
-        let mut groups = [Group::new(), Group::new()];
+        let mut groups = (count > 1).then(|| [Group::new(), Group::new()]);
         let mut sockets = Vec::new();
-        for _ in 0..count {
-            sockets.push(PacketSocket::make(name, options, Some(&mut groups))?);
+        for _ in 0..count.max(1) {
+            sockets.push(PacketSocket::make(name, options, groups.as_mut())?);
         }
-        PacketSocket::open_up(&mut sockets, options)?;
+        PacketSocket::open_up(&mut sockets, options, former)?;
         Ok(sockets)
     }
 
     /// Lets frames in, once all sockets of an interface are there.
-    fn open_up(sockets: &mut [PacketSocket], options: &PacketOptions) -> Result<(), PortError> {
+    fn open_up(
+        sockets: &mut [PacketSocket],
+        options: &PacketOptions,
+        former: Option<&PacketSocket>,
+    ) -> Result<(), PortError> {
         let Some(first) = sockets.first() else { return Ok(()) };
         let wanted = options.short_cut && first.interface.is_ethernet;
-        let port = wanted.then(|| Port::open(&first.interface).map(Arc::new).map_err(Arc::new));
+        let open = || Port::open(&first.interface).map(Arc::new).map_err(Arc::new);
+        let known = former.and_then(|former| former.short_cut.clone());
+        let port = wanted.then(|| known.unwrap_or_else(open));
         for socket in sockets {
             let own = port.as_ref().and_then(|port| port.as_deref().ok());
             socket.queues.open_up(&socket.interface, own)?;
@@ -165,6 +172,20 @@ impl PacketSocket {
         let count = count_max - left;
         self.finisher.statistics.received += count as u64;
         count
+    }
+
+    /// Whether there is nothing to receive now.
+    pub fn is_empty(&self) -> bool {
+        !self.finisher.has_segments() && self.queues.is_empty()
+    }
+
+    /// Takes no further frames: those that are there can still be received.
+    ///
+    /// # Errors
+    /// The kernel refused it.
+    pub fn refuse(&self) -> Result<(), PortError> {
+        let name = &self.interface.name;
+        self.sockets().into_iter().try_for_each(|socket| socket_filter::refuse_all(socket, name))
     }
 
     /// What went wrong with the socket since the last call: an interface that went down. To be

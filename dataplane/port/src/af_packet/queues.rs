@@ -86,6 +86,11 @@ impl Queues {
         [&self.preferred, &self.other]
     }
 
+    /// Whether no ring has a frame.
+    pub(super) fn is_empty(&self) -> bool {
+        self.both().iter().all(|queue| !queue.ring.has_frame())
+    }
+
     /// Asks the kernel what it dropped since the last time; sums since opening, of the preferred
     /// ring and of the other.
     pub(super) fn drops(&mut self) -> [u64; 2] {

@@ -152,7 +152,7 @@ fn a_group_gives_requests_and_segments_of_a_flow_to_one_socket() {
     const FLOWS: u8 = 100;
     let (far, here) = pair();
     let mut sockets = here.run(|| {
-        let group = PacketSocket::open_group("near", &PacketOptions::default(), 3);
+        let group = PacketSocket::open_group("near", &PacketOptions::default(), (3, None));
         group.expect("near is up")
     });
     let mut sender = far.run(|| PacketSender::open("eth0", false).expect("up"));

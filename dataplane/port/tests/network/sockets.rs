@@ -97,7 +97,7 @@ fn a_group_shares_frames_and_keeps_connections_together() {
     const FLOWS: usize = 100;
     let (far, here) = pair();
     let mut sockets = here.run(|| {
-        let group = PacketSocket::open_group("near", &PacketOptions::default(), 3);
+        let group = PacketSocket::open_group("near", &PacketOptions::default(), (3, None));
         group.expect("near is up")
     });
     let mut sender = far.run(|| PacketSender::open("eth0", false).expect("up"));

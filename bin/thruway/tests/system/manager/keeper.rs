@@ -211,11 +211,18 @@ impl Lab {
 
     /// What happened since the last call, as `CHAIN REASON`.
     pub fn events(&mut self) -> Vec<String> {
+        self.events_with_messages().into_iter().map(|(what, _)| what).collect()
+    }
+
+    /// The same, each with its message.
+    pub fn events_with_messages(&mut self) -> Vec<(String, String)> {
         self.keeper().send("events");
         let events = self.keeper().answer();
         let text = |event: &Value, name: &str| event[name].as_str().unwrap_or("").to_owned();
-        let lines = events.as_array().expect("a list").iter();
-        lines.map(|one| format!("{} {}", text(one, "chain"), text(one, "reason"))).collect()
+        let event = |one: &Value| {
+            (format!("{} {}", text(one, "chain"), text(one, "reason")), text(one, "message"))
+        };
+        events.as_array().expect("a list").iter().map(event).collect()
     }
 
     /// The condition of a kind: whether it holds, its reason and its message.

@@ -2,6 +2,7 @@
 //! as the load needs, and sessions that lose nothing by it.
 
 mod clients;
+mod forecast;
 
 use std::time::{Duration, Instant};
 

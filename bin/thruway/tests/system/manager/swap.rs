@@ -56,9 +56,11 @@ fn a_refused_configuration_leaves_the_old_one_running_and_says_why() {
 }
 
 #[test]
-fn variables_are_swapped_and_threads_need_a_restart() {
+fn variables_are_swapped_and_threads_that_cannot_be_need_a_restart() {
     let mut lab = Lab::new(None);
-    let text = "Idle -> q :: Queue($SIZE) -> Discard";
+    // With two threads each source has its own.
+    let text = "Idle -> q :: Queue($SIZE) -> Discard; \
+                RatedSource(RATE 1) -> d :: Delay(1ms) -> Discard; RatedSource(RATE 1) -> d";
     let sized = |size: &str, threads| ChainSpec {
         variables: [("SIZE".to_owned(), size.to_owned())].into(),
         threads,
@@ -78,6 +80,7 @@ fn variables_are_swapped_and_threads_need_a_restart() {
     lab.converge();
     let message = lab.wait_reason("web", "UpToDate", "RestartNeeded");
     assert!(message.contains("stop the chain"), "{message}");
+    assert!(message.contains("'d' (Delay) keeps state"), "{message}");
     assert_eq!(capacity(&lab), "9", "what can be swapped is");
     let status = lab.status("web");
     assert_eq!((status.pid, status.observed_generation), (Some(pid), 2));
@@ -229,7 +232,9 @@ fn swap_on(lab: &mut Lab, network: &Network, pid: u32) {
     for number in 1..=SWAPS {
         // From the last one on nobody new may begin: who was there before goes on.
         let rules = if number == SWAPS { "deny all" } else { "allow udp" };
-        lab.set("web", spec(cable(rules, number)));
+        // To and fro between one thread and two.
+        let threads = Some(1 + (number % 2) as u16);
+        lab.set("web", ChainSpec { threads, ..spec(cable(rules, number)) });
         if number.is_multiple_of(KILL) {
             lab.declare();
             std::thread::sleep(Duration::from_millis(u64::from(number) * 2));
@@ -241,6 +246,8 @@ fn swap_on(lab: &mut Lab, network: &Network, pid: u32) {
         assert_eq!(lab.is_up("web"), pid, "swap {number}");
         let class = Client::unix(&lab.socket("web")).read(&format!("swap{number}.class"));
         assert_eq!(class, "Script");
+        let threads = Client::unix(&lab.socket("web")).read("threads");
+        assert_eq!(threads, (1 + number % 2).to_string());
     }
 }
 

@@ -15,18 +15,21 @@ const SWAP_AGAIN: Duration = Duration::from_secs(2);
 impl Worker {
     /// Makes what the data plane runs equal to what is asked for.
     pub(super) fn update(&mut self, asked: &Asked) {
+        let kept = self.kept_threads(asked).map(str::to_owned);
         let (Some(plane), Some(record)) = (&mut self.plane, &mut self.record) else { return };
         if let Some((_, why)) = self.refused.as_ref().filter(|(run, _)| *run == asked.run) {
             return self.out_of_date("ConfigurationRefused", why);
         }
         let (now, wanted) = (&record.spec, &asked.run.spec);
-        let threads_stay = now.threads() == wanted.threads();
-        let moves = now.moves_threads(wanted);
+        let kept = kept.filter(|_| now.threads() != wanted.threads());
+        let moves = kept.is_none() && now.moves_threads(wanted);
         if same_text(&record.run(), &asked.run) && !moves && !record.swapping {
-            if !threads_stay {
-                let message = "the number of threads changed: stop the chain and start it again, \
-                               which ends its sessions; until then it runs on as before";
-                return self.board.turn(ConditionKind::UpToDate, false, "RestartNeeded", message);
+            if let Some(why) = kept {
+                let message = format!(
+                    "the number of threads changed, which needs a restart: stop the chain and \
+                     start it again, which ends its sessions; until then it runs on as before. {why}"
+                );
+                return self.board.turn(ConditionKind::UpToDate, false, "RestartNeeded", &message);
             }
             if record.generation != asked.generation {
                 record.generation = asked.generation;
@@ -52,6 +55,12 @@ impl Worker {
         }
     }
 
+    /// Why the data plane keeps its number of threads, though this asks for another one.
+    fn kept_threads(&self, asked: &Asked) -> Option<&str> {
+        let kept = self.threads_kept.as_ref().filter(|(run, _)| *run == asked.run);
+        kept.map(|(_, why)| why.as_str())
+    }
+
     /// Replaces what the data plane runs if the functions are as declared.
     fn verify_and_swap(&mut self, asked: &Asked) {
         if let Err(why) = functions::keep(&self.setup.kept, &asked.run) {
@@ -69,6 +78,7 @@ impl Worker {
 
     /// Replaces what the data plane runs; its sessions stay.
     fn swap(&mut self, asked: &Asked) {
+        let keeps_threads = self.kept_threads(asked).is_some();
         let (Some(plane), Some(record)) = (&mut self.plane, &mut self.record) else { return };
         let before = record.run();
         record.swapping = true;
@@ -81,15 +91,17 @@ impl Worker {
             return self.out_of_date("StateRefused", &error.to_string());
         }
         let wanted = &asked.run.spec;
-        let threads_stay = record.spec.threads() == wanted.threads();
-        let cores = if threads_stay { wanted.cores.clone() } else { record.spec.cores.clone() };
-        let swap = plane.remote(&self.dir.socket()).swap(cores.as_deref());
+        let resizes = record.spec.threads() != wanted.threads() && !keeps_threads;
+        let threads = resizes.then(|| wanted.threads());
+        let takes_threads = resizes || record.spec.threads() == wanted.threads();
+        let cores = if takes_threads { wanted.cores.clone() } else { record.spec.cores.clone() };
+        let swap = plane.remote(&self.dir.socket()).swap(threads, cores.as_deref());
         self.trying = matches!(swap, Swap::Unknown(_));
         match swap {
             Swap::Taken => {
                 record.swapping = false;
                 take_text(record, &asked.run);
-                if threads_stay {
+                if takes_threads {
                     record.spec.threads = asked.run.spec.threads;
                     record.spec.cores = cores;
                 }
@@ -107,13 +119,18 @@ impl Worker {
                 let restored = self.dir.write_configuration(&before, &self.setup.kept);
                 self.write_record();
                 let why = why.replace(&format!("{}/", self.dir.path().display()), "");
+                if let Err(error) = restored {
+                    self.board.report("RecordNotWritten", &error.to_string());
+                }
+                if resizes {
+                    // The rest of it may do with the threads that there are.
+                    self.threads_kept = Some((asked.run.clone(), why));
+                    return self.update(asked);
+                }
                 let message = format!("generation {} is refused: {why}", asked.generation);
                 self.out_of_date("ConfigurationRefused", &message);
                 self.refused = Some((asked.run.clone(), message.clone()));
                 self.board.report("ConfigurationRefused", &message);
-                if let Err(error) = restored {
-                    self.board.report("RecordNotWritten", &error.to_string());
-                }
             }
             Swap::Unknown(why) => {
                 plane.swap_later(SWAP_AGAIN);

@@ -3,7 +3,7 @@
 
 use std::any::Any;
 
-use thruway_element::HotSwap;
+use thruway_element::{HotSwap, Resize};
 
 use super::super::device_in::DeviceIn;
 use super::super::short_cuts::PortShortCuts;
@@ -14,6 +14,9 @@ impl HotSwap for FromDevice {
         self.short_cuts = None;
         if let Some(inherited) = self.shared_port.give_back(self.rank) {
             return Some(inherited);
+        }
+        if let Some(first) = self.first_former.take() {
+            return Some(first);
         }
         match std::mem::replace(&mut self.source, Source::Nothing) {
             // With what it has received meanwhile.
@@ -36,5 +39,24 @@ impl HotSwap for FromDevice {
                 self.source = Source::Live(live);
             }
         }
+    }
+}
+
+impl Resize for FromDevice {
+    fn join(&mut self, state: Box<dyn Any + Send>) {
+        if let Ok(live) = state.downcast::<DeviceIn>() {
+            self.shared_port.inherit(self.rank, live);
+        }
+    }
+
+    fn separate(&mut self) -> Vec<Box<dyn Any + Send>> {
+        let mut rest = self.shared_port.give_rest_back(self.rank);
+        if let Source::Live(live) = &mut self.source
+            && live.is_changing()
+        {
+            rest = live.former();
+            self.first_former = (!rest.is_empty()).then(|| rest.remove(0));
+        }
+        rest.into_iter().map(|live| live as Box<dyn Any + Send>).collect()
     }
 }

@@ -5,7 +5,7 @@ use std::net::Ipv6Addr;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Cost, CostModel, Cx, Element, Entry, Handlers, HotSwap, Load, Operation,
-    Replicas, Spec, Topic, Ty, Wants,
+    Replicas, Resize, Spec, Topic, Ty, Wants,
 };
 use thruway_packet::{Batch, Packet};
 use thruway_wire::MacAddr;
@@ -68,7 +68,8 @@ pub static ENTRY: Entry = Entry::built::<Ip6NdSolicitor>(
     build,
 )
 .with_cost_model::<Ip6NdSolicitor>()
-.with_hot_swap::<Ip6NdSolicitor>();
+.with_hot_swap::<Ip6NdSolicitor>()
+.with_resize::<Ip6NdSolicitor>();
 
 /// Shortest time between solicitations for one address: RETRANS_TIMER (RFC 4861 section 10), in ns.
 const RETRANS_TIMER: i64 = 1_000_000_000;
@@ -165,6 +166,11 @@ impl HotSwap for Ip6NdSolicitor {
     fn take_over(&mut self, state: Box<dyn Any + Send>) {
         self.asker.resolver.take_over(self.ip, state);
     }
+}
+
+impl Resize for Ip6NdSolicitor {
+    /// All have one table, which the first has handed over.
+    fn join(&mut self, _state: Box<dyn Any + Send>) {}
 }
 
 impl CostModel for Ip6NdSolicitor {

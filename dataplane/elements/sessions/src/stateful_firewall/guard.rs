@@ -104,7 +104,28 @@ impl Counts {
     }
 }
 
+impl Counts {
+    fn add(&mut self, other: &Counts) {
+        for (own, other) in self.rules.iter_mut().zip(&other.rules) {
+            own.hits += other.hits;
+            own.sessions += other.sessions;
+        }
+        self.unruled += other.unruled;
+        self.older += other.older;
+    }
+
+    fn take_away(&mut self, other: &Counts) {
+        for (own, other) in self.rules.iter_mut().zip(&other.rules) {
+            own.hits = own.hits.saturating_sub(other.hits);
+            own.sessions = own.sessions.saturating_sub(other.sessions);
+        }
+        self.unruled = self.unruled.saturating_sub(other.unruled);
+        self.older = self.older.saturating_sub(other.older);
+    }
+}
+
 /// The state for a successor.
+#[derive(Clone)]
 pub(super) struct Kept {
     policy: Arc<Policy>,
     generation: u32,
@@ -118,13 +139,15 @@ pub(super) struct Guard {
     settings: Settings,
     pub(super) side: Side,
     counts: Counts,
+    /// What joined, for the case that this configuration does not begin.
+    joined: Vec<Kept>,
 }
 
 impl Guard {
     pub(super) fn new(policy: Arc<Policy>, settings: Settings) -> Guard {
         let rules = vec![RuleCounts::default(); policy.texts().len()];
         let counts = Counts { rules, ..Counts::default() };
-        Guard { policy, generation: 0, settings, side: Side::Inside, counts }
+        Guard { policy, generation: 0, settings, side: Side::Inside, counts, joined: Vec::new() }
     }
 
     /// The rules in force.
@@ -156,6 +179,38 @@ impl Guard {
         if policy.texts() != self.policy.texts() {
             self.replace(policy);
         }
+    }
+
+    /// Takes over open sessions of a further guard, which had the same rules as the first.
+    pub(super) fn join(&mut self, kept: Kept) {
+        let is_same = kept.policy.texts() == self.policy.texts();
+        if is_same && kept.generation == self.generation {
+            self.counts.add(&kept.counts);
+        } else {
+            self.counts.older += kept.counts.open();
+        }
+        self.joined.push(kept);
+    }
+
+    /// Gives up what joined, before it is handed over itself.
+    pub(super) fn separate(&mut self) -> Vec<Kept> {
+        let joined = std::mem::take(&mut self.joined);
+        for kept in &joined {
+            let is_same = kept.policy.texts() == self.policy.texts();
+            if is_same && kept.generation == self.generation {
+                self.counts.take_away(&kept.counts);
+            } else {
+                self.counts.older = self.counts.older.saturating_sub(kept.counts.open());
+            }
+        }
+        joined
+    }
+
+    /// What a guard beside this one begins with: the same rules, and no session.
+    pub(super) fn beside(&self) -> Kept {
+        let rules = vec![RuleCounts::default(); self.policy.texts().len()];
+        let counts = Counts { rules, ..Counts::default() };
+        Kept { policy: Arc::clone(&self.policy), generation: self.generation, counts }
     }
 
     /// Appends which rule allowed a session, and a sum of its text; none of an earlier rule's.
