@@ -2,7 +2,7 @@
 //!
 //! A container runtime, or Multus, runs the program `thruway-cni` with a verb in the environment
 //! and a configuration on standard input (docs/cluster.md). A *port* is an interface of the host
-//! that a chain reads and writes. It stays while pods come and go (ADR 94).
+//! that a chain reads and writes. It stays while pods come and go (ADR 92).
 //!
 //! All state is the kernel's: each interface has its attachment in its alias.
 #![forbid(unsafe_code)]
