@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use thruway_packet::Anno;
-
 use crate::fcb::Fcb;
 use crate::manager::change_log::ChangeLog;
 use crate::manager::counts::{ClassCounts, Counts};
@@ -14,6 +12,7 @@ use crate::manager::reader::Reader;
 use crate::manager::settings::{Limits, Settings, limits_of};
 use crate::manager::shared_records::SharedFlowsByLevel;
 use crate::manager::short_cuts::ShortCuts;
+use crate::manager::tagged::Tags;
 use crate::manager::thread_set::ThreadSet;
 use crate::manager::work::Work;
 use crate::plan::{Hop, LevelId, Plan, PlanError};
@@ -71,8 +70,8 @@ pub(super) struct EntryInput {
     pub(super) trusted: Option<Generation>,
     /// Whether they begin with Ethernet headers.
     pub(super) has_frames: bool,
-    /// The annotation with the tags of another host, if there is one.
-    pub(super) tag_anno: Option<Anno>,
+    /// Their tags, if they have any.
+    pub(super) tags: Option<Tags>,
     /// Number of the program in front that notes classes of this plan.
     pub(super) note: Option<u64>,
 }
