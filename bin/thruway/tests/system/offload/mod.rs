@@ -387,10 +387,11 @@ fn what_cannot_be_offloaded_is_said() {
         command.args(["--element", "d"]);
     };
     apply(&other).says(&["'d' is no FlowClassifier"]);
-    let labels = |command: &mut Command| {
-        command.args(["--tag", "mpls"]);
-    };
-    apply(&labels).says(&["reads tags of kind vlan", "those of kind mpls"]);
+    let mut command = line.host.thruway();
+    let command = command.args(["offload", "apply"]).arg(chain.path("chain.click"));
+    let command = command.args(["--from", "in0", "--to", "host0", "--tag", "mpls", "--bridge"]);
+    let command = command.arg(line.bridge()).arg("--control").arg(&control);
+    run(command).expect(1).says(&["reads tags of kind vlan", "those of kind mpls"]);
     // A name that would be read as more than a name, a switch that is not there.
     let mut command = line.host.thruway();
     let command = command.args(["offload", "apply"]).arg(chain.path("chain.click"));

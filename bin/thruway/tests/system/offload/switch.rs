@@ -56,6 +56,7 @@ impl Line {
         for program in ["ovs-vswitchd", "ovsdb-server", "ovs-ofctl"] {
             need(program, "openvswitch-switch");
         }
+        need("ping", "iputils-ping");
         let [client, switch, host] = ["cli", "sw", "host"].map(Namespace::new);
         for space in [&client, &switch, &host] {
             // Their kernels send nothing of their own.
@@ -102,12 +103,15 @@ impl Line {
         line
     }
 
-    /// Gives the switch the address of its end of a tunnel: it goes with the switch's process.
+    /// Gives the switch the address of its end of a tunnel, which goes with the switch's process, and
+    /// has it learn the other end's: it drops what it sends there before.
     fn address(&self) {
         if self.tag == Tag::Geneve {
-            let add = "ip address add 192.0.2.1/24 dev under0";
-            wait_for("the other bridge", || (self.switch.run(add).code() == 0).then_some(()));
+            let address = "ip address replace 192.0.2.1/24 dev under0";
+            wait_for("the other bridge", || (self.switch.run(address).code() == 0).then_some(()));
             self.switch.ip("link set under0 mtu 1600 up");
+            let ping = "ping -n -c 1 -W 1 192.0.2.2";
+            wait_for("the other end", || (self.switch.run(ping).code() == 0).then_some(()));
         }
     }
 
