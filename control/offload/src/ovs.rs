@@ -103,8 +103,8 @@ impl Port {
     /// Replaces the rules of this port, at once.
     ///
     /// # Errors
-    /// The switch is not there or refuses; rules of others would come first; it has no field for the
-    /// option that carries classes. It then has the rules that it had.
+    /// The switch is not there or refuses; rules of others would come first; it has no field for
+    /// the option that carries classes. It then has the rules that it had.
     pub fn apply(&self, table: &Table, generation: Generation) -> Result<(), Error> {
         let option = match table.tags {
             TagKind::Metadata => self.switch.need_option()?,

@@ -17,7 +17,6 @@ use crate::fallback::Fallback;
 use crate::fields::{Field, Protocol};
 use crate::guards::{Needs, guards};
 use crate::matches::Match;
-use crate::tagging::can_have_tag;
 use crate::words::{IPV4, IPV6, Passing, packets};
 
 /// Most rules of a switch that one rule of a chain may become.
@@ -122,6 +121,12 @@ pub fn table(plan: &Plan, chain: &Chain, entry: usize, wanted: &Wanted) -> Optio
     let kept = without_needless(rules);
     let rules = [before, kept].concat();
     Some(Table { tags: wanted.tags, needless: all - rules.len(), rules })
+}
+
+/// Whether a packet of a rule's match can have a tag: a label hides which protocol is behind it, so
+/// only packets of IP have one.
+fn can_have_tag(kind: TagKind, matches: &Match) -> bool {
+    kind != TagKind::Mpls || matches!(matches.exact(Field::EthType), Some(IPV4 | IPV6))
 }
 
 /// A rule's verdict where the switch may give it.

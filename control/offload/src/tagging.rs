@@ -6,7 +6,7 @@ use thruway_flow::tags::{self, Generation, TagKind};
 use crate::fallback::Fallback;
 use crate::guards::VLAN_PRESENT;
 use crate::table::{Rule, Verdict};
-use crate::words::{IPV4, IPV6};
+use crate::words::IPV6;
 use crate::{Field, Match};
 
 /// The option's value begins with the number.
@@ -21,12 +21,6 @@ pub struct Tagging {
     pub generation: Generation,
     /// Of [`TagKind::Metadata`]: the switch's field `tun_metadata` for the option, by its number.
     pub option: u8,
-}
-
-/// Whether a packet of a rule's match can have a tag: a label hides which protocol is behind it, so
-/// only packets of IP have one.
-pub(crate) fn can_have_tag(kind: TagKind, matches: &Match) -> bool {
-    kind != TagKind::Mpls || matches!(matches.exact(Field::EthType), Some(IPV4 | IPV6))
 }
 
 /// What stands in the field that carries a class: the number of a VLAN, a label, a number.
@@ -104,6 +98,7 @@ fn number(text: &str) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::words::IPV4;
 
     fn tagging(kind: TagKind) -> Tagging {
         Tagging { kind, generation: Generation::default().next(kind), option: 3 }

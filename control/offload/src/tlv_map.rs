@@ -1,6 +1,6 @@
-//! The option of Geneve that carries a class: a switch has a field for it where its table of options
-//! says so (ovs-ofctl(8), `add-tlv-map`). The table belongs to the bridge and has no owners: its
-//! entry is made with the first rules that need it, and goes with the last ones.
+//! The option of Geneve that carries a class: a switch has a field for it where its table of
+//! options says so (ovs-ofctl(8), `add-tlv-map`). The table belongs to the bridge and has no
+//! owners: its entry is made with the first rules that need it, and goes with the last ones.
 
 use thruway_flow::tags::{OPTION_CLASS, OPTION_KIND, OPTION_LEN};
 

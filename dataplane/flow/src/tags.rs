@@ -58,8 +58,8 @@ const TYPE_AT: usize = 12;
 pub enum TagKind {
     /// An 802.1ad tag in front of the frame's own type: the number is that of the VLAN.
     Vlan,
-    /// A label between the Ethernet header and an IP packet. It stands in place of the EtherType, so
-    /// its lowest bit is the version of IP ([`label`]).
+    /// A label between the Ethernet header and an IP packet. It stands in place of the EtherType,
+    /// so its lowest bit is the version of IP ([`label`]).
     Mpls,
     /// Metadata in a header between hosts: an option of Geneve, or of a network service header. An
     /// element in front of the classifier leaves the number in an annotation.
@@ -182,8 +182,8 @@ impl TagSource {
         }
     }
 
-    /// Removes the tag of a packet: returns its number, which may be of no class; `None` if there is
-    /// no tag, or it says that the packet has no class.
+    /// Removes the tag of a packet: returns its number, which may be of no class; `None` if there
+    /// is no tag, or it says that the packet has no class.
     #[inline]
     pub fn take(self, packet: &mut Packet) -> Option<u32> {
         let number = match self {
@@ -193,6 +193,15 @@ impl TagSource {
         };
         (number >= FIRST).then_some(number)
     }
+}
+
+/// The tags of the packets that come to a classifier.
+#[derive(Clone, Copy, Debug)]
+pub struct Tags {
+    /// Where they are.
+    pub source: TagSource,
+    /// Whether a packet with a tag that is not trusted is refused while others are trusted.
+    pub refuse_unknown: bool,
 }
 
 /// Removes a VLAN tag from a packet that begins with an Ethernet header: returns its number.
@@ -209,9 +218,9 @@ fn take_vlan(packet: &mut Packet) -> Option<u16> {
     packet.pull(TAG_LEN).then_some(tag)
 }
 
-/// Removes the label of a class, or the VLAN tag in front of a frame without one, from a packet that
-/// begins with an Ethernet header: returns its number. Leaves other labels alone: the rules of a
-/// switch put a VLAN tag in front of those, so they come from elsewhere and denote nothing here.
+/// Removes the label of a class, or the VLAN tag in front of a frame without one, from a packet
+/// that begins with an Ethernet header: returns its number. Leaves other labels alone: the rules of
+/// a switch put a VLAN tag in front of those, so they come from elsewhere and denote nothing here.
 #[inline]
 fn take_label(packet: &mut Packet) -> Option<u32> {
     let head = packet.data_mut().first_chunk_mut::<{ TYPE_AT + 2 + TAG_LEN }>()?;

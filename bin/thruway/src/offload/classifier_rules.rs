@@ -41,9 +41,7 @@ impl ClassifierRules {
         let entry = plan.entries.iter().position(|entry| entry.node as usize == node);
         let tags = args.tag.kind();
         if tags == TagKind::Metadata && protocol != Protocol::OpenVSwitch {
-            bail!(
-                "OpenFlow has no field for options of Geneve, only Open vSwitch has: leave out --protocol"
-            );
+            bail!("only Open vSwitch has fields for options of Geneve: leave out --protocol");
         }
         let wanted = Wanted { protocol, rules_max: args.rules_max, tags };
         let found = entry.and_then(|entry| Some((entry, table(&plan, chain, entry, &wanted)?)));

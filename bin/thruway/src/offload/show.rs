@@ -15,7 +15,7 @@ use crate::table::Table;
 /// A class, and what becomes of its packets.
 struct Class<'a> {
     number: usize,
-    /// Of the first generation: what stands in the field, by the protocol if that makes a difference.
+    /// Of the first generation: what stands in the field, for each protocol with another value.
     tags: BTreeSet<u32>,
     tagged: usize,
     dropped: usize,

@@ -14,8 +14,9 @@ use thruway_element::{
 use thruway_elements_support::dialect::ignored;
 use thruway_elements_support::reaching::finding;
 use thruway_flow::Timeouts;
-use thruway_flow::manager::{Bounds, Counts, Kind, Manager, Tags};
+use thruway_flow::manager::{Bounds, Counts, Kind, Manager};
 use thruway_flow::plan::Plan;
+use thruway_flow::tags::Tags;
 use thruway_packet::Batch;
 use totals::Totals;
 

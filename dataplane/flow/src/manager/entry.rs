@@ -19,7 +19,7 @@ use crate::manager::reader::Key;
 use crate::manager::reply_headers::ReplyHeaders;
 use crate::manager::settings::ticks;
 use crate::manager::shared_records::Begin;
-use crate::manager::tagged::{UnknownTag, is_read_alike};
+use crate::manager::tagged::is_read_alike;
 use crate::manager::work::{Item, forward_flag};
 use crate::plan::{LeafId, LevelId};
 use crate::table::{Found, Refused};
@@ -113,17 +113,9 @@ impl Manager {
     /// refused.
     #[inline]
     fn look_up(&mut self, entry: u32, input: Input, at: u16, packet: &mut Packet) -> bool {
-        let noted = self.noted(entry, packet);
-        let tagged = match noted {
-            // No program in front notes a class where there is a tag.
-            Some(_) => None,
-            None => match self.take_tag(entry, packet) {
-                Ok(leaf) => leaf,
-                Err(UnknownTag) => {
-                    packet.set_fcb(Fcb::of_leaf(UNKNOWN_TAG).0);
-                    return true;
-                }
-            },
+        let Ok((noted, tagged)) = self.in_front(entry, packet) else {
+            packet.set_fcb(Fcb::of_leaf(UNKNOWN_TAG).0);
+            return true;
         };
         let (headers, view) = seen(input, packet);
         let tagged = tagged.filter(|_| is_read_alike(input.has_frames(), &headers, &view));

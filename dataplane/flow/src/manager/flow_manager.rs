@@ -12,12 +12,11 @@ use crate::manager::reader::Reader;
 use crate::manager::settings::{Limits, Settings, limits_of};
 use crate::manager::shared_records::SharedFlowsByLevel;
 use crate::manager::short_cuts::ShortCuts;
-use crate::manager::tagged::Tags;
 use crate::manager::thread_set::ThreadSet;
 use crate::manager::work::Work;
 use crate::plan::{Hop, LevelId, Plan, PlanError};
 use crate::table::Load;
-use crate::tags::Generation;
+use crate::tags::{Generation, Tags};
 
 /// One thread's flow manager. The default one has no plan and classifies nothing.
 #[derive(Default)]

@@ -50,5 +50,4 @@ pub use settings::{Settings, TICK_NS};
 pub use shared_records::{SharedFlowsByLevel, shared_flows_of};
 pub use short_cuts::{CANDIDATE_LEN, Candidate, Numbers, ShortCutTable, ShortCuts};
 pub use state::{AccessByLevel, At};
-pub use tagged::Tags;
 pub use thread_set::{HandoffCounts, THREADS_MAX, ThreadSet};

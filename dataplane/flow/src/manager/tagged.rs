@@ -7,21 +7,12 @@ use crate::key::PacketView;
 use crate::manager::flow_manager::{EntryInput, Manager};
 use crate::manager::headers::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, Kind, ParsedHeaders};
 use crate::plan::{Family, LeafId};
-use crate::tags::{Generation, TagSource};
+use crate::tags::{Generation, Tags};
 
 /// Bytes of an IPv6 header (RFC 8200, section 3).
 const IPV6_HEADER_LEN: usize = 40;
 /// Below, the field is a length (IEEE 802.3, section 3.2.6).
 const ETHERTYPE_MIN: u16 = 0x600;
-
-/// The tags of the packets that come to a classifier.
-#[derive(Clone, Copy, Debug)]
-pub struct Tags {
-    /// Where they are.
-    pub source: TagSource,
-    /// Whether a packet with a tag that is not trusted is refused while others are trusted.
-    pub refuse_unknown: bool,
-}
 
 /// A tag that denotes no trusted class, of a packet that is to be refused.
 pub(super) struct UnknownTag;
@@ -85,19 +76,29 @@ impl Manager {
 
     /// The class that a program in front noted. It read the headers as this host does.
     #[inline]
-    pub(super) fn noted(&self, entry: u32, packet: &Packet) -> Option<LeafId> {
+    fn noted(&self, entry: u32, packet: &Packet) -> Option<LeafId> {
         let leaf = Fcb(packet.fcb()).noted(self.inputs[entry as usize].note?);
         leaf.filter(|leaf| usize::from(*leaf) < self.plan.leaves.len())
+    }
+
+    /// The class that a program in front noted, and the one that a tag denotes. There is at most
+    /// one: no program in front notes a class where there is a tag.
+    #[inline]
+    pub(super) fn in_front(
+        &self,
+        entry: u32,
+        packet: &mut Packet,
+    ) -> Result<(Option<LeafId>, Option<LeafId>), UnknownTag> {
+        match self.noted(entry, packet) {
+            Some(leaf) => Ok((Some(leaf), None)),
+            None => Ok((None, self.take_tag(entry, packet)?)),
+        }
     }
 
     /// Removes the tag of a switch or another host from a packet, and returns its class, if the tag
     /// is trusted.
     #[inline]
-    pub(super) fn take_tag(
-        &self,
-        entry: u32,
-        packet: &mut Packet,
-    ) -> Result<Option<LeafId>, UnknownTag> {
+    fn take_tag(&self, entry: u32, packet: &mut Packet) -> Result<Option<LeafId>, UnknownTag> {
         let input = &self.inputs[entry as usize];
         let Some(Tags { source, refuse_unknown }) = input.tags else { return Ok(None) };
         let (Some(number), Some(trusted)) = (source.take(packet), input.trusted) else {

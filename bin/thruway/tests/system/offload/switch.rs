@@ -50,8 +50,8 @@ pub struct Line {
 const SCHEMA: &str = "/usr/share/openvswitch/vswitch.ovsschema";
 
 impl Line {
-    /// Cables, and a bridge that passes nothing yet. With Geneve another bridge has the cable to the
-    /// host, and an address from which the first one's port of a tunnel sends.
+    /// Cables, and a bridge that passes nothing yet. With Geneve another bridge has the cable to
+    /// the host, and an address from which the first one's port of a tunnel sends.
     pub fn new(tag: Tag) -> Line {
         for program in ["ovs-vswitchd", "ovsdb-server", "ovs-ofctl"] {
             need(program, "openvswitch-switch");
@@ -103,8 +103,8 @@ impl Line {
         line
     }
 
-    /// Gives the switch the address of its end of a tunnel, which goes with the switch's process, and
-    /// has it learn the other end's: it drops what it sends there before.
+    /// Gives the switch the address of its end of a tunnel, which goes with the switch's process,
+    /// and has it learn the other end's: it drops what it sends there before.
     fn address(&self) {
         if self.tag == Tag::Geneve {
             let address = "ip address replace 192.0.2.1/24 dev under0";

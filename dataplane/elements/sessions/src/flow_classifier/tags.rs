@@ -1,8 +1,8 @@
 //! Tags of a switch or host in front: where they are, and which are trusted.
 
 use thruway_element::{AnnoArg, Arg, ArgErrors, Args, Cx, HandlerError, Ty};
-use thruway_flow::manager::{Manager, Tags};
-use thruway_flow::tags::{Generation, TagKind, TagSource};
+use thruway_flow::manager::Manager;
+use thruway_flow::tags::{Generation, TagKind, TagSource, Tags};
 
 /// The argument TAG.
 pub(super) const TAG: Arg = Arg::keyword(
