@@ -73,7 +73,9 @@ impl Switch {
             return Err(Error::Differs(answer));
         }
         let said = String::from_utf8_lossy(&stderr);
-        let message = said.lines().last().unwrap_or("ovs-ofctl failed").trim();
+        // The switch's own refusal comes before the message that it is about.
+        let refusal = said.lines().find(|line| line.contains("OFPT_ERROR"));
+        let message = refusal.or(said.lines().last()).unwrap_or("ovs-ofctl failed").trim();
         let message = message.trim_start_matches("ovs-ofctl: ").to_owned();
         Err(Error::Switch { bridge: self.bridge.clone(), message })
     }
