@@ -11,7 +11,7 @@ mod wire;
 use thruway::replay::Replay;
 use thruway_flow::PacketView;
 use thruway_flow::plan::Plan;
-use thruway_flow::tags::{ETHERTYPE, Generation};
+use thruway_flow::tags::{Generation, TagKind, VLAN};
 use thruway_lang::Source;
 
 use super::case::{Case, Subject, Suite, Workspace};
@@ -30,8 +30,6 @@ const RULES: [usize; 3] = [10, 100, 1000];
 /// Packets of the trace.
 const PACKETS: usize = 4096;
 const SEED: u64 = 20_261_126;
-/// The generation of the tags.
-const GENERATION: Generation = Generation::Even;
 
 /// The place of the classification.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -71,7 +69,7 @@ fn subject(workspace: &Workspace, count: usize, by: By) -> anyhow::Result<Box<dy
     let tagged: Vec<Vec<u8>> = frames.iter().map(|frame| tagged(plan, frame)).collect();
     let tagged = trace(workspace, &format!("offload-{count}-tagged.pcap"), tagged.iter())?;
     replay = replayed(&tagged, &middle(&rules, by))?;
-    replay.router().write("fc.tags", &format!("{} {fingerprint}", GENERATION.name()))?;
+    replay.router().write("fc.tags", &format!("{} {fingerprint}", Generation::default()))?;
     replay.replay(PACKETS as u64, |router| {
         router.run_threads();
     })?;
@@ -116,8 +114,9 @@ fn replayed(trace: &str, middle: &str) -> anyhow::Result<Replay> {
 fn tagged(plan: &Plan, frame: &[u8]) -> Vec<u8> {
     // Ethernet, and IPv4 without options.
     let view = PacketView { frame, network: &frame[14..], transport: &frame[34..] };
-    let tag = GENERATION.tag(plan.classify(0, &view)).map(u16::to_be_bytes);
-    let tag = tag.map(|tag| [ETHERTYPE.to_be_bytes(), tag].concat()).unwrap_or_default();
+    let number = TagKind::Vlan.number(Generation::default(), plan.classify(0, &view));
+    let tag = |number: u32| [VLAN.to_be_bytes(), (number as u16).to_be_bytes()].concat();
+    let tag = number.map(tag).unwrap_or_default();
     [&frame[..12], &tag, &frame[12..]].concat()
 }
 

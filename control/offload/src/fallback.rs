@@ -24,6 +24,12 @@ pub enum Fallback {
     /// A VLAN tag stands before what the rules look at.
     #[error("a VLAN tag")]
     Vlan,
+    /// A label stands before what the rules look at, and might be taken for that of a class.
+    #[error("an MPLS label of its own")]
+    Label,
+    /// A label would hide the protocol behind it.
+    #[error("not IP: an MPLS label would hide what it is")]
+    NotIp,
     /// IEEE 802.3 instead of an EtherType.
     #[error("no EtherType")]
     Length,

@@ -5,6 +5,9 @@
 //! header that is not right it keeps the EtherType, and zeros for everything behind it; of a
 //! transport header that is cut off, the protocol.
 
+use thruway_flow::tags::TagKind;
+use thruway_wire::ethernet::ethertype;
+
 use crate::fallback::Fallback;
 use crate::fields::{Field, Protocol};
 use crate::matches::Match;
@@ -23,6 +26,8 @@ const ERRORS6: [u128; 4] = [1, 2, 3, 4];
 /// What the rules behind look at and do.
 pub(crate) struct Needs {
     pub protocol: Protocol,
+    /// What carries the tags.
+    pub tags: TagKind,
     /// Whether some packets are dropped.
     pub drops: bool,
     /// Whether the chain has sessions.
@@ -39,6 +44,11 @@ pub(crate) fn guards(needs: &Needs) -> Vec<(Match, Fallback)> {
         (any().and(Field::EthType, OLD_DOUBLE_TAG, 0xffff), Fallback::Vlan),
         (any().and(Field::EthType, LENGTH, 0xffff), Fallback::Length),
     ];
+    if needs.tags == TagKind::Mpls {
+        let labels = [ethertype::MPLS, ethertype::MPLS_UPSTREAM];
+        let of = |label: u16| any().and(Field::EthType, label.into(), 0xffff);
+        guards.extend(labels.map(|label| (of(label), Fallback::Label)));
+    }
     for (ethertype, src, dst) in
         [(IPV4, Field::Ipv4Src, Field::Ipv4Dst), (IPV6, Field::Ipv6Src, Field::Ipv6Dst)]
     {

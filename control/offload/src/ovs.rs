@@ -6,79 +6,24 @@
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
-use std::process::{Command, Output, Stdio};
 
 use tempfile::NamedTempFile;
-use thruway_flow::tags::Generation;
+use thruway_flow::tags::{Generation, TagKind};
 
-use crate::ofctl::actions;
+use crate::error::{Error, RULES_MAX};
+use crate::switch::{Switch, checked};
 use crate::table::{Table, Verdict};
+use crate::tagging::{Tagging, generation};
 
 /// The highest priority of a rule.
 const PRIORITY_MAX: usize = 60_000;
-/// Most rules: each has a priority of its own.
-pub const RULES_MAX: usize = 50_000;
 /// Upper half of the cookies of all rules: "thrw".
 const COOKIE: u64 = 0x7468_7277 << 32;
-/// Exit status of `ovs-ofctl diff-flows` where there are differences.
-const DIFFERS: i32 = 2;
-/// Bit of a VLAN number that says that there is a tag.
-const VLAN_PRESENT: u16 = 0x1000;
-/// How long the switch may take to answer, in seconds.
-const TIMEOUT_S: u32 = 10;
-
-/// Why rules are not as wanted.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// A name that would mean something else in a rule.
-    #[error("'{0}' is no name of a bridge or port: letters, digits, '.', '_', '-', ':' and '/'")]
-    Name(String),
-    /// The program is missing.
-    #[error("ovs-ofctl cannot be run ({0}): install Open vSwitch (Debian: openvswitch-switch)")]
-    Program(std::io::Error),
-    /// The rules cannot be written for `ovs-ofctl`.
-    #[error("a temporary file cannot be written: {0}")]
-    File(std::io::Error),
-    /// The switch refused, or is not there.
-    #[error("{bridge}: {message}")]
-    Switch {
-        /// Its name.
-        bridge: String,
-        /// What `ovs-ofctl` said.
-        message: String,
-    },
-    /// The switch has other rules.
-    #[error("the switch has other rules:\n{0}")]
-    Differs(String),
-    /// More rules than priorities.
-    #[error("{count} rules: Open vSwitch gets at most {RULES_MAX} of a port; give a lower limit")]
-    TooMany {
-        /// How many.
-        count: usize,
-    },
-    /// Rules of others come first.
-    #[error(
-        "{bridge}: {count} rules of others for packets of '{port}' come first (the first: {first}): \
-         give them priorities below {lowest}, or take them away"
-    )]
-    Foreign {
-        /// The switch.
-        bridge: String,
-        /// The port.
-        port: String,
-        /// How many.
-        count: usize,
-        /// One of them.
-        first: String,
-        /// The lowest priority of these rules.
-        lowest: usize,
-    },
-}
 
 /// A port of a switch whose packets go to a chain.
 #[derive(Clone, Debug)]
 pub struct Port {
-    bridge: String,
+    switch: Switch,
     from: String,
     host: String,
 }
@@ -96,15 +41,6 @@ pub struct Counts {
     pub left: u64,
 }
 
-fn checked(name: &str) -> Result<String, Error> {
-    let usual = |c: char| c.is_ascii_alphanumeric() || ".-_:/".contains(c);
-    let begins = name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '/');
-    match begins && name.chars().all(usual) {
-        true => Ok(name.to_owned()),
-        false => Err(Error::Name(name.to_owned())),
-    }
-}
-
 impl Port {
     /// Packets that come to `bridge` (a name, or a path of its management socket) by the port
     /// `from` go to the port `host`, where the chain is.
@@ -112,10 +48,7 @@ impl Port {
     /// # Errors
     /// A name that is none.
     pub fn new(bridge: &str, from: &str, host: &str) -> Result<Port, Error> {
-        let bridge = checked(bridge)?;
-        // As a path alone ovs-ofctl would take it for a file with rules.
-        let bridge = if bridge.starts_with('/') { format!("unix:{bridge}") } else { bridge };
-        Ok(Port { bridge, from: checked(from)?, host: checked(host)? })
+        Ok(Port { switch: Switch::new(bridge)?, from: checked(from)?, host: checked(host)? })
     }
 
     /// What says whose rules they are. It holds for the port, so that there are no two owners.
@@ -128,30 +61,32 @@ impl Port {
         COOKIE | u64::from(hash)
     }
 
-    /// The text of a bundle that replaces the rules of this port.
+    /// The text of a bundle that replaces the rules of this port, with tags of a generation and, if
+    /// they are options, in this field of the switch.
     ///
     /// # Errors
     /// More rules than the switch takes.
-    pub fn bundle(&self, table: &Table, generation: Generation) -> Result<String, Error> {
+    pub fn bundle(
+        &self,
+        table: &Table,
+        generation: Generation,
+        option: u8,
+    ) -> Result<String, Error> {
         let count = table.rules.len();
         if count > RULES_MAX {
             return Err(Error::TooMany { count });
         }
-        Ok(self.deletion() + &self.additions(table, generation, (&self.from, &self.host)))
+        let tagging = Tagging { kind: table.tags, generation, option };
+        Ok(self.deletion() + &self.additions(table, &tagging, (&self.from, &self.host)))
     }
 
     /// The rules, with ports by these names or numbers.
-    fn additions(
-        &self,
-        table: &Table,
-        generation: Generation,
-        (from, host): (&str, &str),
-    ) -> String {
+    fn additions(&self, table: &Table, tagging: &Tagging, (from, host): (&str, &str)) -> String {
         let cookie = self.cookie();
         let rules = table.rules.iter().enumerate().map(|(at, rule)| {
             let matches = rule.matches.to_string();
             let separator = if matches.is_empty() { "" } else { "," };
-            let actions = actions(rule.verdict, generation, host);
+            let actions = tagging.actions(rule, host);
             format!(
                 "add priority={},cookie={cookie:#x},in_port={from}{separator}{matches},\
                  actions={actions}\n",
@@ -168,12 +103,16 @@ impl Port {
     /// Replaces the rules of this port, at once.
     ///
     /// # Errors
-    /// The switch is not there or refuses; rules of others would come first. It then has the rules
-    /// that it had.
+    /// The switch is not there or refuses; rules of others would come first; it has no field for
+    /// the option that carries classes. It then has the rules that it had.
     pub fn apply(&self, table: &Table, generation: Generation) -> Result<(), Error> {
-        let bundle = self.bundle(table, generation)?;
+        let option = match table.tags {
+            TagKind::Metadata => self.switch.need_option()?,
+            TagKind::Vlan | TagKind::Mpls => 0,
+        };
+        let bundle = self.bundle(table, generation, option)?;
         self.check_foreign(table)?;
-        self.send(&bundle)
+        self.switch.send(&bundle)
     }
 
     /// Takes the rules of this port away.
@@ -181,11 +120,8 @@ impl Port {
     /// # Errors
     /// The switch is not there or refuses.
     pub fn remove(&self) -> Result<(), Error> {
-        self.send(&self.deletion())
-    }
-
-    fn send(&self, bundle: &str) -> Result<(), Error> {
-        self.ofctl(&["--bundle", "add-flows", &self.bridge, "-"], bundle).map(drop)
+        self.switch.send(&self.deletion())?;
+        self.switch.release_option()
     }
 
     /// What the rules of a table, applied before, have met.
@@ -208,24 +144,18 @@ impl Port {
         Ok(counts)
     }
 
-    /// Whose tags the rules that the switch has for this port put before packets; `None` if it has
-    /// none that do.
+    /// The generation of the tags of this kind that the rules of the switch for this port give;
+    /// `None` if they give none.
     ///
     /// # Errors
     /// The switch is not there.
-    pub fn generation(&self) -> Result<Option<Generation>, Error> {
-        let dump = self.own_rules()?;
-        let vlans = dump.split("set_field:").filter_map(|rest| rest.split_once("->vlan_vid"));
-        let tags = vlans.filter_map(|(vlan, _)| Some(vlan.parse::<u16>().ok()? & !VLAN_PRESENT));
-        let of = |tag| {
-            [Generation::Even, Generation::Odd].into_iter().find(|one| one.class(tag).is_some())
-        };
-        Ok(tags.filter_map(of).next())
+    pub fn generation(&self, kind: TagKind) -> Result<Option<Generation>, Error> {
+        Ok(generation(kind, &self.own_rules()?))
     }
 
     fn own_rules(&self) -> Result<String, Error> {
         let filter = format!("cookie={:#x}/-1", self.cookie());
-        self.ofctl(&["dump-flows", &self.bridge, &filter], "")
+        self.switch.ofctl(&["dump-flows", &self.switch.bridge, &filter], "")
     }
 
     /// How the rules that the switch has differ from a table's, a line each as `ovs-ofctl
@@ -234,41 +164,28 @@ impl Port {
     /// # Errors
     /// The switch is not there.
     pub fn differences(&self, table: &Table) -> Result<Vec<String>, Error> {
-        let mut fewest: Option<Vec<String>> = None;
-        for generation in [Generation::Even, Generation::Odd] {
-            let lines = self.diff(table, generation)?;
-            if fewest.as_ref().is_none_or(|fewest| lines.len() < fewest.len()) {
-                fewest = Some(lines);
-            }
-        }
-        Ok(fewest.unwrap_or_default())
-    }
-
-    /// The switch's number of a port.
-    fn number(&self, name: &str) -> Result<String, Error> {
-        let ports = self.ofctl(&["dump-ports-desc", &self.bridge], "")?;
-        let end = format!("({name}):");
-        let line = ports.lines().find_map(|line| line.trim().split_once(&end));
-        let message = format!("it has no port '{name}'");
-        line.map(|(number, _)| number.to_owned())
-            .ok_or(Error::Switch { bridge: self.bridge.clone(), message })
-    }
-
-    fn diff(&self, table: &Table, generation: Generation) -> Result<Vec<String>, Error> {
+        let kind = table.tags;
+        let generation = self.generation(kind)?.unwrap_or_default();
+        let option = match kind {
+            // Without the entry no rule has the field.
+            TagKind::Metadata => self.switch.option()?.unwrap_or(0),
+            TagKind::Vlan | TagKind::Mpls => 0,
+        };
+        let tagging = Tagging { kind, generation, option };
         // In a file for this ports have numbers, and rules no verb.
-        let (from, host) = (self.number(&self.from)?, self.number(&self.host)?);
-        let rules = self.additions(table, generation, (&from, &host));
+        let (from, host) = (self.switch.number(&self.from)?, self.switch.number(&self.host)?);
+        let rules = self.additions(table, &tagging, (&from, &host));
         let wanted = rules.replace("\nadd ", "\n");
         let wanted = wanted.trim_start_matches("add ");
         let lowest = PRIORITY_MAX + 1 - table.rules.len();
         let mut file = NamedTempFile::new().map_err(Error::File)?;
         file.write_all(wanted.as_bytes()).map_err(Error::File)?;
         // Its exit status says whether there is a difference, of others' rules as well.
-        let diff =
-            match self.ofctl(&["diff-flows", &self.bridge, &file.path().to_string_lossy()], "") {
-                Err(Error::Differs(diff)) => diff,
-                other => other?,
-            };
+        let path = file.path().to_string_lossy();
+        let diff = match self.switch.ofctl(&["diff-flows", &self.switch.bridge, &path], "") {
+            Err(Error::Differs(diff)) => diff,
+            other => other?,
+        };
         let own = |line: &&str| {
             let rule = line.trim_start_matches(['+', '-']);
             let priority = Flow::read(rule).map(|flow| flow.priority);
@@ -286,7 +203,8 @@ impl Port {
     /// Rules of others that would meet packets before these.
     fn check_foreign(&self, table: &Table) -> Result<(), Error> {
         let lowest = PRIORITY_MAX + 1 - table.rules.len();
-        let dump = self.ofctl(&["--names", "--no-stats", "dump-flows", &self.bridge], "")?;
+        let dump =
+            self.switch.ofctl(&["--names", "--no-stats", "dump-flows", &self.switch.bridge], "")?;
         let own = format!("cookie={:#x}", self.cookie());
         let first: Vec<&str> = dump
             .lines()
@@ -297,40 +215,13 @@ impl Port {
         match first.first() {
             None => Ok(()),
             Some(line) => Err(Error::Foreign {
-                bridge: self.bridge.clone(),
+                bridge: self.switch.bridge.clone(),
                 port: self.from.clone(),
                 count: first.len(),
                 first: line.trim().to_owned(),
                 lowest,
             }),
         }
-    }
-
-    /// Runs `ovs-ofctl` and gives it this text.
-    fn ofctl(&self, args: &[&str], input: &str) -> Result<String, Error> {
-        let timeout = format!("--timeout={TIMEOUT_S}");
-        let mut child = Command::new("ovs-ofctl")
-            .args(["-O", "OpenFlow15", &timeout])
-            .args(args)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .map_err(Error::Program)?;
-        // A program that ends without reading has said why, which is read below.
-        let _ = child.stdin.take().map(|mut to| to.write_all(input.as_bytes()));
-        let Output { status, stdout, stderr } = child.wait_with_output().map_err(Error::Program)?;
-        let answer = String::from_utf8_lossy(&stdout).into_owned();
-        if status.success() {
-            return Ok(answer);
-        }
-        if status.code() == Some(DIFFERS) {
-            return Err(Error::Differs(answer));
-        }
-        let said = String::from_utf8_lossy(&stderr);
-        let message = said.lines().last().unwrap_or("ovs-ofctl failed").trim();
-        let message = message.trim_start_matches("ovs-ofctl: ").to_owned();
-        Err(Error::Switch { bridge: self.bridge.clone(), message })
     }
 }
 

@@ -11,6 +11,7 @@ use thruway_flow::ast::{self, Expr, Word};
 use thruway_flow::chain::{Chain, Role};
 use thruway_flow::decision::{Choice, Goto, LeafId, Next, next};
 use thruway_flow::plan::Plan;
+use thruway_flow::tags::TagKind;
 
 use crate::fallback::Fallback;
 use crate::fields::{Field, Protocol};
@@ -50,13 +51,15 @@ pub struct Wanted {
     pub protocol: Protocol,
     /// Most rules, those before all others besides.
     pub rules_max: usize,
-    /// How many classes have a tag: those with lower numbers.
-    pub tagged_classes: usize,
+    /// What carries the tags.
+    pub tags: TagKind,
 }
 
 /// The table of one classifier. Every packet has a rule: the last ones take all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
+    /// What carries the tags that they give.
+    pub tags: TagKind,
     /// In their order.
     pub rules: Vec<Rule>,
     /// Rules that the others made needless.
@@ -105,6 +108,7 @@ pub fn table(plan: &Plan, chain: &Chain, entry: usize, wanted: &Wanted) -> Optio
     }
     let needs = Needs {
         protocol: wanted.protocol,
+        tags: wanted.tags,
         drops: rules.iter().any(|rule| matches!(rule.verdict, Verdict::Drop(_))),
         sessions: !plan.levels.is_empty(),
         fields,
@@ -116,12 +120,24 @@ pub fn table(plan: &Plan, chain: &Chain, entry: usize, wanted: &Wanted) -> Optio
     let all = before.len() + rules.len();
     let kept = without_needless(rules);
     let rules = [before, kept].concat();
-    Some(Table { needless: all - rules.len(), rules })
+    Some(Table { tags: wanted.tags, needless: all - rules.len(), rules })
+}
+
+/// Whether a packet of a rule's match can have a tag: a label hides which protocol is behind it, so
+/// only packets of IP have one.
+fn can_have_tag(kind: TagKind, matches: &Match) -> bool {
+    kind != TagKind::Mpls || matches!(matches.exact(Field::EthType), Some(IPV4 | IPV6))
 }
 
 /// A rule's verdict where the switch may give it.
 fn allowed(rule: &Rule, wanted: &Wanted) -> Verdict {
-    let Verdict::Drop(_) = rule.verdict else { return rule.verdict };
+    match rule.verdict {
+        Verdict::Drop(_) => {}
+        Verdict::Class(_) if !can_have_tag(wanted.tags, &rule.matches) => {
+            return Verdict::Software(Fallback::NotIp);
+        }
+        other => return other,
+    }
     let ethertype = rule.matches.exact(Field::EthType);
     if ethertype == Some(IPV6) && rule.matches.looks_at(Field::IpProtocol) {
         // Behind extension headers, where the chain's rules do not look.
@@ -214,7 +230,7 @@ impl Walk<'_> {
     fn verdict(&self, leaf: LeafId) -> Verdict {
         match self.plan.leaves.get(usize::from(leaf)) {
             Some(class) if class.early_drop => Verdict::Drop(leaf),
-            _ if usize::from(leaf) < self.wanted.tagged_classes => Verdict::Class(leaf),
+            _ if leaf < self.wanted.tags.classes() => Verdict::Class(leaf),
             _ => Verdict::Software(Fallback::Tags),
         }
     }

@@ -22,6 +22,7 @@ mod replication;
 mod routes;
 mod rules;
 mod script;
+mod tags;
 mod vhost;
 
 /// One fuzz target.
@@ -61,6 +62,7 @@ pub const TARGETS: &[Target] = &[
     target("routes", routes::run, 1024),
     target("rules", rules::expressions, 1024),
     target("script", script::run, 1024),
+    target("tags", tags::run, 256),
     target("tcp", packets::tcp, 2048),
     target("traffic", descriptions::traffic, 2048),
     target("unpack", packets::unpack, 2048),

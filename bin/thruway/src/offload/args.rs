@@ -1,6 +1,7 @@
 //! Which rules, of which port of which switch.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
+use thruway_flow::tags::TagKind;
 use thruway_offload::ovs::Port;
 
 use crate::config_args::ConfigArgs;
@@ -13,9 +14,33 @@ pub(super) struct RulesArgs {
     /// FlowClassifier to offload [default: the only one]
     #[arg(long, value_name = "NAME")]
     pub element: Option<String>,
+    /// What carries the class of a packet to the chain
+    #[arg(long, value_name = "TAG", default_value = "vlan")]
+    pub tag: TagArg,
     /// Maximum number of rules; the host classifies packets beyond them
     #[arg(long, value_name = "RULES", default_value_t = 16_384)]
     pub rules_max: usize,
+}
+
+/// What carries the class of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum TagArg {
+    /// A VLAN tag; the chain has INPUT tagged
+    Vlan,
+    /// An MPLS label; the chain has INPUT tagged, TAG mpls
+    Mpls,
+    /// An option of Geneve, to a chain on another host, which has TAG_ANNO
+    Geneve,
+}
+
+impl TagArg {
+    pub(super) fn kind(self) -> TagKind {
+        match self {
+            TagArg::Vlan => TagKind::Vlan,
+            TagArg::Mpls => TagKind::Mpls,
+            TagArg::Geneve => TagKind::Metadata,
+        }
+    }
 }
 
 /// Options that select the port of a switch.

@@ -6,7 +6,7 @@ use anyhow::{anyhow, bail};
 use thruway_engine::Options;
 use thruway_flow::chain::{Chain, Role};
 use thruway_flow::plan::Plan;
-use thruway_flow::tags::CLASSES;
+use thruway_flow::tags::TagKind;
 use thruway_offload::{Protocol, Table, Wanted, table};
 
 use super::args::RulesArgs;
@@ -39,13 +39,30 @@ impl ClassifierRules {
         let (plan, chain) = (Arc::clone(&flows.plan), &flows.chain);
         let node = classifier(chain, args.element.as_deref())?;
         let entry = plan.entries.iter().position(|entry| entry.node as usize == node);
-        let tagged_classes = usize::from(CLASSES);
-        let wanted = Wanted { protocol, rules_max: args.rules_max, tagged_classes };
+        let tags = args.tag.kind();
+        if tags == TagKind::Metadata && protocol != Protocol::OpenVSwitch {
+            bail!("only Open vSwitch has fields for options of Geneve: leave out --protocol");
+        }
+        let wanted = Wanted { protocol, rules_max: args.rules_max, tags };
         let found = entry.and_then(|entry| Some((entry, table(&plan, chain, entry, &wanted)?)));
         let (entry, table) =
             found.ok_or_else(|| anyhow!("{name}: no packet comes to a FlowClassifier"))?;
         let (name, rules_max) = (chain.nodes[node].name.clone(), args.rules_max);
         Ok(ClassifierRules { name, plan, entry, table, rules_max })
+    }
+
+    /// What to do about classes without a tag, if there are any.
+    pub(super) fn shortage(&self) -> Option<String> {
+        let kind = self.table.tags;
+        let (classes, tagged) = (self.plan.leaves.len(), usize::from(kind.classes()));
+        (classes > tagged).then(|| {
+            format!(
+                "{} of {classes} classes have no tag of kind {}, which has {tagged}: the host \
+                 classifies their packets; with --tag mpls every class has one",
+                classes - tagged,
+                kind.name()
+            )
+        })
     }
 }
 

@@ -16,7 +16,7 @@ use thruway_flow::tags::Generation;
 use thruway_offload::Protocol;
 use thruway_offload::ovs::{Counts, Port};
 
-use super::args::ApplyArgs;
+use super::args::{ApplyArgs, TagArg};
 use super::classifier_rules::ClassifierRules;
 use crate::reach::{address, reach};
 use crate::signals::{end_flag, wait};
@@ -32,7 +32,8 @@ struct Installation<'a> {
     port: Port,
     address: String,
     rules: ClassifierRules,
-    generation: Generation,
+    /// Of the rules that it got last; none before.
+    generation: Option<Generation>,
     /// Packets that the switch dropped by these rules, as far as the chain knows.
     dropped: u64,
 }
@@ -42,10 +43,12 @@ pub(super) fn apply(args: &ApplyArgs) -> anyhow::Result<ExitCode> {
     let end = end_flag()?;
     let address = address(args.control.as_deref())?;
     let rules = ClassifierRules::of(&args.rules, Protocol::OpenVSwitch)?;
-    let generation = Generation::Even;
     let port = args.port.port()?;
-    let mut installation = Installation { args, port, address, rules, generation, dropped: 0 };
-    warn_of_mtu(&args.port.from, &args.port.to);
+    let mut installation =
+        Installation { args, port, address, rules, generation: None, dropped: 0 };
+    if args.rules.tag != TagArg::Geneve {
+        warn_of_mtu(&args.port.from, &args.port.to);
+    }
     let mut client = reach(&installation.address)?;
     installation.begin(&mut client)?;
     if args.once {
@@ -99,13 +102,14 @@ impl Installation<'_> {
                 shown(&self.address)
             );
         }
-        // Packets may be in flight with tags of rules in the switch, also of foreign ones.
-        let trusted = client.read(&self.handler("tags"))?;
-        let used = self.port.generation()?.or_else(|| Generation::parse(trusted.trim()));
-        self.generation = used.map_or(Generation::Even, Generation::other);
-        self.port.apply(&self.rules.table, self.generation)?;
-        self.dropped = 0;
-        let trusted = format!("{} {fingerprint}", self.generation.name());
+        self.check_kind(client)?;
+        if let Some(shortage) = self.rules.shortage() {
+            errln!("warning: {shortage}");
+        }
+        let generation = self.next_generation(client)?;
+        self.port.apply(&self.rules.table, generation)?;
+        (self.generation, self.dropped) = (Some(generation), 0);
+        let trusted = format!("{generation} {fingerprint}");
         if let Err(error) = client.write(&self.handler("tags"), &trusted) {
             // Tags of earlier rules may be trusted still. If this fails, too, the chain has ended.
             let _ = self.distrust(client);
@@ -113,13 +117,42 @@ impl Installation<'_> {
             return Err(error.context("the rules are out of the switch again"));
         }
         outln!(
-            "{}: {} rules for '{}' (tags: {})",
+            "{}: {} rules for '{}' (tags: {}, generation {generation})",
             self.args.port.bridge,
             self.rules.table.rules.len(),
             self.rules.name,
-            self.generation.name()
+            self.rules.table.tags.name()
         );
         Ok(())
+    }
+
+    /// Whether the chain reads what the switch would write.
+    fn check_kind(&self, client: &mut Client) -> anyhow::Result<()> {
+        let found = client.read(&self.handler("tag_kind"))?;
+        let (found, wanted) = (found.trim(), self.rules.table.tags.name());
+        if found != wanted {
+            bail!(
+                "the chain at {} reads tags of kind {found}, and the switch would give it those of \
+                 kind {wanted}: give another --tag, or change INPUT, TAG or TAG_ANNO of '{}'",
+                shown(&self.address),
+                self.rules.name
+            );
+        }
+        Ok(())
+    }
+
+    /// Tags that no packet in flight has: neither those of rules in the switch, also of another
+    /// owner, nor those that the chain trusts, nor the last ones from here.
+    fn next_generation(&self, client: &mut Client) -> anyhow::Result<Generation> {
+        let kind = self.rules.table.tags;
+        let trusted = client.read(&self.handler("tags"))?;
+        let trusted = Generation::parse(trusted.trim(), kind);
+        let used = self.port.generation(kind)?.or(trusted).or(self.generation);
+        let Some(used) = used else { return Ok(Generation::default()) };
+        let next = used.next(kind);
+        // With two generations there is no third one.
+        let is_free = Some(next) != trusted || next.next(kind) == used;
+        Ok(if is_free { next } else { next.next(kind) })
     }
 
     /// Has the chain trust no tag.
@@ -145,7 +178,8 @@ impl Installation<'_> {
         let Ok(mut client) = reach(&self.address) else { return Ok(false) };
         let counts = self.report_drops(&mut client)?;
         let trusted = client.read(&self.handler("tags"))?;
-        if trusted.trim() != self.generation.name() {
+        let is_trusted = |generation: Generation| trusted.trim() == generation.to_string();
+        if !self.generation.is_some_and(is_trusted) {
             outln!("the chain restarted or reloaded");
             self.rules = ClassifierRules::of(&self.args.rules, Protocol::OpenVSwitch)?;
             self.begin(&mut client)?;

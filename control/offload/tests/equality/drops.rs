@@ -65,7 +65,7 @@ fn noted(plan: &Arc<Plan>, chain: &Chain, frames: &[Vec<u8>]) -> u64 {
             let (found, _) = program.run(frame).unwrap();
             assert_eq!(found, fate, "no such table: {frame:02x?}\n{table:?}");
         }
-        let (alone, _) = alone.receive(frame);
+        let (alone, _) = alone.receive(frame, 0);
         let Fate::Passed(class) = fate else {
             assert_eq!(alone, Err(Refusal::Unwanted), "is dropped: {frame:02x?}");
             continue;
@@ -90,7 +90,7 @@ fn dropped(plan: &Arc<Plan>, chain: &Chain, table: &DropTable, frames: &[Vec<u8>
     let mut dropped = 0;
     for frame in frames {
         let drops = table.drops(frame);
-        let (fate, _) = host.receive(frame);
+        let (fate, _) = host.receive(frame, 0);
         assert!(!drops || fate == Err(Refusal::Unwanted), "{fate:?} is dropped: {frame:02x?}");
         // No test of these chains looks so far.
         if frame.len() >= 100 && table.excluded.is_empty() && table.run(frame) == Some(SOFTWARE) {

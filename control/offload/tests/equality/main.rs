@@ -16,8 +16,8 @@ use thruway_flow::consolidate;
 use thruway_flow::fcb::Fcb;
 use thruway_flow::manager::{Input, Manager, Refusal, Settings};
 use thruway_flow::plan::{Hop, Plan};
-use thruway_flow::tags::{self, CLASSES, Generation};
-use thruway_offload::{Fallback, Protocol, Table, Verdict, Wanted, table};
+use thruway_flow::tags::{Generation, TagKind, TagSource, Tags};
+use thruway_offload::{Fallback, Protocol, Rule, Table, Tagging, Verdict, Wanted, table};
 use thruway_packet::{Anno, Batch, Packet};
 
 const ENTRY: u32 = 0;
@@ -30,8 +30,8 @@ fn cases(default: u32) -> ProptestConfig {
     }
 }
 
-fn wanted(protocol: Protocol) -> Wanted {
-    Wanted { protocol, rules_max: 1 << 14, tagged_classes: usize::from(CLASSES) }
+fn wanted(protocol: Protocol, tags: TagKind) -> Wanted {
+    Wanted { protocol, rules_max: 1 << 14, tags }
 }
 
 /// What becomes of a packet: dropped by the classifier, or where each dispatcher sends it.
@@ -51,19 +51,23 @@ impl Host {
             .filter(|(_, node)| matches!(node.role, Role::Dispatcher(_)))
             .map(|(at, _)| at as u32)
             .collect();
-        let mut manager = Manager::new(Arc::clone(plan), &Settings::default()).unwrap();
-        manager.trust(ENTRY, Some(Generation::Odd));
+        let manager = Manager::new(Arc::clone(plan), &Settings::default()).unwrap();
         Host { manager, dispatchers, input }
     }
 
-    fn receive(&mut self, frame: &[u8]) -> (Fate, Vec<u8>) {
-        self.receive_noted(frame, 0)
+    /// One that trusts tags of this kind and generation.
+    fn behind(plan: &Arc<Plan>, chain: &Chain, kind: TagKind, trusted: Generation) -> Host {
+        let mut host = Host::new(plan, chain, Input::Ethernet);
+        let tags = Tags { source: source(kind), refuse_unknown: false };
+        host.manager.note_tags(ENTRY, tags);
+        host.manager.trust(ENTRY, Some(trusted));
+        host
     }
 
-    /// The same of a packet with a tag as an annotation: another host noted it.
-    fn receive_noted(&mut self, frame: &[u8], tag: u16) -> (Fate, Vec<u8>) {
+    /// What becomes of a frame that comes with this number in an annotation.
+    fn receive(&mut self, frame: &[u8], number: u32) -> (Fate, Vec<u8>) {
         let mut packet = Packet::new(frame).unwrap();
-        packet.set_anno_number(Anno::VLAN_TCI, tag.into());
+        packet.set_anno_number(Anno::VLAN_TCI, number);
         self.receive_packet(packet)
     }
 
@@ -91,15 +95,64 @@ impl Host {
     }
 }
 
-/// The frame as the switch sends it to the host.
-fn sent(frame: &[u8], verdict: Verdict) -> Vec<u8> {
-    let tag = match verdict {
-        Verdict::Class(class) => Generation::Odd.tag(class).unwrap(),
-        Verdict::Software(Fallback::Vlan) => tags::UNCLASSIFIED,
-        _ => return frame.to_vec(),
-    };
-    let head = [&frame[..12], &tags::ETHERTYPE.to_be_bytes(), &tag.to_be_bytes()].concat();
-    [&head, &frame[12..]].concat()
+/// A frame as the switch sends it to the host, and the number in the option of Geneve, if it has
+/// one: what the actions of a rule make of it, written down from Open vSwitch's manual and source.
+fn sent(frame: &[u8], rule: &Rule, kind: TagKind) -> (Vec<u8>, u32) {
+    let option = if kind == TagKind::Metadata { OPTION } else { 0 };
+    let tagging = Tagging { kind, generation: trusted(kind), option };
+    let (mut bytes, mut number) = (frame.to_vec(), 0);
+    for action in tagging.actions(rule, "host").split(',') {
+        let set = action.strip_prefix("set_field:").and_then(|set| set.split_once("->"));
+        match (action, set) {
+            ("push_vlan:0x88a8", _) => drop(bytes.splice(12..12, [0x88, 0xa8, 0, 0])),
+            ("push_mpls:0x8847", _) => push_label(&mut bytes),
+            (_, Some((vid, "vlan_vid"))) => {
+                let vid: u16 = vid.parse().unwrap();
+                bytes[14..16].copy_from_slice(&(vid & 0xfff).to_be_bytes());
+            }
+            (_, Some((label, "mpls_label"))) => {
+                let label: u32 = label.parse().unwrap();
+                let at = label_at(&bytes);
+                bytes[at..at + 3].copy_from_slice(&(label << 4 | 1).to_be_bytes()[1..]);
+            }
+            (_, Some((value, "tun_metadata3"))) => {
+                let value = u32::from_str_radix(value.trim_start_matches("0x"), 16).unwrap();
+                number = value >> 16;
+            }
+            ("output:host", _) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    (bytes, number)
+}
+
+/// The field of the option.
+const OPTION: u8 = 3;
+
+/// Where a switch puts a label: behind the header of IEEE 802.2 with SNAP, too.
+fn label_at(frame: &[u8]) -> usize {
+    if frame[14..].starts_with(&[0xaa, 0xaa, 3, 0, 0, 0]) { 22 } else { 14 }
+}
+
+/// The EtherType, or the length in its place, becomes that of labels.
+fn push_label(frame: &mut Vec<u8>) {
+    let at = label_at(frame);
+    frame[12..14].copy_from_slice(&[0x88, 0x47]);
+    drop(frame.splice(at..at, [0, 0, 1, 64]));
+}
+
+/// Where a host has tags of a kind.
+fn source(kind: TagKind) -> TagSource {
+    match kind {
+        TagKind::Vlan => TagSource::Vlan,
+        TagKind::Mpls => TagSource::Mpls,
+        TagKind::Metadata => TagSource::Anno(Anno::VLAN_TCI),
+    }
+}
+
+/// The generation that hosts trust here.
+fn trusted(kind: TagKind) -> Generation {
+    Generation::default().next(kind)
 }
 
 /// A packet with a version of IP that is not its EtherType's, or behind IEEE 802.2 with SNAP: a
@@ -114,31 +167,37 @@ fn is_in_disguise(frame: &[u8]) -> bool {
     }
 }
 
+/// How many packets were classified by their tag.
 fn both_agree(plan: &Arc<Plan>, chain: &Chain, table: &Table, frames: &[Vec<u8>]) -> u64 {
+    let kind = table.tags;
     let mut alone = Host::new(plan, chain, Input::Ethernet);
-    let mut behind = Host::new(plan, chain, Input::Tagged);
-    let mut next = Host::new(plan, chain, Input::Ethernet);
-    next.manager.note_tag_anno(ENTRY, Anno::VLAN_TCI);
+    let mut behind = Host::behind(plan, chain, kind, trusted(kind));
+    let mut later = Host::behind(plan, chain, kind, trusted(kind).next(kind));
     for frame in frames {
         let rule = table.rule_of(&switch::read(frame)).expect("the last rules take all");
-        let (expected, _) = alone.receive(frame);
         if let Verdict::Drop(_) = rule.verdict {
+            let (expected, _) = alone.receive(frame, 0);
             assert!(
                 expected == Err(Refusal::Unwanted) || is_in_disguise(frame),
                 "dropped by {rule:?}: {expected:?}, {frame:02x?}"
             );
             continue;
         }
-        let (fate, bytes) = behind.receive(&sent(frame, rule.verdict));
-        assert_eq!(fate, expected, "{rule:?}: {frame:02x?}");
-        assert_eq!(bytes, *frame, "the tag is not off");
-        let noted = match rule.verdict {
-            Verdict::Class(class) => Generation::Odd.tag(class).unwrap(),
-            _ => 0,
-        };
-        assert_eq!(next.receive_noted(frame, noted).0, expected, "noted: {frame:02x?}");
+        let (bytes, number) = sent(frame, rule, kind);
+        // In front of IEEE 802.2 with SNAP a label cannot be taken off: then what the switch made
+        // of the frame counts.
+        let is_damaged = kind == TagKind::Mpls
+            && matches!(rule.verdict, Verdict::Class(_))
+            && label_at(frame) == 22;
+        let frame = if is_damaged { &bytes } else { frame };
+        let (expected, _) = alone.receive(frame, 0);
+        for host in [&mut behind, &mut later] {
+            let (fate, left) = host.receive(&bytes, number);
+            assert_eq!(fate, expected, "{rule:?}: {frame:02x?}");
+            assert_eq!(left, *frame, "the tag is not off");
+        }
     }
-    assert_eq!(next.manager.tagged(), behind.manager.tagged());
+    assert_eq!(later.manager.tagged(), 0, "stale tags");
     behind.manager.tagged()
 }
 
@@ -150,7 +209,7 @@ fn made(dispatchers: &[&[&str]], stateful: bool) -> (Chain, Arc<Plan>, Table) {
         .collect();
     let chain = chains::Plan { dispatchers, stateful, long: false }.chain();
     let plan = Arc::new(consolidate(&chain).unwrap());
-    let table = table(&plan, &chain, 0, &wanted(Protocol::OpenVSwitch)).unwrap();
+    let table = table(&plan, &chain, 0, &wanted(Protocol::OpenVSwitch, TagKind::Vlan)).unwrap();
     (chain, plan, table)
 }
 
@@ -178,6 +237,102 @@ fn what_nobody_wants_is_dropped_in_the_switch() {
     // Four rules for what comes in, and for IPv6 and others the one that drops.
     let own = table.rules.iter().filter(|rule| !matches!(rule.verdict, Verdict::Software(_)));
     assert!(own.count() <= 5, "{table:?}");
+}
+
+/// The table of the same chain for tags of a kind.
+fn retagged(plan: &Plan, chain: &Chain, kind: TagKind) -> Table {
+    table(plan, chain, 0, &wanted(Protocol::OpenVSwitch, kind)).unwrap()
+}
+
+#[test]
+fn what_looks_like_a_tag_is_none() {
+    let (chain, plan, _) = made(&[&["tcp dst port 80", "arp", "12/8847", "12/88a8", "-"]], false);
+    let web = frame(|parts| parts.ports = [1024, 80]);
+    let label = |entry: u32| {
+        let mut labelled = web.clone();
+        labelled[12..14].copy_from_slice(&[0x88, 0x47]);
+        drop(labelled.splice(14..14, entry.to_be_bytes()));
+        labelled
+    };
+    let number = TagKind::Mpls.number(trusted(TagKind::Mpls), 0).unwrap();
+    let own = thruway_flow::tags::label(number, false) << 12;
+    let tagged = |tag: u16| {
+        let mut tagged = web.clone();
+        drop(tagged.splice(12..12, [0x88, 0xa8, (tag >> 8) as u8, tag as u8]));
+        tagged
+    };
+    let vlan = TagKind::Vlan.number(trusted(TagKind::Vlan), 0).unwrap() as u16;
+    let mut snap = web.clone();
+    drop(snap.splice(12..12, [0, 48, 0xaa, 0xaa, 3, 0, 0, 0]));
+    // Labels of the chain's own number, one above another, of others; tags; both.
+    let frames = [
+        label(own | 0x140),
+        label(own | 0x040),
+        label(16 << 12 | 0x140),
+        tagged(vlan),
+        tagged(1),
+        [&tagged(1)[..16], &label(own | 0x140)[12..]].concat(),
+        snap,
+        web,
+    ];
+    for kind in TagKind::ALL {
+        let table = retagged(&plan, &chain, kind);
+        // The one that is as it seems.
+        assert_eq!(both_agree(&plan, &chain, &table, &frames), expected_tagged(kind), "{kind:?}");
+    }
+}
+
+/// A label hides what is behind it, so frames with labels of their own have a class by other kinds
+/// only.
+fn expected_tagged(kind: TagKind) -> u64 {
+    if kind == TagKind::Mpls { 1 } else { 4 }
+}
+
+#[test]
+fn a_label_is_for_ip_only() {
+    let (chain, plan, _) = made(&[&["tcp dst port 80", "arp", "ip6"]], false);
+    let table = retagged(&plan, &chain, TagKind::Mpls);
+    let arp = frame(|parts| parts.family = 0);
+    let ip6 = frame(|parts| (parts.family, parts.version, parts.ports) = (6, 6, [1024, 443]));
+    let labelled = [&ip6[..12], &[0x88, 0x47, 0, 1, 1, 64], &ip6[14..]].concat();
+    assert_eq!(verdict(&table, &arp), Verdict::Software(Fallback::NotIp));
+    assert_eq!(verdict(&table, &labelled), Verdict::Software(Fallback::Label));
+    assert!(matches!(verdict(&table, &ip6), Verdict::Class(_)));
+    assert_eq!(both_agree(&plan, &chain, &table, &[arp, ip6, labelled]), 1);
+}
+
+#[test]
+fn more_classes_than_tags_are_left_to_the_host() {
+    let rules: Vec<String> =
+        (0..2800).map(|at| format!("udp and dst host 10.9.{}.{}", at / 200, at % 200)).collect();
+    let rules: Vec<&str> = rules.iter().map(String::as_str).collect();
+    let (chain, plan, vlan) = made(&[&rules], false);
+    let (classes, tagged) = (plan.leaves.len(), usize::from(TagKind::Vlan.classes()));
+    assert!(classes > tagged, "{classes}");
+    let without = |table: &Table| table.fallbacks().get(&Fallback::Tags).copied();
+    assert!(without(&vlan).is_some_and(|rules| rules <= classes - tagged), "{vlan:?}");
+    assert_eq!(without(&retagged(&plan, &chain, TagKind::Mpls)), None);
+}
+
+#[test]
+fn an_unknown_tag_is_refused_where_that_is_wanted() {
+    let (chain, plan, _) = made(&[&["tcp dst port 80", "-"]], false);
+    let web = frame(|parts| parts.ports = [1024, 80]);
+    for kind in TagKind::ALL {
+        let table = retagged(&plan, &chain, kind);
+        let rule = table.rule_of(&switch::read(&web)).unwrap();
+        let (tagged, number) = sent(&web, rule, kind);
+        let mut host = Host::behind(&plan, &chain, kind, trusted(kind).next(kind));
+        let tags = Tags { source: source(kind), refuse_unknown: true };
+        host.manager.note_tags(ENTRY, tags);
+        assert_eq!(host.receive(&tagged, number).0, Err(Refusal::UnknownTag), "{kind:?}");
+        assert!(host.receive(&web, 0).0.is_ok(), "{kind:?}: no tag");
+        host.manager.trust(ENTRY, None);
+        assert!(host.receive(&tagged, number).0.is_ok(), "{kind:?}: no tags are trusted");
+        host.manager.trust(ENTRY, Some(trusted(kind)));
+        assert!(host.receive(&tagged, number).0.is_ok(), "{kind:?}");
+        assert_eq!(host.manager.tagged(), 1);
+    }
 }
 
 #[test]
@@ -234,7 +389,7 @@ fn a_limit_leaves_the_rest_to_the_host() {
         })
         .to_vec();
     for rules_max in 0..full.rules.len() {
-        let wanted = Wanted { rules_max, ..wanted(Protocol::OpenVSwitch) };
+        let wanted = Wanted { rules_max, ..wanted(Protocol::OpenVSwitch, TagKind::Vlan) };
         let table = table(&plan, &chain, 0, &wanted).unwrap();
         let own = table.rules.len() - table.fallbacks().values().sum::<usize>();
         assert!(own <= rules_max, "{own} {rules_max}");
@@ -256,8 +411,10 @@ proptest! {
         let chain = made.chain();
         let Ok(plan) = consolidate(&chain) else { return Ok(()) };
         let plan = Arc::new(plan);
-        let table = table(&plan, &chain, 0, &wanted(protocol)).unwrap();
         let frames: Vec<Vec<u8>> = parts.iter().map(frames::Parts::frame).collect();
-        both_agree(&plan, &chain, &table, &frames);
+        for kind in TagKind::ALL {
+            let table = table(&plan, &chain, 0, &wanted(protocol, kind)).unwrap();
+            both_agree(&plan, &chain, &table, &frames);
+        }
     }
 }

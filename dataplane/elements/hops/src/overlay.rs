@@ -1,6 +1,7 @@
 //! The header between UDP and what travels: VXLAN-GPE or Geneve.
 
 use thruway_element::reasons;
+use thruway_flow::tags;
 use thruway_wire::geneve::{self, GeneveHeader, GeneveOption, GeneveOptions};
 use thruway_wire::vxlan_gpe::{self, VxlanGpeHeader};
 use thruway_wire::{Defect, Header};
@@ -18,12 +19,8 @@ pub(crate) enum Overlay {
 
 /// The words of NETWORK, in the order of [`Overlay::ALL`].
 pub(crate) const WORDS: &[&str] = &["vxlan-gpe", "geneve"];
-/// Class of the option with the tag of a class: the first one for experiments (RFC 8926 section 7).
-const OPTION_CLASS: u16 = 0xff00;
-/// The only type of that class. Receivers that do not know it may skip it.
-const OPTION_KIND: u8 = 1;
-/// Bytes of the option: its header and a word with the tag in front.
-const OPTION_LEN: usize = 8;
+/// Bytes of the option with the tag of a class: its header and a word with the tag in front.
+const OPTION_LEN: usize = 4 + tags::OPTION_LEN;
 /// The longest header that is written.
 const LEN_MAX: usize = 8 + OPTION_LEN;
 /// Largest network identifier.
@@ -102,7 +99,8 @@ impl Overlay {
                     && let Some(tag) = tag
                 {
                     let value = &tag.to_be_bytes();
-                    let option = GeneveOption { class: OPTION_CLASS, kind: OPTION_KIND, value };
+                    let option =
+                        GeneveOption { class: tags::OPTION_CLASS, kind: tags::OPTION_KIND, value };
                     let _ = option.emit(rest);
                 }
                 GeneveHeader::LEN + options_len
@@ -148,7 +146,9 @@ fn tag(options: &[u8]) -> Result<u16, NoOverlay> {
     for option in GeneveOptions::new(options) {
         let option = option.map_err(|_| NoOverlay::Option)?;
         match (option.class, option.kind, option.value) {
-            (OPTION_CLASS, OPTION_KIND, &[a, b, ..]) => tag = u16::from_be_bytes([a, b]),
+            (tags::OPTION_CLASS, tags::OPTION_KIND, &[a, b, ..]) => {
+                tag = u16::from_be_bytes([a, b])
+            }
             _ if option.is_critical() => return Err(NoOverlay::Critical),
             _ => {}
         }

@@ -16,7 +16,8 @@ use thruway_elements_support::reaching::finding;
 use thruway_flow::Timeouts;
 use thruway_flow::manager::{Bounds, Counts, Kind, Manager};
 use thruway_flow::plan::Plan;
-use thruway_packet::{Anno, Batch};
+use thruway_flow::tags::Tags;
+use thruway_packet::Batch;
 use totals::Totals;
 
 /// See the spec.
@@ -64,16 +65,19 @@ pub static ENTRY: Entry = Entry::new(
                that are more than a connection (pair, source) end by their timeouts OTHER, \
                whatever TCP's flags.\n\n\
                With INPUT tagged a switch in front finds the classes: 'thruway offload' gives it \
-               rules that do the same, drop packets that no function wants, and put a tag with the \
-               class before the rest. The tag is taken off here. Only tags of the rules that \
-               'tags' names are trusted, and only for headers that a switch reads as this element \
-               does; all other packets are classified here. Use it only where no other host than \
-               that switch can send.\n\n\
+               rules that do the same, drop packets that no function wants, and give the others a \
+               tag with the class: a VLAN tag in front of the frame's type, or, with TAG mpls, a \
+               label in front of IP packets. The tag is taken off here. Only tags of the rules \
+               that 'tags' names are trusted, and only for headers that a switch reads as this \
+               element does; all other packets are classified here, or, where they have a tag of \
+               no trusted class, dropped with UNKNOWN_TAGS drop. Use it only where no other host \
+               than that switch can send.\n\n\
                With TAG_ANNO, VLAN_TCI for example, another host finds the classes: packets come \
-               by NSHDecap or HopDecap, which set that annotation to the tag that the other host \
-               gave. The tag of class N (the line N of 'classes', the first being 0) is 2 + N, or \
-               2048 + N of the generation odd. The handler 'tags' selects the trusted tags, as \
-               with a switch: after a start and after each change of the configuration, none.\n\n\
+               by NSHDecap or HopDecap, which set that annotation to the tag that the other host, \
+               or a switch with an option of Geneve, gave. The tag of class N (the line N of \
+               'classes', the first being 0) is 2 + N in generation 0, and 16383 more in each \
+               further one, up to 3. The handler 'tags' selects the trusted tags, as with a \
+               switch: after a start and after each change of the configuration, none.\n\n\
                Right behind a FromDevice with OFFLOAD XDP the kernel finds the classes, without \
                further settings here.",
         example: "FromDump(web.pcap, STOP true) -> FlowClassifier ~> FlowDispatcher(-, SESSION connection) -> Discard",
@@ -87,7 +91,9 @@ pub static ENTRY: Entry = Entry::new(
                  tagged: Ethernet, with the tags of a switch",
             )
             .or("ethernet"),
-            Arg::keyword("TAG_ANNO", Ty::Anno, "annotation with tags of another host; none if not given"),
+            tags::TAG,
+            tags::TAG_ANNO,
+            tags::UNKNOWN_TAGS,
             Arg::keyword("SESSIONS_MAX", Ty::UInt, "most sessions of one sort in one thread")
                 .or("1048576"),
             Arg::keyword("EMBRYONIC_MAX", Ty::UInt, "most embryonic ones; a quarter if not given"),
@@ -144,6 +150,7 @@ pub static ENTRY: Entry = Entry::new(
             Handler::sum("sessionless", "packets without a session, a line for each reason"),
             Handler::read("fingerprint", "a number that only the same classes have"),
             Handler::both("tags", tags::TAGS),
+            Handler::read("tag_kind", tags::TAG_KIND),
             Handler::sum("tagged", "packets classified by a tag, or by OFFLOAD XDP"),
             Handler::both("offloaded", tags::OFFLOADED).shared(),
         ],
@@ -197,6 +204,7 @@ reasons! {
         Draining = "draining": "it would begin a session, and no more are to begin",
         Unwanted = "unwanted": "no dispatcher behind sends it anywhere",
         Offloaded = "unwanted-offloaded": "the same, dropped by the switch in front",
+        UnknownTag = "unknown-tag": "its tag is of no trusted class, and UNKNOWN_TAGS is drop",
     }
 }
 
@@ -214,26 +222,29 @@ pub(super) struct FlowClassifier {
     classifies: f64,
     /// Bytes of a session's record and of its place in the index, where there are any.
     session: Option<(usize, f64)>,
-    /// Where another host's tags are.
-    tag_anno: Option<Anno>,
+    /// Tags of a switch or host in front.
+    tags: Option<Tags>,
     /// Of the plan, where packets have tags: found before packets come, for it takes long.
     fingerprint: Option<u64>,
     /// Packets that a switch dropped.
     offloaded: u64,
 }
 
+/// Place of 'tagged' among the words of INPUT.
+const TAGGED: usize = 3;
+
 fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     // In the order of the spec's words.
-    let inputs = [Input::Ethernet, Input::Ip, Input::Marked, Input::Tagged];
-    let input = inputs[args.choice("INPUT")?];
-    let tag_anno = tags::anno(args, input)?;
+    let inputs = [Input::Ethernet, Input::Ip, Input::Marked, Input::Ethernet];
+    let choice = args.choice("INPUT")?;
+    let (input, tags) = (inputs[choice], tags::tags(args, choice == TAGGED)?);
     let settings = Settings {
         bounds: bounds(args)?,
         timeouts: timeouts(args)?,
         early_drop: args.get("EARLY_DROP")?,
         ..Settings::default()
     };
-    Ok(Box::new(FlowClassifier { tag_anno, ..FlowClassifier::new(input, settings) }))
+    Ok(Box::new(FlowClassifier { tags, ..FlowClassifier::new(input, settings) }))
 }
 
 /// The most sessions, by the argument `name`.
@@ -283,6 +294,7 @@ fn reason(refusal: Refusal) -> Reason {
         Refusal::NoRoom => FlowClassifierDrop::NoRoom.into(),
         Refusal::Draining => FlowClassifierDrop::Draining.into(),
         Refusal::Unwanted => FlowClassifierDrop::Unwanted.into(),
+        Refusal::UnknownTag => FlowClassifierDrop::UnknownTag.into(),
         // If it cannot go there.
         Refusal::Elsewhere(_) => Reason::CONGESTION,
     }
@@ -316,7 +328,7 @@ impl FlowClassifier {
         FlowClassifier {
             input,
             settings,
-            tag_anno: None,
+            tags: None,
             classifies: 0.0,
             session: None,
             fingerprint: None,
@@ -335,11 +347,10 @@ impl Element for FlowClassifier {
             }
             self.classifies = steps(flows.plan(), node) / CLASSIFY_STEPS;
             self.session = session(flows);
-            if let Some(anno) = self.tag_anno {
-                flows.note_tag_anno(node, anno);
+            if let Some(tags) = self.tags {
+                flows.note_tags(node, tags);
+                self.fingerprint = Some(flows.plan().fingerprint());
             }
-            let is_tagged = self.input == Input::Tagged || self.tag_anno.is_some();
-            self.fingerprint = is_tagged.then(|| flows.plan().fingerprint());
         }
         Ok(())
     }
@@ -381,6 +392,7 @@ impl Handlers for FlowClassifier {
             "offloaded" => self.offloaded,
             "fingerprint" => return tags::known(self.fingerprint).map(|number| number.to_string()),
             "tags" => return Ok(tags::read(flows, node)),
+            "tag_kind" => return Ok(tags::kind(self.tags).to_owned()),
             "levels" => {
                 let mut text = String::new();
                 for (at, level) in (0..).zip(&flows.plan().levels) {
@@ -428,7 +440,7 @@ impl Handlers for FlowClassifier {
                     flows.set_draining(is_draining);
                 }
             }
-            "tags" => tags::write(cx, tags::known(self.fingerprint)?, value)?,
+            "tags" => tags::write(cx, tags::known(self.fingerprint)?, self.tags, value)?,
             "offloaded" => {
                 let Ok(count) = value.trim().parse::<u32>() else {
                     let why = format!("'{value}' is no number of packets below 2^32");

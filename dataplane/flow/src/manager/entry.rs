@@ -35,16 +35,13 @@ pub enum Input {
     Ip,
     /// At a network header that is marked; with an Ethernet header if none is.
     Marked,
-    /// With an Ethernet header that may contain, after the addresses, a switch's tag with the class
-    /// ([`tags`](crate::tags)).
-    Tagged,
 }
 
 impl Input {
     /// Whether packets begin with an Ethernet header.
     #[inline]
     fn has_frames(self) -> bool {
-        matches!(self, Input::Ethernet | Input::Tagged)
+        self == Input::Ethernet
     }
 }
 
@@ -57,6 +54,8 @@ pub enum Refusal {
     NoRoom,
     /// It would begin a session, and no more are to begin.
     Draining,
+    /// Its tag denotes no class of the trusted ones.
+    UnknownTag,
     /// This other thread serves its session, and is to have it.
     Elsewhere(u16),
 }
@@ -66,6 +65,7 @@ pub enum Refusal {
 const UNWANTED: LeafId = LeafId::MAX;
 const NO_ROOM: LeafId = LeafId::MAX - 1;
 const DRAINING: LeafId = LeafId::MAX - 2;
+const UNKNOWN_TAG: LeafId = LeafId::MAX - 3;
 
 /// The refusal of such a mark.
 fn refusal(fcb: Fcb) -> Option<Refusal> {
@@ -74,6 +74,7 @@ fn refusal(fcb: Fcb) -> Option<Refusal> {
         (None, Some(UNWANTED)) => Some(Refusal::Unwanted),
         (None, Some(NO_ROOM)) => Some(Refusal::NoRoom),
         (None, Some(DRAINING)) => Some(Refusal::Draining),
+        (None, Some(UNKNOWN_TAG)) => Some(Refusal::UnknownTag),
         _ => None,
     }
 }
@@ -112,11 +113,9 @@ impl Manager {
     /// refused.
     #[inline]
     fn look_up(&mut self, entry: u32, input: Input, at: u16, packet: &mut Packet) -> bool {
-        let noted = self.noted(entry, packet);
-        let tagged = match noted {
-            // No program in front notes a class where there is a tag.
-            Some(_) => None,
-            None => self.take_tag(entry, input == Input::Tagged, packet),
+        let Ok((noted, tagged)) = self.in_front(entry, packet) else {
+            packet.set_fcb(Fcb::of_leaf(UNKNOWN_TAG).0);
+            return true;
         };
         let (headers, view) = seen(input, packet);
         let tagged = tagged.filter(|_| is_read_alike(input.has_frames(), &headers, &view));
@@ -487,7 +486,7 @@ fn seen(input: Input, packet: &mut Packet) -> (ParsedHeaders, PacketView<'_>) {
         return (headers, PacketView { frame, network, transport });
     }
     let headers = match input {
-        Input::Ethernet | Input::Tagged => headers::parse_ethernet(packet),
+        Input::Ethernet => headers::parse_ethernet(packet),
         Input::Ip => headers::parse_ip(packet),
         Input::Marked => headers::parse_marked(packet),
     };

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use thruway_packet::Anno;
-
 use crate::fcb::Fcb;
 use crate::manager::change_log::ChangeLog;
 use crate::manager::counts::{ClassCounts, Counts};
@@ -18,7 +16,7 @@ use crate::manager::thread_set::ThreadSet;
 use crate::manager::work::Work;
 use crate::plan::{Hop, LevelId, Plan, PlanError};
 use crate::table::Load;
-use crate::tags::Generation;
+use crate::tags::{Generation, Tags};
 
 /// One thread's flow manager. The default one has no plan and classifies nothing.
 #[derive(Default)]
@@ -71,8 +69,8 @@ pub(super) struct EntryInput {
     pub(super) trusted: Option<Generation>,
     /// Whether they begin with Ethernet headers.
     pub(super) has_frames: bool,
-    /// The annotation with the tags of another host, if there is one.
-    pub(super) tag_anno: Option<Anno>,
+    /// Their tags, if they have any.
+    pub(super) tags: Option<Tags>,
     /// Number of the program in front that notes classes of this plan.
     pub(super) note: Option<u64>,
 }

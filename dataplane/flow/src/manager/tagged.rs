@@ -1,25 +1,28 @@
 //! Packets with a class that a switch, a program in front, or another host has found.
 
-use thruway_packet::{Anno, Packet};
+use thruway_packet::Packet;
 
 use crate::fcb::Fcb;
 use crate::key::PacketView;
 use crate::manager::flow_manager::{EntryInput, Manager};
 use crate::manager::headers::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, Kind, ParsedHeaders};
 use crate::plan::{Family, LeafId};
-use crate::tags::{self, Generation};
+use crate::tags::{Generation, Tags};
 
 /// Bytes of an IPv6 header (RFC 8200, section 3).
 const IPV6_HEADER_LEN: usize = 40;
 /// Below, the field is a length (IEEE 802.3, section 3.2.6).
 const ETHERTYPE_MIN: u16 = 0x600;
 
+/// A tag that denotes no trusted class, of a packet that is to be refused.
+pub(super) struct UnknownTag;
+
 impl Manager {
-    /// Trusts the tags of a generation, or none, at the classifier `node`, if its packets are of
-    /// [`Input::Tagged`](super::Input) or have tags as annotations. A new manager trusts none.
-    pub fn trust(&mut self, node: u32, tags: Option<Generation>) {
+    /// Trusts the tags of a generation, or none, at the classifier `node`, if its packets have tags
+    /// ([`Manager::note_tags`]). A new manager trusts none.
+    pub fn trust(&mut self, node: u32, generation: Option<Generation>) {
         if let Some(input) = self.input_of(node) {
-            input.trusted = tags;
+            input.trusted = generation;
         }
     }
 
@@ -28,18 +31,17 @@ impl Manager {
         self.entry_of(node).and_then(|at| self.inputs.get(at)?.trusted)
     }
 
+    /// Records that packets which come to the classifier `node` have tags.
+    pub fn note_tags(&mut self, node: u32, tags: Tags) {
+        if let Some(input) = self.input_of(node) {
+            input.tags = Some(tags);
+        }
+    }
+
     /// Notes that packets which come to the classifier `node` are read as frames of Ethernet.
     pub fn note_frames(&mut self, node: u32) {
         if let Some(input) = self.input_of(node) {
             input.has_frames = true;
-        }
-    }
-
-    /// Records that packets which come to the classifier `node` have tags in an annotation:
-    /// elements before it removed them from another host's packets.
-    pub fn note_tag_anno(&mut self, node: u32, anno: Anno) {
-        if let Some(input) = self.input_of(node) {
-            input.tag_anno = Some(anno);
         }
     }
 
@@ -74,23 +76,39 @@ impl Manager {
 
     /// The class that a program in front noted. It read the headers as this host does.
     #[inline]
-    pub(super) fn noted(&self, entry: u32, packet: &Packet) -> Option<LeafId> {
+    fn noted(&self, entry: u32, packet: &Packet) -> Option<LeafId> {
         let leaf = Fcb(packet.fcb()).noted(self.inputs[entry as usize].note?);
         leaf.filter(|leaf| usize::from(*leaf) < self.plan.leaves.len())
     }
 
-    /// Removes the tag of a switch or another host from a packet, and returns its class. Looks for
-    /// a switch's tag only if there `may_be` one.
+    /// The class that a program in front noted, and the one that a tag denotes. There is at most
+    /// one: no program in front notes a class where there is a tag.
     #[inline]
-    pub(super) fn take_tag(&self, entry: u32, may_be: bool, packet: &mut Packet) -> Option<LeafId> {
+    pub(super) fn in_front(
+        &self,
+        entry: u32,
+        packet: &mut Packet,
+    ) -> Result<(Option<LeafId>, Option<LeafId>), UnknownTag> {
+        match self.noted(entry, packet) {
+            Some(leaf) => Ok((Some(leaf), None)),
+            None => Ok((None, self.take_tag(entry, packet)?)),
+        }
+    }
+
+    /// Removes the tag of a switch or another host from a packet, and returns its class, if the tag
+    /// is trusted.
+    #[inline]
+    fn take_tag(&self, entry: u32, packet: &mut Packet) -> Result<Option<LeafId>, UnknownTag> {
         let input = &self.inputs[entry as usize];
-        let tag = match input.tag_anno {
-            Some(anno) => packet.anno_number(anno) as u16,
-            None if may_be => tags::take(packet)?,
-            None => return None,
+        let Some(Tags { source, refuse_unknown }) = input.tags else { return Ok(None) };
+        let (Some(number), Some(trusted)) = (source.take(packet), input.trusted) else {
+            return Ok(None);
         };
-        let leaf = input.trusted?.class(tag);
-        leaf.filter(|leaf| usize::from(*leaf) < self.plan.leaves.len())
+        let leaf = source.kind().class(trusted, number);
+        match leaf.filter(|leaf| usize::from(*leaf) < self.plan.leaves.len()) {
+            None if refuse_unknown => Err(UnknownTag),
+            leaf => Ok(leaf),
+        }
     }
 }
 

@@ -157,12 +157,12 @@ fn a_chain_over_two_hosts() {
         let web = classes.lines().position(|line| line.contains("8080")).expect("a class") + 2;
         assert_eq!(first.write_data("web.tag", &web.to_string()).0, 200);
         let fingerprint = second.read("fc.fingerprint");
-        let (answer, text) = second.write_data("fc.tags", &format!("odd {fingerprint}"));
+        let (answer, text) = second.write_data("fc.tags", &format!("1 {fingerprint}"));
         assert_eq!(answer, 200, "{text}");
         fetch(&hosts.client, &hosts.server, SERVER, 1 << 20);
         assert_eq!(second.number("fc.tagged"), 0, "the tags are of the other generation");
-        assert_eq!(second.write_data("fc.tags", &format!("even {}", 12)).0, 520);
-        assert_eq!(second.write_data("fc.tags", &format!("even {fingerprint}")).0, 200);
+        assert_eq!(second.write_data("fc.tags", &format!("0 {}", 12)).0, 520);
+        assert_eq!(second.write_data("fc.tags", &format!("0 {fingerprint}")).0, 200);
         let before = second.number("web.count");
         let file = hosts.path("hop.pcap");
         let capturing = capture(&hosts.between.1[0], "first", &file);
