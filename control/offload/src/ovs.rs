@@ -11,7 +11,7 @@ use std::process::{Command, Output, Stdio};
 use tempfile::NamedTempFile;
 use thruway_flow::tags::Generation;
 
-use crate::ofctl::actions;
+use crate::actions::actions;
 use crate::table::{Table, Verdict};
 
 /// The highest priority of a rule.

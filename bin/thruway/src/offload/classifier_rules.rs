@@ -41,7 +41,7 @@ impl ClassifierRules {
         let entry = plan.entries.iter().position(|entry| entry.node as usize == node);
         let tagged_classes = usize::from(CLASSES);
         let wanted = Wanted { protocol, rules_max: args.rules_max, tagged_classes };
-        let found = entry.and_then(|entry| Some((entry, table(&plan, chain, entry, &wanted)?)));
+        let found = entry.and_then(|entry| Some((entry, table(&plan, entry, &wanted)?)));
         let (entry, table) =
             found.ok_or_else(|| anyhow!("{name}: no packet comes to a FlowClassifier"))?;
         let (name, rules_max) = (chain.nodes[node].name.clone(), args.rules_max);

@@ -3,6 +3,7 @@
 //! random chains and random frames, against an interpreter of the switch's table. More cases:
 //! `THRUWAY_OFFLOAD_CASES=100000 cargo test --release -p thruway-offload --test equality`.
 
+mod cards;
 mod chains;
 mod drops;
 mod frames;
@@ -150,7 +151,7 @@ fn made(dispatchers: &[&[&str]], stateful: bool) -> (Chain, Arc<Plan>, Table) {
         .collect();
     let chain = chains::Plan { dispatchers, stateful, long: false }.chain();
     let plan = Arc::new(consolidate(&chain).unwrap());
-    let table = table(&plan, &chain, 0, &wanted(Protocol::OpenVSwitch)).unwrap();
+    let table = table(&plan, 0, &wanted(Protocol::OpenVSwitch)).unwrap();
     (chain, plan, table)
 }
 
@@ -235,7 +236,7 @@ fn a_limit_leaves_the_rest_to_the_host() {
         .to_vec();
     for rules_max in 0..full.rules.len() {
         let wanted = Wanted { rules_max, ..wanted(Protocol::OpenVSwitch) };
-        let table = table(&plan, &chain, 0, &wanted).unwrap();
+        let table = table(&plan, 0, &wanted).unwrap();
         let own = table.rules.len() - table.fallbacks().values().sum::<usize>();
         assert!(own <= rules_max, "{own} {rules_max}");
         both_agree(&plan, &chain, &table, &frames);
@@ -256,7 +257,7 @@ proptest! {
         let chain = made.chain();
         let Ok(plan) = consolidate(&chain) else { return Ok(()) };
         let plan = Arc::new(plan);
-        let table = table(&plan, &chain, 0, &wanted(protocol)).unwrap();
+        let table = table(&plan, 0, &wanted(protocol)).unwrap();
         let frames: Vec<Vec<u8>> = parts.iter().map(frames::Parts::frame).collect();
         both_agree(&plan, &chain, &table, &frames);
     }

@@ -7,16 +7,15 @@
 
 use std::collections::BTreeMap;
 
-use thruway_flow::ast::{self, Expr, Word};
-use thruway_flow::chain::{Chain, Role};
-use thruway_flow::decision::{Choice, Goto, LeafId, Next, next};
-use thruway_flow::plan::Plan;
+use crate::ast::{self, Expr, Word};
+use crate::decision::{Choice, Goto, LeafId, Next, next};
+use crate::plan::Plan;
 
-use crate::fallback::Fallback;
-use crate::fields::{Field, Protocol};
-use crate::guards::{Needs, guards};
-use crate::matches::Match;
-use crate::words::{IPV4, IPV6, Passing, packets};
+use crate::rule_table::fallback::Fallback;
+use crate::rule_table::fields::{Field, Protocol};
+use crate::rule_table::guards::{Needs, guards};
+use crate::rule_table::matches::Match;
+use crate::rule_table::words::{IPV4, IPV6, Passing, packets};
 
 /// Most rules of a switch that one rule of a chain may become.
 const PER_RULE_MAX: usize = 1 << 12;
@@ -65,7 +64,7 @@ pub struct Table {
 
 impl Table {
     /// The rule of a packet with these values of all fields.
-    pub fn rule_of(&self, packet: &[u128; crate::fields::FIELDS]) -> Option<&Rule> {
+    pub fn rule_of(&self, packet: &[u128; crate::rule_table::fields::FIELDS]) -> Option<&Rule> {
         self.rules.iter().find(|rule| rule.matches.holds(packet))
     }
 
@@ -82,24 +81,11 @@ impl Table {
 }
 
 /// The table of the classifier whose place among the plan's entries is `entry`; `None` if there is
-/// no such entry. `chain` is the one that the plan was made of.
-pub fn table(plan: &Plan, chain: &Chain, entry: usize, wanted: &Wanted) -> Option<Table> {
-    let start = plan.entries.get(entry)?.start;
-    let mut rules = Vec::new();
+/// no such entry.
+pub fn table(plan: &Plan, entry: usize, wanted: &Wanted) -> Option<Table> {
+    let mut rules = unguarded(plan, entry, wanted)?;
     let mut fields = Vec::new();
-    let ip = [IPV4, IPV6].map(|ethertype| Match::of(Field::EthType, ethertype));
-    for within in ip.into_iter().chain([Match::ANY]) {
-        let left = wanted.rules_max.saturating_sub(rules.len());
-        let mut walk = Walk { plan, chain, wanted, left, rules: Vec::new() };
-        walk.go(start, &within);
-        let mut own = walk.rules;
-        if own.len() >= left {
-            own.truncate(left.saturating_sub(1));
-            own.push(Rule { matches: within, verdict: Verdict::Software(Fallback::Limit) });
-        }
-        own.iter_mut().for_each(|rule| rule.verdict = allowed(rule, wanted));
-        rules.extend(own);
-    }
+    rules.iter_mut().for_each(|rule| rule.verdict = allowed(rule, wanted));
     for rule in &rules {
         fields.extend(Field::ALL.into_iter().filter(|field| rule.matches.looks_at(*field)));
     }
@@ -119,6 +105,26 @@ pub fn table(plan: &Plan, chain: &Chain, entry: usize, wanted: &Wanted) -> Optio
     Some(Table { needless: all - rules.len(), rules })
 }
 
+/// The rules of whole packets without VLAN tags: those of IPv4, of IPv6 without extension headers,
+/// and of all others, in this order. `None` if there is no such entry.
+pub(crate) fn unguarded(plan: &Plan, entry: usize, wanted: &Wanted) -> Option<Vec<Rule>> {
+    let start = plan.entries.get(entry)?.start;
+    let mut rules = Vec::new();
+    let ip = [IPV4, IPV6].map(|ethertype| Match::of(Field::EthType, ethertype));
+    for within in ip.into_iter().chain([Match::ANY]) {
+        let left = wanted.rules_max.saturating_sub(rules.len());
+        let mut walk = Walk { plan, wanted, left, rules: Vec::new() };
+        walk.go(start, &within);
+        let mut own = walk.rules;
+        if own.len() >= left {
+            own.truncate(left.saturating_sub(1));
+            own.push(Rule { matches: within, verdict: Verdict::Software(Fallback::Limit) });
+        }
+        rules.extend(own);
+    }
+    Some(rules)
+}
+
 /// A rule's verdict where the switch may give it.
 fn allowed(rule: &Rule, wanted: &Wanted) -> Verdict {
     let Verdict::Drop(_) = rule.verdict else { return rule.verdict };
@@ -135,7 +141,7 @@ fn allowed(rule: &Rule, wanted: &Wanted) -> Verdict {
 }
 
 /// The rules without those whose packets meet the same verdict by later ones.
-fn without_needless(rules: Vec<Rule>) -> Vec<Rule> {
+pub(crate) fn without_needless(rules: Vec<Rule>) -> Vec<Rule> {
     if rules.len() > SEARCHED_MAX {
         return rules;
     }
@@ -157,7 +163,6 @@ fn without_needless(rules: Vec<Rule>) -> Vec<Rule> {
 /// A walk through the decision.
 struct Walk<'a> {
     plan: &'a Plan,
-    chain: &'a Chain,
     wanted: &'a Wanted,
     /// Most rules.
     left: usize,
@@ -202,7 +207,7 @@ impl Walk<'_> {
                     };
                     self.cases(branches.into_iter().map(of), otherwise, within)
                 }
-                Choice::Rules { node, outputs } => self.rules(node, outputs, within),
+                Choice::Rules { rules, outputs, .. } => self.rules(rules, outputs, within),
             };
             match rest {
                 Some(rest) => at = rest,
@@ -252,14 +257,13 @@ impl Walk<'_> {
     }
 
     /// A list of rules, of which the first that holds counts.
-    fn rules(&mut self, node: u32, outputs: &[Goto], within: &Match) -> Option<Goto> {
+    fn rules(
+        &mut self,
+        rules: &[ast::Rule],
+        outputs: &[Goto],
+        within: &Match,
+    ) -> Option<Goto> {
         let otherwise = *outputs.last()?;
-        let chain = self.chain;
-        let Some(Role::Dispatcher(rules)) = chain.nodes.get(node as usize).map(|node| &node.role)
-        else {
-            self.push(*within, Verdict::Software(Fallback::Bytes));
-            return None;
-        };
         for ast::Rule { expr, output, .. } in rules {
             let of_output = outputs.split_last().and_then(|(_, all)| all.get(*output as usize));
             let goto = *of_output.unwrap_or(&otherwise);
