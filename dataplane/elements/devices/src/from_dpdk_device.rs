@@ -251,6 +251,9 @@ impl Element for FromDpdkDevice {
             let line = device.describe();
             say(cx, &self.input.port, &line);
         }
+        if self.input.rank == 0 {
+            self.offload.prepare(cx);
+        }
         cx.set_timer(0, cx.now().saturating_add(STATISTICS_NS));
         Ok(())
     }

@@ -1,15 +1,16 @@
 //! Classification by rules of a network card (rte_flow): where the card takes none, the chain goes
-//! on in software; and DPDK's driver of TAP devices on a kernel that has the classifier `flower`, in
-//! a virtual machine.
+//! on in software; a card of the test's own (`card/card.c`), which can do all and refuses what it is
+//! told to; and DPDK's driver of TAP devices on a kernel that has the classifier `flower`, in a
+//! virtual machine.
 
 use std::fs::{create_dir, write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use super::LEN_MAX;
 use crate::frames::{handmade, read_capture, write_capture};
-use crate::process::{Done, Running, need, privileged, root, run, skip, thruway};
+use crate::process::{Done, Running, need, privileged, root, run, skip, thruway, wait_for};
 
 /// Longest time of the machine, which is emulated.
 const MACHINE: Duration = Duration::from_secs(170);
@@ -148,6 +149,166 @@ fn a_plan_for_a_card_is_told_without_one() {
     assert!(json["drop"].as_u64() >= Some(1) && json["mark"].as_u64() >= Some(2), "{json}");
 }
 
+/// The test's own card.
+struct Card {
+    dir: tempfile::TempDir,
+}
+
+impl Card {
+    fn new() -> Card {
+        let dir = tempfile::tempdir().expect("a directory");
+        let flags = run(Command::new("pkg-config").args(["--cflags", "libdpdk"])).expect(0).stdout;
+        let mut cc = Command::new("cc");
+        cc.args(["-O1", "-shared", "-fPIC"]).args(flags.split_whitespace());
+        cc.arg("-o").arg(dir.path().join("card.so"));
+        cc.arg(root().join("bin/thruway/tests/system/offload/card/card.c")).arg("-ldl");
+        run(&mut cc).expect(0);
+        Card { dir }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// `thruway run` with this card, which refuses some things.
+    fn thruway(&self, refuses: &str) -> Command {
+        let mut command = thruway();
+        command.env("LD_PRELOAD", self.path("card.so")).env("CARD_REFUSES", refuses);
+        command.args(["run", "-q"]);
+        command
+    }
+
+    /// The element that reads frames of a file by this card.
+    fn source(&self, frames: &[Vec<u8>], options: &str) -> String {
+        let file = self.path("in.pcap");
+        write_capture(&file, frames);
+        let port = format!("net_pcap0,rx_pcap={}{options}", file.display());
+        format!("f :: FromDPDKDevice(\"{port}\", OFFLOAD FLOW)")
+    }
+}
+
+/// The count at a reason in what a handler `drops` printed.
+fn drops(text: &str, reason: &str) -> u64 {
+    let line = text.lines().find_map(|line| line.strip_suffix(&format!(" {reason}")));
+    line.map_or(0, |count| count.trim().parse().expect("a count"))
+}
+
+/// What comes of frames by a card that refuses some things: how many it dropped, by its own count,
+/// and how many it marked. The chain's packets are those of software alone.
+#[track_caller]
+fn passes_as_software(card: &Card, refuses: &str) -> (u64, u64, String) {
+    let (frames, dropped) = (frames(), "udp dst port 1900 or src net 10.9.0.0/16");
+    let (expected, unwanted) = software(&frames, dropped);
+    let dir = card.dir.path().display().to_string();
+    let text = sorting(&card.source(&frames, ""), dropped, &dir);
+    let ended = "; Script(label again, wait 20ms, goto again $(lt $(last.count) 1), wait 1100ms,
+        print >FILE $(f.count) $(fc.tagged) $(last.count), stop)";
+    let ended = ended.replace("FILE", &card.path("counts").display().to_string());
+    let ended = format!("{ended}; DriverManager(wait_stop, print f.drops, print fc.drops)");
+    let done = run(card.thruway(refuses).args(["-e", &format!("{text}{ended}")])).expect(0);
+    assert!(captures(card.dir.path()) == expected, "'{refuses}' gives other packets: {done:#?}");
+    let counts = std::fs::read_to_string(card.path("counts")).expect("a file");
+    let counts: Vec<u64> =
+        counts.split_whitespace().map(|count| count.parse().expect("a count")).collect();
+    let in_front = frames.len() as u64 - counts[0];
+    let behind = drops(&done.stdout, "unwanted");
+    assert_eq!(in_front + behind, unwanted, "'{refuses}': {done:#?}");
+    let counted = drops(&done.stdout, "unwanted-offloaded");
+    if refuses.contains("count") {
+        assert_eq!(counted, 0);
+    } else {
+        assert_eq!(counted, in_front, "'{refuses}': {done:#?}");
+    }
+    let lines = told(&done);
+    assert_eq!(lines.len(), 1, "'{refuses}': {done:#?}");
+    (in_front, counts[1], lines[0].to_owned())
+}
+
+#[test]
+fn a_card_drops_counts_and_marks_as_far_as_it_can() {
+    let card = Card::new();
+    let (all, marked, line) = passes_as_software(&card, "");
+    assert!(all > 30 && marked > 40, "{all} dropped, {marked} marked: {line}");
+    assert!(line.contains("(counted)") && line.contains("note classes"), "{line}");
+    let (dropped, none, line) = passes_as_software(&card, "mark");
+    assert_eq!((dropped, none), (all, 0), "{line}");
+    assert!(line.contains("the card marks no packets"), "{line}");
+    let (dropped, same, line) = passes_as_software(&card, "count");
+    assert_eq!((dropped, same), (all, marked), "{line}");
+    assert!(line.contains("not counted: the card cannot"), "{line}");
+    for refuses in ["guards", "tcp", "late", "mark,guards,tcp"] {
+        let (dropped, some, line) = passes_as_software(&card, refuses);
+        assert!(dropped <= all && some <= marked && dropped + some < all + marked, "{line}");
+        assert!(line.contains("the card refuses the rule"), "{line}");
+        assert!(line.contains("this card of a test refuses it"), "{line}");
+    }
+}
+
+/// A chain in which UDP packets to either port have an output of their own, which sees to it that it
+/// gets no others; those to a third port are dropped.
+fn numbered(source: &str, ports: [u8; 3]) -> String {
+    let checked = ports[..2].iter().enumerate().map(|(at, port)| {
+        format!(
+            "d[{at}] -> p{port} :: Classifier(36/000{port}, -) -> c{port} :: Counter -> Discard; \
+             p{port}[1] -> wrong;\n"
+        )
+    });
+    format!(
+        "{source} -> fc :: FlowClassifier ~> d :: FlowDispatcher(udp dst port {}, udp dst port {}); \
+         wrong :: Counter -> Discard;\n{}",
+        ports[0],
+        ports[1],
+        checked.collect::<String>()
+    )
+}
+
+#[test]
+fn rules_and_marks_go_before_another_configuration_comes() {
+    let card = Card::new();
+    let frames: Vec<Vec<u8>> = (0..240).map(|at| udp(0, 1 + at % 3, 0x4000)).collect();
+    let source = card.source(&frames, ",infinite_rx=1");
+    let file = card.path("chain.click");
+    write(&file, numbered(&source, [1, 2, 3])).expect("a file");
+    let mut command = card.thruway("");
+    command.arg("--control").arg(card.path("s")).arg(&file);
+    let mut running = Running::start(&mut command);
+    let ctl = |words: &[&str]| run(thruway().arg("ctl").arg(card.path("s")).args(words));
+    let number = |handler: &str| -> u64 {
+        ctl(&[handler]).expect(0).stdout.trim().parse().expect("a number")
+    };
+    let begins = |running: &mut Running, times: usize| {
+        wait_for("the rules", || {
+            assert!(!running.ended(), "{}", running.stderr());
+            running.stderr().matches("rules of rte_flow").count().eq(&times).then_some(())
+        });
+    };
+    begins(&mut running, 1);
+    wait_for("the socket", || (ctl(&["version"]).code() == 0).then_some(()));
+    let orders = [[2, 1, 3], [3, 1, 2], [1, 2, 3], [2, 3, 1], [1, 3, 2]];
+    for (times, ports) in orders.into_iter().enumerate() {
+        write(&file, numbered(&source, ports)).expect("a file");
+        run(thruway().arg("reload").arg("--control").arg(card.path("s"))).expect(0);
+        begins(&mut running, times + 2);
+        let wanted = [ports[0], ports[1]].map(|port| format!("c{port}.count"));
+        wait_for("packets", || wanted.iter().all(|name| number(name) > 5000).then_some(()));
+        assert_eq!(number("wrong.count"), 0, "a class of another configuration");
+        assert!(number("fc.tagged") > 5000);
+        wait_for("a count", || {
+            (drops(&ctl(&["f.drops"]).stdout, "unwanted-offloaded") > 1000).then_some(())
+        });
+        assert_eq!(drops(&ctl(&["fc.drops"]).stdout, "unwanted"), 0, "the card drops them");
+    }
+    // A configuration that cannot begin leaves the chain as it is, with rules made anew.
+    let text = format!("{} FromDevice(nosuch0) -> Discard;", numbered(&source, [1, 2, 3]));
+    write(&file, text).expect("a file");
+    run(thruway().arg("reload").arg("--control").arg(card.path("s")));
+    wait_for("a refusal", || ctl(&["swaps"]).expect(0).stdout.contains("refused 1").then_some(()));
+    let before = number("c3.count");
+    wait_for("packets", || (number("c3.count") > before + 1000).then_some(()));
+    assert_eq!(number("wrong.count"), 0);
+    running.interrupt().expect(0);
+}
+
 /// What the machine does: a bridge takes the frames of one program to the TAP device of another,
 /// whose chain is replaced in between.
 const MAIN: &str = r#"
@@ -176,13 +337,13 @@ numbers() {
         echo "$1 $what $(thruway ctl /tmp/s $what | tr '\n' ';')"
     done
 }
-thruway ctl /tmp/in a.active true
+thruway ctl /tmp/in write a.active true
 until_there '[ "$(thruway ctl /tmp/s last.count)" = 1 ]'
 numbers first
 cp next.click chain.click
 thruway reload --control /tmp/s
 until_there '[ $(grep -c rte_flow /tmp/err) -ge 2 ]'
-thruway ctl /tmp/in b.active true
+thruway ctl /tmp/in write b.active true
 until_there '[ "$(thruway ctl /tmp/s last.count)" = 1 ]'
 numbers next
 kill -INT $chain

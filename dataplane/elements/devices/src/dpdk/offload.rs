@@ -50,8 +50,8 @@ pub(in super::super) struct Offload {
 enum State {
     /// None are wanted, or none are possible.
     Off,
-    /// Not looked at yet.
-    Waiting,
+    /// Not looked at yet; with the rules of the classifier right behind, if one is there.
+    Waiting(Option<HardwareTable>),
     On(Installed),
 }
 
@@ -67,7 +67,7 @@ struct Installed {
 
 impl Offload {
     pub(in super::super) fn of(args: &Args<'_>) -> Result<Offload, ArgErrors> {
-        let state = if args.choice("OFFLOAD")? == 1 { State::Waiting } else { State::Off };
+        let state = if args.choice("OFFLOAD")? == 1 { State::Waiting(None) } else { State::Off };
         Ok(Offload { state, number: args.shared("marks", MarkNumber::default) })
     }
 
@@ -78,7 +78,18 @@ impl Offload {
 
     /// Whether the rules are still to be made.
     pub(in super::super) fn is_waiting(&self) -> bool {
-        matches!(self.state, State::Waiting)
+        matches!(self.state, State::Waiting(_))
+    }
+
+    /// Finds out the rules, before packets flow: that may take its time.
+    pub(in super::super) fn prepare(&mut self, cx: &mut Cx<'_>) {
+        let State::Waiting(table) = &mut self.state else { return };
+        let Some((behind, _)) = cx.leads_to(0) else { return };
+        *table = cx.flows().and_then(|flows| {
+            let plan = flows.plan();
+            let entry = plan.nodes.get(behind as usize)?.entry?;
+            HardwareTable::of(plan, entry as usize, RULES_MAX)
+        });
     }
 
     /// Makes the rules. To be called when packets begin to flow; `readers` are the elements that
@@ -90,7 +101,12 @@ impl Offload {
         readers: usize,
     ) {
         let port = device.about().name.clone();
-        match begin(cx, device, readers) {
+        if matches!(self.state, State::Waiting(None)) {
+            self.prepare(cx);
+        }
+        let State::Waiting(table) = &mut self.state else { return };
+        let table = table.take();
+        match begin(cx, table, (device, readers)) {
             Ok((installed, number, what)) => {
                 self.number.0.store(number, Ordering::Relaxed);
                 self.state = State::On(installed);
@@ -135,7 +151,7 @@ impl Offload {
         let is_wanted = !matches!(self.state, State::Off);
         self.end();
         if is_wanted {
-            self.state = State::Waiting;
+            self.state = State::Waiting(None);
         }
     }
 }
@@ -204,13 +220,13 @@ impl Abilities<'_> {
 /// Makes the rules; says by which number they mark packets, and what they do.
 fn begin(
     cx: &mut Cx<'_>,
-    device: &Arc<Device>,
-    readers: usize,
+    table: Option<HardwareTable>,
+    (device, readers): (&Arc<Device>, usize),
 ) -> Result<(Installed, u32, String), String> {
     if readers > 1 {
         return Err("more than one FromDPDKDevice reads the port".to_owned());
     }
-    let mut table = table(cx)?;
+    let mut table = usable(cx, table)?;
     let mut abilities = Abilities { device, counts: true, marks: true, words: None };
     abilities.find(&table);
     if !abilities.marks {
@@ -262,13 +278,11 @@ fn make(table: &mut HardwareTable, abilities: &mut Abilities<'_>, number: u32) -
     flows
 }
 
-/// The rules of the classifier right behind.
-fn table(cx: &mut Cx<'_>) -> Result<HardwareTable, String> {
+/// The rules, if packets come straight to a classifier that reads them as frames.
+fn usable(cx: &mut Cx<'_>, table: Option<HardwareTable>) -> Result<HardwareTable, String> {
     let behind = cx.leads_to(0).map(|(node, _)| node);
-    let table = cx.flows().and_then(|flows| {
-        let entry = flows.entry_of_frames(behind?)?;
-        HardwareTable::of(flows.plan(), entry, RULES_MAX)
-    });
+    let entry = cx.flows().and_then(|flows| flows.entry_of_frames(behind?));
+    let table = table.filter(|_| entry.is_some());
     let table = table.ok_or("it does not lead straight to a FlowClassifier of frames")?;
     if table.is_empty() {
         let why = "the chain has no class of packets, dropped or not, that a card could find: see \
