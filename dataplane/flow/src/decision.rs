@@ -215,12 +215,7 @@ impl Decision {
         &self.programs[program as usize].1
     }
 
-    pub(crate) fn add_program(
-        &mut self,
-        node: u32,
-        program: RuleProgram,
-        rules: &[Rule],
-    ) -> u32 {
+    pub(crate) fn add_program(&mut self, node: u32, program: RuleProgram, rules: &[Rule]) -> u32 {
         self.programs.push((node, program, rules.to_vec()));
         (self.programs.len() - 1) as u32
     }

@@ -33,14 +33,11 @@ fn levels(table: &HardwareTable) -> u32 {
 }
 
 /// What the rules do, the classes, and what stays with the chain; `print_rules`: each.
-pub(super) fn text(
-    compiled: &ClassifierRules,
-    table: &HardwareTable,
-    print_rules: bool,
-) -> String {
+pub(super) fn text(compiled: &ClassifierRules, table: &HardwareTable, print_rules: bool) -> String {
     let [drop, mark, leave] = counts(table);
     let (rules, levels) = (table.rules().len(), levels(table));
-    let mut text = format!("{}: {rules} rules of rte_flow, priorities: {levels}\n\n", compiled.name);
+    let mut text =
+        format!("{}: {rules} rules of rte_flow, priorities: {levels}\n\n", compiled.name);
     let mut rows = Table::new(&["rules", "what they do"]);
     rows.row(vec![drop.to_string(), "drop packets that no element of the chain uses".to_owned()]);
     rows.row(vec![mark.to_string(), "mark packets with their class".to_owned()]);

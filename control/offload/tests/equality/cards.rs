@@ -9,9 +9,7 @@ use proptest::prelude::*;
 use thruway_flow::chain::Chain;
 use thruway_flow::consolidate;
 use thruway_flow::fcb::Fcb;
-use thruway_flow::hardware_rules::{
-    Act, HardwareRule, HardwareTable, Header, Item, is_plain,
-};
+use thruway_flow::hardware_rules::{Act, HardwareRule, HardwareTable, Header, Item, is_plain};
 use thruway_flow::manager::{Input, Refusal};
 use thruway_flow::plan::Plan;
 
@@ -122,7 +120,8 @@ struct Read {
 
 impl Read {
     fn of(frame: &[u8], flower: bool) -> Read {
-        let half = |at: usize| frame.get(at..at + 2).map(|two| u16::from_be_bytes([two[0], two[1]]));
+        let half =
+            |at: usize| frame.get(at..at + 2).map(|two| u16::from_be_bytes([two[0], two[1]]));
         let mut ethernet = frame[..14].to_vec();
         let (mut kind, mut at) = (half(12).unwrap(), 14);
         let is_tag = |kind: u16| [0x8100, 0x88a8, 0x9100].contains(&kind);

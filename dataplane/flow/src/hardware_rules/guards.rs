@@ -271,10 +271,9 @@ impl Walk<'_> {
             }
             (Base::Frame, 14.., _) if self.variant.tag.is_some() || !is_ip => unknown(),
             (Base::Frame, 14.., _) => self.byte(Base::Network, at - 14),
-            (Base::Network, 6, Pieces::First) if is_ipv4 => vec![
-                (0xc0, BitLocation::Nowhere(Fallback::Bytes)),
-                (0x3f, BitLocation::Same(0x20)),
-            ],
+            (Base::Network, 6, Pieces::First) if is_ipv4 => {
+                vec![(0xc0, BitLocation::Nowhere(Fallback::Bytes)), (0x3f, BitLocation::Same(0x20))]
+            }
             (Base::Network, 6 | 7, Pieces::Any) if is_ipv4 => unknown(),
             // The first next header is that of an extension.
             (Base::Network, 6, Pieces::Any) if is_ip => unknown(),
@@ -285,11 +284,7 @@ impl Walk<'_> {
 }
 
 /// Where packets may go on of which each takes the first case that holds.
-fn follow_first(
-    cases: impl Iterator<Item = (May, Goto)>,
-    otherwise: Goto,
-    left: &mut Vec<Goto>,
-) {
+fn follow_first(cases: impl Iterator<Item = (May, Goto)>, otherwise: Goto, left: &mut Vec<Goto>) {
     for ((may_hold, may_fail), goto) in cases {
         left.extend(may_hold.then_some(goto));
         if !may_fail {

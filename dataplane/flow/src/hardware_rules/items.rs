@@ -184,7 +184,10 @@ mod tests {
         let [ethernet, ip, tcp] = all[..] else { panic!("{all:?}") };
         assert_eq!((&ethernet.spec[12..14], ethernet.alone), (&[8, 0][..], true));
         assert_eq!((ip.spec[1], ip.mask[1], ip.mask[9]), (46 << 2, 0xfc, 0), "of the TCP item");
-        assert_eq!((&ip.spec[12..16], &ip.mask[12..16]), (&[10, 1, 0, 0][..], &[255, 255, 0, 0][..]));
+        assert_eq!(
+            (&ip.spec[12..16], &ip.mask[12..16]),
+            (&[10, 1, 0, 0][..], &[255, 255, 0, 0][..])
+        );
         assert_eq!((&ip.spec[6..8], &ip.mask[6..8]), (&[0, 0][..], &[0x3f, 0xff][..]));
         assert_eq!((tcp.spec[3], tcp.spec[13], tcp.mask[12], tcp.mask[13]), (80, 2, 0, 0x12));
         let six = Match::of(Field::EthType, IPV6).and(Field::IpProtocol, 17, 0xff).unwrap();

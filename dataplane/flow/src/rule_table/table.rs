@@ -257,12 +257,7 @@ impl Walk<'_> {
     }
 
     /// A list of rules, of which the first that holds counts.
-    fn rules(
-        &mut self,
-        rules: &[ast::Rule],
-        outputs: &[Goto],
-        within: &Match,
-    ) -> Option<Goto> {
+    fn rules(&mut self, rules: &[ast::Rule], outputs: &[Goto], within: &Match) -> Option<Goto> {
         let otherwise = *outputs.last()?;
         for ast::Rule { expr, output, .. } in rules {
             let of_output = outputs.split_last().and_then(|(_, all)| all.get(*output as usize));

@@ -113,7 +113,8 @@ impl Offload {
                 say(cx, &port, &what);
             }
             Err(why) => {
-                let line = format!("OFFLOAD FLOW is not possible, so all is classified here: {why}");
+                let line =
+                    format!("OFFLOAD FLOW is not possible, so all is classified here: {why}");
                 complain(cx, &line);
                 self.state = State::Off;
             }
@@ -235,7 +236,8 @@ fn begin(
     let wanted = table.rules().len();
     table.ask(|rule| abilities.takes(rule));
     let number = NUMBER.fetch_add(1, Ordering::Relaxed) % (NUMBERS - 1) + 1;
-    let flows = if table.is_empty() { Vec::new() } else { make(&mut table, &mut abilities, number) };
+    let flows =
+        if table.is_empty() { Vec::new() } else { make(&mut table, &mut abilities, number) };
     if table.is_empty() {
         take_away(flows);
         let words = abilities.words.unwrap_or_else(|| "it takes no rule".to_owned());
