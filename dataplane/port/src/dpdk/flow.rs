@@ -116,3 +116,32 @@ fn form(rule: &FlowRule) -> Result<sys::FlowRule, String> {
         items,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_has_one_to_three_headers() {
+        let item = FlowItem {
+            header: 4,
+            alone: true,
+            spec: [7; HEADER_LEN_MAX],
+            mask: [9; HEADER_LEN_MAX],
+        };
+        let of = |count: usize, action| {
+            form(&FlowRule { items: vec![item; count], priority: 5, action })
+        };
+        let pass = FlowAction::Pass { queues: 2, mark: Some(3) };
+        for count in [0, 4, 300] {
+            assert!(of(count, pass).is_err(), "{count}");
+        }
+        let rule = of(2, pass).expect("it fits");
+        assert_eq!((rule.count, rule.priority, rule.queues), (2, 5, 2));
+        assert_eq!((rule.marks, rule.mark, rule.drops, rule.counts), (1, 3, 0, 0));
+        assert_eq!((rule.items[1].header, rule.items[1].is_alone), (4, 1));
+        assert_eq!((rule.items[1].spec[39], rule.items[2].mask[0]), (7, 0));
+        let rule = of(1, FlowAction::Drop { counts: true }).expect("it fits");
+        assert_eq!((rule.marks, rule.drops, rule.counts), (0, 1, 1));
+    }
+}

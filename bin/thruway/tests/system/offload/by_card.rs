@@ -268,13 +268,25 @@ fn numbered(source: &str, ports: [u8; 3]) -> String {
 
 #[test]
 fn rules_and_marks_go_before_another_configuration_comes() {
+    follow_the_configuration(1);
+}
+
+#[test]
+fn several_threads_read_the_marks_of_their_queues() {
+    follow_the_configuration(2);
+}
+
+/// Configurations that number classes in other ways, one after the other, while packets come in the
+/// queues of so many threads.
+fn follow_the_configuration(threads: usize) {
     let card = Card::new();
     let frames: Vec<Vec<u8>> = (0..240).map(|at| udp(0, 1 + at % 3, 0x4000)).collect();
-    let source = card.source(&frames, ",infinite_rx=1");
+    let more = format!(",rx_pcap={}", card.path("in.pcap").display());
+    let source = card.source(&frames, &format!("{},infinite_rx=1", more.repeat(threads - 1)));
     let file = card.path("chain.click");
     write(&file, numbered(&source, [1, 2, 3])).expect("a file");
     let mut command = card.thruway("");
-    command.arg("--control").arg(card.path("s")).arg(&file);
+    command.args(["-j", &threads.to_string(), "--control"]).arg(card.path("s")).arg(&file);
     let mut running = Running::start(&mut command);
     let ctl = |words: &[&str]| run(thruway().arg("ctl").arg(card.path("s")).args(words));
     let number = |handler: &str| -> u64 {
@@ -375,7 +387,7 @@ impl Report {
     }
 
     fn number(&self, pass: &str) -> u64 {
-        self.line(&format!("{pass} f.count ")).parse().expect("a number")
+        self.line(&format!("{pass} f.count ")).trim_end_matches(';').parse().expect("a number")
     }
 
     /// The frames of each class.

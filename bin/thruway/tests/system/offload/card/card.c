@@ -1,7 +1,7 @@
 /* A card with rules (rte_flow) for any port of DPDK, for tests: loaded before DPDK's own library
  * (LD_PRELOAD), it takes the calls for rules, and runs the rules on the packets that the port
- * received, before the program gets them. It knows headers with masks, drops, counts, marks and
- * queue 0.
+ * received, before the program gets them. It knows headers with masks, drops, counts and marks;
+ * packets stay in their queues.
  *
  * CARD_REFUSES has words, separated by commas, for what it refuses: "mark", "count", "guards" (the
  * words that exclude VLAN tags, fragments and extension headers), "tcp"; "late": it takes no rule
@@ -101,6 +101,7 @@ static int put(struct rte_flow *rule, const struct rte_flow_attr *attr,
 			rule->mark = ((const struct rte_flow_action_mark *)action->conf)->id;
 			break;
 		case RTE_FLOW_ACTION_TYPE_QUEUE:
+		case RTE_FLOW_ACTION_TYPE_RSS:
 			break;
 		default:
 			return -ENOTSUP;
@@ -217,8 +218,10 @@ int rte_eth_dev_start(uint16_t port)
 {
 	int (*start)(uint16_t) = (int (*)(uint16_t))dlsym(RTLD_NEXT, "rte_eth_dev_start");
 	int result = start(port);
-	if (result == 0)
-		rte_eth_add_rx_callback(port, 0, received, NULL);
+	struct rte_eth_dev_info info;
+	if (result == 0 && rte_eth_dev_info_get(port, &info) == 0)
+		for (uint16_t queue = 0; queue < info.nb_rx_queues; queue++)
+			rte_eth_add_rx_callback(port, queue, received, NULL);
 	return result;
 }
 
