@@ -1,4 +1,4 @@
-//! `thruway offload`: a switch in front classifies for a chain, or the kernel or a network card does.
+//! `thruway offload`: a switch, the kernel or a network card in front classifies for a chain.
 
 mod args;
 mod classifier_rules;

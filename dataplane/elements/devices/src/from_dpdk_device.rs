@@ -97,7 +97,7 @@ reasons! {
         Damaged = "damaged": "the port found it damaged",
         BadChecksum = "bad-checksum": "the port found the checksum of its IPv4 header wrong",
         TooLong = "too-long": "longer than any frame has room for",
-        Unwanted = "unwanted-offloaded": "nobody behind sends it anywhere: dropped by the card, as OFFLOAD says",
+        Unwanted = "unwanted-offloaded": "nobody behind sends it anywhere: dropped by the card",
     }
 }
 
@@ -314,8 +314,8 @@ impl FromDpdkDevice {
 
 impl HotSwap for FromDpdkDevice {
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
-        // The port keeps running; its queues are free for other elements. Its rules are not those of
-        // the configuration that comes.
+        // The port keeps running; its queues are free for other elements. Its rules are not those
+        // of the configuration that comes.
         self.offload.pause();
         self.receiver = None;
         Some(Box::new(self.port.device.take()))

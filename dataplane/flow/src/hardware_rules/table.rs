@@ -141,8 +141,8 @@ pub struct HardwareTable {
 }
 
 impl HardwareTable {
-    /// The rules of the classifier with index `entry` among the plan's entries, about `rules_max` at
-    /// most; `None` if there is no such entry.
+    /// The rules of the classifier with index `entry` among the plan's entries, about `rules_max`
+    /// at most; `None` if there is no such entry.
     pub fn of(plan: &Plan, entry: usize, rules_max: usize) -> Option<HardwareTable> {
         let start = plan.entries.get(entry)?.start;
         let tagged_classes = usize::from(LeafId::MAX);
@@ -178,7 +178,7 @@ impl HardwareTable {
         let mut table = HardwareTable { rules, left: BTreeMap::new(), leaves_errors };
         table.note_passed();
         table.leave_inexpressible();
-        table.settle();
+        table.set_levels();
         Some(table)
     }
 
@@ -211,7 +211,7 @@ impl HardwareTable {
             }
         }
         self.note(Left::Marks, count);
-        self.settle();
+        self.set_levels();
         self
     }
 
@@ -236,7 +236,7 @@ impl HardwareTable {
                 return;
             }
             self.leave_out(&refused, Left::Refused);
-            self.settle();
+            self.set_levels();
         }
     }
 
@@ -312,7 +312,7 @@ impl HardwareTable {
 
     /// Removes rules that leave packets to the chain which no later rule takes, and gives the
     /// others their levels.
-    fn settle(&mut self) {
+    fn set_levels(&mut self) {
         let mut kept: Vec<HardwareRule> = Vec::new();
         for rule in self.rules.iter().rev() {
             let takes = |later: &HardwareRule| {

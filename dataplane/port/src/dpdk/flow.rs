@@ -17,7 +17,7 @@ pub struct Flow {
     flow: NonNull<c_void>,
 }
 
-// SAFETY: the pointer is DPDK's name of the rule, which is used under the lock of control calls only.
+// SAFETY: the pointer is DPDK's name of the rule, which is used under the lock of control calls.
 unsafe impl Send for Flow {}
 
 impl Device {
@@ -72,8 +72,8 @@ impl Drop for Flow {
     fn drop(&mut self) {
         let _control = control();
         // JUSTIFICATION: a function of the shim.
-        // SAFETY: the port is open and has the rule, which nobody names any more. What fails is gone
-        // with the device.
+        // SAFETY: the port is open and has the rule, which nobody names any more. What fails is
+        // gone with the device.
         let _ = unsafe { sys::tw_flow_end(self.device.port(), self.flow.as_ptr()) };
     }
 }

@@ -1,6 +1,6 @@
 //! Classification by rules of a network card (rte_flow): where the card takes none, the chain goes
-//! on in software; a card of the test's own (`card/card.c`), which can do all and refuses what it is
-//! told to; and DPDK's driver of TAP devices on a kernel that has the classifier `flower`, in a
+//! on in software; a card of the test's own (`card/card.c`), which can do all and refuses what it
+//! is told to; and DPDK's driver of TAP devices on a kernel that has the classifier `flower`, in a
 //! virtual machine.
 
 use std::fs::{create_dir, write};
@@ -84,7 +84,7 @@ fn frames() -> Vec<Vec<u8>> {
 }
 
 /// What a chain said of its rules.
-fn told(done: &Done) -> Vec<&str> {
+fn remarks(done: &Done) -> Vec<&str> {
     done.stderr
         .lines()
         .filter(|line| line.contains("rte_flow") || line.contains("OFFLOAD"))
@@ -103,7 +103,7 @@ fn where_a_card_takes_no_rules_the_chain_goes_on_in_software() {
     let ended = "; Script(label again, wait 20ms, goto again $(lt $(last.count) 1), stop)";
     let text = sorting(&of("FLOW"), "udp dst port 1900", &dir.path().display().to_string());
     let done = run(thruway().args(["run", "-q", "-e", &format!("{text}{ended}")])).expect(0);
-    let lines = told(&done);
+    let lines = remarks(&done);
     assert_eq!(lines.len(), 1, "{done:#?}");
     let words = ["OFFLOAD FLOW is not possible, so all is classified here", "net_pcap"];
     assert!(words.iter().all(|word| lines[0].contains(word)), "{lines:?}");
@@ -128,10 +128,10 @@ fn where_a_card_takes_no_rules_the_chain_goes_on_in_software() {
         ),
     ] {
         let done = short(&text).expect(0);
-        let lines = told(&done);
+        let lines = remarks(&done);
         assert!(lines.len() == 1 && lines[0].contains(why), "{why}: {done:#?}");
     }
-    assert_eq!(told(&short(&format!("{} -> {rest}", of("NONE"))).expect(0)), [""; 0]);
+    assert_eq!(remarks(&short(&format!("{} -> {rest}", of("NONE"))).expect(0)), [""; 0]);
     short(&format!("{} -> {rest}", of("XDP"))).expect(1).says(&["OFFLOAD"]);
 }
 
@@ -223,7 +223,7 @@ fn passes_as_software(card: &Card, refuses: &str) -> (u64, u64, String) {
     } else {
         assert_eq!(counted, in_front, "'{refuses}': {done:#?}");
     }
-    let lines = told(&done);
+    let lines = remarks(&done);
     assert_eq!(lines.len(), 1, "'{refuses}': {done:#?}");
     (in_front, counts[1], lines[0].to_owned())
 }
@@ -248,8 +248,8 @@ fn a_card_drops_counts_and_marks_as_far_as_it_can() {
     }
 }
 
-/// A chain in which UDP packets to either port have an output of their own, which sees to it that it
-/// gets no others; those to a third port are dropped.
+/// A chain in which UDP packets to either port have an output of their own, which sees to it that
+/// it gets no others; those to a third port are dropped.
 fn numbered(source: &str, ports: [u8; 3]) -> String {
     let checked = ports[..2].iter().enumerate().map(|(at, port)| {
         format!(

@@ -15,7 +15,7 @@ pub(in super::super) const OFFLOAD: Arg = Arg::keyword(
     "OFFLOAD",
     Ty::Choice(&["NONE", "FLOW"]),
     "FLOW: the card drops what the FlowClassifier behind would drop, and marks other packets with \
-     their class, by rules of rte_flow",
+     their class",
 )
 .or("NONE");
 
@@ -30,8 +30,8 @@ const NUMBERS: u32 = 0xff;
 /// Numbers of rule sets, in this process.
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 
-/// The number in the marks of the rules that a card has, for all threads that read its port; 0 if it
-/// marks none.
+/// The number in the marks of the rules that a card has, for all threads that read its port; 0 if
+/// it marks none.
 #[derive(Default)]
 pub(in super::super) struct MarkNumber(AtomicU32);
 
@@ -43,11 +43,11 @@ impl MarkNumber {
 
 /// The rules in a card, if any are wanted.
 pub(in super::super) struct Offload {
-    state: State,
+    state: RuleState,
     number: Arc<MarkNumber>,
 }
 
-enum State {
+enum RuleState {
     /// None are wanted, or none are possible.
     Off,
     /// Not looked at yet; with the rules of the classifier right behind, if one is there.
@@ -67,7 +67,8 @@ struct Installed {
 
 impl Offload {
     pub(in super::super) fn of(args: &Args<'_>) -> Result<Offload, ArgErrors> {
-        let state = if args.choice("OFFLOAD")? == 1 { State::Waiting(None) } else { State::Off };
+        let state =
+            if args.choice("OFFLOAD")? == 1 { RuleState::Waiting(None) } else { RuleState::Off };
         Ok(Offload { state, number: args.shared("marks", MarkNumber::default) })
     }
 
@@ -78,12 +79,12 @@ impl Offload {
 
     /// Whether the rules are still to be made.
     pub(in super::super) fn is_waiting(&self) -> bool {
-        matches!(self.state, State::Waiting(_))
+        matches!(self.state, RuleState::Waiting(_))
     }
 
     /// Finds out the rules, before packets flow: that may take its time.
     pub(in super::super) fn prepare(&mut self, cx: &mut Cx<'_>) {
-        let State::Waiting(table) = &mut self.state else { return };
+        let RuleState::Waiting(table) = &mut self.state else { return };
         let Some((behind, _)) = cx.leads_to(0) else { return };
         *table = cx.flows().and_then(|flows| {
             let plan = flows.plan();
@@ -101,22 +102,22 @@ impl Offload {
         readers: usize,
     ) {
         let port = device.about().name.clone();
-        if matches!(self.state, State::Waiting(None)) {
+        if matches!(self.state, RuleState::Waiting(None)) {
             self.prepare(cx);
         }
-        let State::Waiting(table) = &mut self.state else { return };
+        let RuleState::Waiting(table) = &mut self.state else { return };
         let table = table.take();
         match begin(cx, table, (device, readers)) {
             Ok((installed, number, what)) => {
                 self.number.0.store(number, Ordering::Relaxed);
-                self.state = State::On(installed);
+                self.state = RuleState::On(installed);
                 say(cx, &port, &what);
             }
             Err(why) => {
                 let line =
                     format!("OFFLOAD FLOW is not possible, so all is classified here: {why}");
                 complain(cx, &line);
-                self.state = State::Off;
+                self.state = RuleState::Off;
             }
         }
     }
@@ -124,7 +125,7 @@ impl Offload {
     /// How many packets the card dropped since the last call, as far as it counts them. Asks for a
     /// part of its rules, or for `all`.
     pub(in super::super) fn dropped(&mut self, all: bool) -> usize {
-        let State::On(installed) = &mut self.state else { return 0 };
+        let RuleState::On(installed) = &mut self.state else { return 0 };
         let Installed { flows, counted, next } = installed;
         let count = if all { counted.len() } else { ASKED.min(counted.len()) };
         let mut dropped = 0;
@@ -142,17 +143,17 @@ impl Offload {
     /// packets of another.
     pub(in super::super) fn end(&mut self) {
         self.number.0.store(0, Ordering::Relaxed);
-        if let State::On(installed) = std::mem::replace(&mut self.state, State::Off) {
+        if let RuleState::On(installed) = std::mem::replace(&mut self.state, RuleState::Off) {
             take_away(installed.flows);
         }
     }
 
     /// Takes the rules away for another configuration; if that cannot begin, they come again.
     pub(in super::super) fn pause(&mut self) {
-        let is_wanted = !matches!(self.state, State::Off);
+        let is_wanted = !matches!(self.state, RuleState::Off);
         self.end();
         if is_wanted {
-            self.state = State::Waiting(None);
+            self.state = RuleState::Waiting(None);
         }
     }
 }
