@@ -2,9 +2,9 @@
 //!
 //! By rte_flow's description an item of TCP takes no fragment but the first, one of an EtherType
 //! no frame with a VLAN tag, and the protocol of IPv6 is the first next header. Drivers differ:
-//! that of TAP devices looks behind VLAN tags and extension headers. So a rule that drops says which
-//! of these packets it must not take, in words that a driver understands or refuses ([`Guards`]);
-//! but only where the chain treats one of them otherwise.
+//! that of TAP devices looks behind VLAN tags and extension headers. So a rule that drops says
+//! which of these packets it must not take, in words that a driver understands or refuses
+//! ([`Guards`]); but only where the chain treats one of them otherwise.
 
 use std::collections::HashSet;
 
