@@ -11,7 +11,7 @@ mod dpdk {
     use std::process::Command;
 
     /// The sources, and what they include.
-    const SOURCES: &[&str] = &["shim/eal.c", "shim/frames.c", "shim/port.c"];
+    const SOURCES: &[&str] = &["shim/eal.c", "shim/flow.c", "shim/frames.c", "shim/port.c"];
     const HEADERS: &[&str] = &["shim/dpdk.h"];
     /// The libraries that the shim calls itself. Drivers are loaded when the program
     /// starts DPDK, from DPDK's own directory.

@@ -9,30 +9,20 @@
 //! Nothing but the cost may change. Where a switch cannot decide as the chain does, the rule says
 //! so ([`Verdict::Software`]), and the host classifies exactly those packets, as without a switch.
 //!
-//! - [`mod@table`]: the walk from the decision to rules;
-//! - [`fields`], [`mod@matches`]: what a rule can look at, and what it wants to see there;
-//! - [`words`]: tests of a chain's rules, in those fields;
-//! - [`ofctl`]: rules as `ovs-ofctl` reads them;
+//! - [`thruway_flow::rule_table`]: from the decision to rules;
 //! - [`tagging`]: what rules do so that packets carry their class, by the kind of the tag;
 //! - [`ovs`]: the rules of one port of Open vSwitch, put there and taken away.
 #![forbid(unsafe_code)]
 
 mod error;
-pub mod fallback;
-pub mod fields;
-mod guards;
-pub mod matches;
-pub mod ofctl;
 pub mod ovs;
 mod switch;
-pub mod table;
 pub mod tagging;
 mod tlv_map;
-pub mod words;
 
 pub use error::{Error, RULES_MAX};
-pub use fallback::Fallback;
-pub use fields::{Field, Protocol};
-pub use matches::Match;
-pub use table::{Rule, Table, Verdict, Wanted, table};
 pub use tagging::Tagging;
+pub use thruway_flow::rule_table::{
+    Fallback, Field, Match, Protocol, Rule, Table, Verdict, Wanted, fallback, fields, guards,
+    matches, table, words,
+};

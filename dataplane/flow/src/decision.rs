@@ -2,7 +2,7 @@
 //! in an acyclic graph with leaves as its ends.
 
 use crate::IpProgram;
-use crate::ast::{Base, Word};
+use crate::ast::{Base, Rule, Word};
 use crate::common::Common;
 use crate::key::PacketView;
 use crate::pattern::PatternProgram;
@@ -64,6 +64,8 @@ pub enum Choice<'a> {
     Rules {
         /// The node: a [`Dispatcher`](crate::chain::Role::Dispatcher) of the plan's chain.
         node: u32,
+        /// Its rules.
+        rules: &'a [Rule],
         /// By the rule's output; the last for all other packets.
         outputs: &'a [Goto],
     },
@@ -107,8 +109,8 @@ pub(crate) enum Step {
 #[derive(Clone, Debug, Default)]
 pub struct Decision {
     steps: Vec<Step>,
-    /// Each with the node that defines its rules.
-    programs: Vec<(u32, RuleProgram)>,
+    /// Each with the node that defines its rules, and these.
+    programs: Vec<(u32, RuleProgram, Vec<Rule>)>,
     /// Of dense switches by value, of runs by verdict.
     gotos: Vec<Goto>,
     /// Of hashed switches; where no value is, the goto is [`EMPTY`].
@@ -213,8 +215,8 @@ impl Decision {
         &self.programs[program as usize].1
     }
 
-    pub(crate) fn add_program(&mut self, node: u32, program: RuleProgram) -> u32 {
-        self.programs.push((node, program));
+    pub(crate) fn add_program(&mut self, node: u32, program: RuleProgram, rules: &[Rule]) -> u32 {
+        self.programs.push((node, program, rules.to_vec()));
         (self.programs.len() - 1) as u32
     }
 
@@ -280,8 +282,9 @@ impl Decision {
                 Choice::Switch { word: switch.word, branches, otherwise }
             }
             Step::Run { program, first, len } => {
-                let node = self.programs.get(*program as usize)?.0;
-                Choice::Rules { node, outputs: self.verdicts(*first, *len) }
+                let (node, _, rules) = self.programs.get(*program as usize)?;
+                let outputs = self.verdicts(*first, *len);
+                Choice::Rules { node: *node, rules, outputs }
             }
         })
     }

@@ -91,6 +91,9 @@ void *tw_frames_pool(const struct tw_memory *memory, struct tw_frames frames, st
 
 /* Number of a port by device name; negative if there is none. */
 int tw_port_find(const char *name);
+/* Spreads packets over `queues` queues alike for both directions of a connection: fills hash types,
+ * and the length of the key, which is 0 if the driver is to choose one. */
+const uint8_t *tw_hash(uint16_t port, uint64_t *types, uint8_t *key_len);
 int tw_port_is_valid(uint16_t port);
 /* Brings a device up ("net_null0,size=64", a PCI address); 0 or a negative errno. */
 int tw_port_probe(const char *device);
@@ -105,6 +108,51 @@ void tw_port_link(uint16_t port, struct tw_link *link);
 void tw_port_counts(uint16_t port, struct tw_counts *counts);
 /* Fills up to `max`, says how many there are. */
 int tw_port_xstats(uint16_t port, struct tw_xstat *stats, unsigned int max);
+
+/* Bytes of the longest header of an item: IPv6. */
+#define TW_HEADER_LEN_MAX 40
+/* Most headers of a rule. */
+#define TW_ITEMS_MAX 3
+
+/* A packet's header must equal `spec` in the bits of `mask`, in the network's order. */
+struct tw_flow_item {
+	uint8_t header; /* enum tw_header */
+	uint8_t is_alone; /* no VLAN tag, no extension header follows */
+	uint8_t spec[TW_HEADER_LEN_MAX];
+	uint8_t mask[TW_HEADER_LEN_MAX];
+};
+
+enum tw_header {
+	TW_ETHERNET,
+	TW_IPV4,
+	TW_IPV6,
+	TW_TCP,
+	TW_UDP,
+	TW_SCTP,
+	TW_ICMP,
+	TW_ICMP6,
+	TW_HEADERS
+};
+
+struct tw_flow_rule {
+	uint32_t priority; /* lower ones first */
+	uint32_t mark; /* with `marks` */
+	uint16_t queues; /* packets that are not dropped are spread over these, from 0 on */
+	uint8_t drops;
+	uint8_t counts; /* its packets are to be counted */
+	uint8_t marks;
+	uint8_t count; /* of the items */
+	struct tw_flow_item items[TW_ITEMS_MAX];
+};
+
+/* Whether a port takes a rule; 0, or a negative errno and a text. */
+int tw_flow_check(uint16_t port, const struct tw_flow_rule *rule, struct tw_text text);
+/* Makes a rule; NULL and a text. */
+void *tw_flow_make(uint16_t port, const struct tw_flow_rule *rule, struct tw_text text);
+/* Takes a rule away; 0, or a negative errno. */
+int tw_flow_end(uint16_t port, void *flow);
+/* Packets of a rule that counts; 0, or a negative errno. */
+int tw_flow_count(uint16_t port, void *flow, uint64_t *packets);
 
 uint16_t tw_rx(uint16_t port, uint16_t queue, void **mbufs, uint16_t max);
 uint16_t tw_tx(uint16_t port, uint16_t queue, void **mbufs, uint16_t count);

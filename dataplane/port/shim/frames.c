@@ -25,8 +25,10 @@ PLACED(nb_segs, 20);
 PLACED(ol_flags, 24);
 PLACED(pkt_len, 36);
 PLACED(data_len, 40);
+PLACED(hash.fdir.hi, 48);
 _Static_assert(sizeof(struct rte_mbuf) == 128, "an mbuf has another size: see sys.rs");
 _Static_assert(RTE_MBUF_F_EXTERNAL == 1ULL << 61, "another flag: see sys.rs");
+_Static_assert(RTE_MBUF_F_RX_FDIR_ID == 1ULL << 13, "another flag: see sys.rs");
 _Static_assert(RTE_PKTMBUF_HEADROOM == 128, "head room differs from the packet pool's");
 
 static struct tw_frames pool_frames;

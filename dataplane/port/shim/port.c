@@ -107,29 +107,47 @@ static int queues_set_up(uint16_t port, const struct tw_port_conf *conf,
 	return 0;
 }
 
+const uint8_t *tw_hash(uint16_t port, uint64_t *types, uint8_t *key_len)
+{
+	/* Toeplitz with a key that repeats every 16 bits gives both directions the same sum. */
+	static uint8_t key[KEY_LEN_MAX];
+	struct rte_eth_dev_info info;
+	*types = 0;
+	*key_len = 0;
+	for (unsigned int at = 0; at < sizeof(key); at++)
+		key[at] = at % 2 == 0 ? 0x6d : 0x5a;
+	if (rte_eth_dev_info_get(port, &info) != 0)
+		return key;
+	*types = info.flow_type_rss_offloads & HASHED;
+	if (info.hash_key_size <= KEY_LEN_MAX)
+		*key_len = info.hash_key_size;
+	return key;
+}
+
 int tw_port_start(uint16_t port, const struct tw_port_conf *conf, void *pool,
 		  const struct tw_memory *memory, struct tw_text text)
 {
 	struct rte_eth_dev_info info;
 	struct rte_eth_conf eth;
-	/* Toeplitz with a key that repeats every 16 bits gives both directions the same sum. */
-	static uint8_t key[KEY_LEN_MAX];
 	memset(&eth, 0, sizeof(eth));
 	int result = rte_eth_dev_info_get(port, &info);
 	if (result != 0)
 		return said(text, "rte_eth_dev_info_get", result);
-	for (unsigned int at = 0; at < sizeof(key); at++)
-		key[at] = at % 2 == 0 ? 0x6d : 0x5a;
-	uint64_t hashed = info.flow_type_rss_offloads & HASHED;
+	uint64_t hashed;
+	uint8_t key_len;
+	const uint8_t *key = tw_hash(port, &hashed, &key_len);
 	int is_hashing = conf->rx_queues > 1 && hashed != 0;
 	if (is_hashing) {
 		eth.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
 		eth.rx_adv_conf.rss_conf.rss_hf = hashed;
-		if (info.hash_key_size > 0 && info.hash_key_size <= KEY_LEN_MAX) {
-			eth.rx_adv_conf.rss_conf.rss_key = key;
-			eth.rx_adv_conf.rss_conf.rss_key_len = info.hash_key_size;
+		if (key_len > 0) {
+			eth.rx_adv_conf.rss_conf.rss_key = (uint8_t *)(uintptr_t)key;
+			eth.rx_adv_conf.rss_conf.rss_key_len = key_len;
 		}
 	}
+	/* Rules may mark packets. Some drivers want to know it before; most do not know the question. */
+	uint64_t metadata = RTE_ETH_RX_METADATA_USER_MARK;
+	rte_eth_rx_metadata_negotiate(port, &metadata);
 	if (conf->checks)
 		eth.rxmode.offloads = RTE_ETH_RX_OFFLOAD_IPV4_CKSUM & info.rx_offload_capa;
 	uint16_t mtu = conf->mtu;

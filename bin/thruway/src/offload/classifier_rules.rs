@@ -44,7 +44,7 @@ impl ClassifierRules {
             bail!("only Open vSwitch has fields for options of Geneve: leave out --protocol");
         }
         let wanted = Wanted { protocol, rules_max: args.rules_max, tags };
-        let found = entry.and_then(|entry| Some((entry, table(&plan, chain, entry, &wanted)?)));
+        let found = entry.and_then(|entry| Some((entry, table(&plan, entry, &wanted)?)));
         let (entry, table) =
             found.ok_or_else(|| anyhow!("{name}: no packet comes to a FlowClassifier"))?;
         let (name, rules_max) = (chain.nodes[node].name.clone(), args.rules_max);

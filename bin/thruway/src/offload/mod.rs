@@ -1,16 +1,18 @@
-//! `thruway offload`: a switch in front classifies for a chain, or the kernel drops for it.
+//! `thruway offload`: a switch, the kernel or a network card in front classifies for a chain.
 
 mod args;
 mod classifier_rules;
 mod installation;
 mod show;
 mod show_drops;
+mod show_flow;
 
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use thruway_flow::drop_table::{DropTable, TESTS_MAX};
+use thruway_flow::hardware_rules::{HardwareTable, RULES_MAX};
 use thruway_offload::Protocol;
 use thruway_offload::ovs::Port;
 
@@ -28,7 +30,7 @@ pub struct OffloadArgs {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Print the rules for a switch (or the kernel), and the packets that the host classifies
+    /// Print the rules for a switch (the kernel, a card), and the packets that the host classifies
     Plan(PlanArgs),
     /// Install the rules of a running instance in Open vSwitch, and update them until it ends
     Apply(ApplyArgs),
@@ -51,6 +53,10 @@ struct PlanArgs {
     /// Print the drops of the XDP program of FromDevice(..., OFFLOAD XDP)
     #[arg(long, conflicts_with_all = ["protocol", "print_rules"])]
     xdp: bool,
+    /// Print the rules for the card of FromDPDKDevice(..., OFFLOAD FLOW); with --rules each, in the
+    /// notation of dpdk-testpmd
+    #[arg(long, conflicts_with_all = ["protocol", "xdp"])]
+    flow: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -134,6 +140,15 @@ fn plan(args: &PlanArgs) -> anyhow::Result<ExitCode> {
         match args.json {
             true => outln!("{:#}", show_drops::json(&compiled, &tables)),
             false => out!("{}", show_drops::text(&compiled, &tables)),
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    if args.flow {
+        let table = HardwareTable::of(&compiled.plan, compiled.entry, RULES_MAX);
+        let table = table.context("no classifier")?;
+        match args.json {
+            true => outln!("{:#}", show_flow::json(&compiled, &table)),
+            false => out!("{}", show_flow::text(&compiled, &table, args.print_rules)),
         }
         return Ok(ExitCode::SUCCESS);
     }

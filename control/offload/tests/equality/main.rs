@@ -3,6 +3,7 @@
 //! random chains and random frames, against an interpreter of the switch's table. More cases:
 //! `THRUWAY_OFFLOAD_CASES=100000 cargo test --release -p thruway-offload --test equality`.
 
+mod cards;
 mod chains;
 mod drops;
 mod frames;
@@ -209,7 +210,7 @@ fn made(dispatchers: &[&[&str]], stateful: bool) -> (Chain, Arc<Plan>, Table) {
         .collect();
     let chain = chains::Plan { dispatchers, stateful, long: false }.chain();
     let plan = Arc::new(consolidate(&chain).unwrap());
-    let table = table(&plan, &chain, 0, &wanted(Protocol::OpenVSwitch, TagKind::Vlan)).unwrap();
+    let table = table(&plan, 0, &wanted(Protocol::OpenVSwitch, TagKind::Vlan)).unwrap();
     (chain, plan, table)
 }
 
@@ -240,8 +241,8 @@ fn what_nobody_wants_is_dropped_in_the_switch() {
 }
 
 /// The table of the same chain for tags of a kind.
-fn retagged(plan: &Plan, chain: &Chain, kind: TagKind) -> Table {
-    table(plan, chain, 0, &wanted(Protocol::OpenVSwitch, kind)).unwrap()
+fn retagged(plan: &Plan, kind: TagKind) -> Table {
+    table(plan, 0, &wanted(Protocol::OpenVSwitch, kind)).unwrap()
 }
 
 #[test]
@@ -276,7 +277,7 @@ fn what_looks_like_a_tag_is_none() {
         web,
     ];
     for kind in TagKind::ALL {
-        let table = retagged(&plan, &chain, kind);
+        let table = retagged(&plan, kind);
         // The one that is as it seems.
         assert_eq!(both_agree(&plan, &chain, &table, &frames), expected_tagged(kind), "{kind:?}");
     }
@@ -291,7 +292,7 @@ fn expected_tagged(kind: TagKind) -> u64 {
 #[test]
 fn a_label_is_for_ip_only() {
     let (chain, plan, _) = made(&[&["tcp dst port 80", "arp", "ip6"]], false);
-    let table = retagged(&plan, &chain, TagKind::Mpls);
+    let table = retagged(&plan, TagKind::Mpls);
     let arp = frame(|parts| parts.family = 0);
     let ip6 = frame(|parts| (parts.family, parts.version, parts.ports) = (6, 6, [1024, 443]));
     let labelled = [&ip6[..12], &[0x88, 0x47, 0, 1, 1, 64], &ip6[14..]].concat();
@@ -311,7 +312,7 @@ fn more_classes_than_tags_are_left_to_the_host() {
     assert!(classes > tagged, "{classes}");
     let without = |table: &Table| table.fallbacks().get(&Fallback::Tags).copied();
     assert!(without(&vlan).is_some_and(|rules| rules <= classes - tagged), "{vlan:?}");
-    assert_eq!(without(&retagged(&plan, &chain, TagKind::Mpls)), None);
+    assert_eq!(without(&retagged(&plan, TagKind::Mpls)), None);
 }
 
 #[test]
@@ -319,7 +320,7 @@ fn an_unknown_tag_is_refused_where_that_is_wanted() {
     let (chain, plan, _) = made(&[&["tcp dst port 80", "-"]], false);
     let web = frame(|parts| parts.ports = [1024, 80]);
     for kind in TagKind::ALL {
-        let table = retagged(&plan, &chain, kind);
+        let table = retagged(&plan, kind);
         let rule = table.rule_of(&switch::read(&web)).unwrap();
         let (tagged, number) = sent(&web, rule, kind);
         let mut host = Host::behind(&plan, &chain, kind, trusted(kind).next(kind));
@@ -390,7 +391,7 @@ fn a_limit_leaves_the_rest_to_the_host() {
         .to_vec();
     for rules_max in 0..full.rules.len() {
         let wanted = Wanted { rules_max, ..wanted(Protocol::OpenVSwitch, TagKind::Vlan) };
-        let table = table(&plan, &chain, 0, &wanted).unwrap();
+        let table = table(&plan, 0, &wanted).unwrap();
         let own = table.rules.len() - table.fallbacks().values().sum::<usize>();
         assert!(own <= rules_max, "{own} {rules_max}");
         both_agree(&plan, &chain, &table, &frames);
@@ -413,7 +414,7 @@ proptest! {
         let plan = Arc::new(plan);
         let frames: Vec<Vec<u8>> = parts.iter().map(frames::Parts::frame).collect();
         for kind in TagKind::ALL {
-            let table = table(&plan, &chain, 0, &wanted(protocol, kind)).unwrap();
+            let table = table(&plan, 0, &wanted(protocol, kind)).unwrap();
             both_agree(&plan, &chain, &table, &frames);
         }
     }

@@ -10,7 +10,7 @@ use thruway_element::{
 use thruway_packet::{Batch, MAX_BATCH};
 use thruway_port::dpdk::{Counters, Device, Receiver};
 
-use super::dpdk::{self, Input, OpenPort, Ports};
+use super::dpdk::{self, Input, Marks, Offload, OpenPort, Ports};
 use super::losses::say;
 use super::mode;
 use super::sharing;
@@ -48,6 +48,14 @@ pub static ENTRY: Entry = Entry::built::<FromDpdkDevice>(
                What the port dropped is counted here, of queues that several elements read at the \
                one that has the first. The Ethernet port is closed when no element uses it any \
                more. A configuration that replaces this one goes on with the port.\n\
+               With OFFLOAD FLOW, and a FlowClassifier directly behind, the card gets rules of \
+               rte_flow when packets begin to flow: it drops what the classifier would drop \
+               (unwanted-offloaded, where the card counts), and marks other packets with their \
+               class, so that they are not classified again (the classifier's handler tagged). The \
+               card is asked about each rule. A line says what it does, what it refuses and what \
+               stays with the chain, which then classifies it; if no rule is possible it says why. \
+               The rules go with the run, and before another configuration's first packet. Only \
+               this FromDPDKDevice may read the port (docs/offload.md).\n\
                ALLMULTI, RSS_AGGREGATE and other offloads by name are not supported.",
         example: "FromDPDKDevice(net_null0) -> Counter -> Discard",
         ports: "0/1",
@@ -64,6 +72,7 @@ pub static ENTRY: Entry = Entry::built::<FromDpdkDevice>(
             Arg::keyword("ACTIVE", Ty::Bool, "whether it reads packets").or("true"),
             Arg::keyword("CHECKSUM", Ty::Bool, "whether the port checks IPv4 headers, if it can")
                 .or("true"),
+            dpdk::OFFLOAD,
             dpdk::VERBOSE,
             sharing::THREADS,
             sharing::MAXTHREADS,
@@ -88,6 +97,7 @@ reasons! {
         Damaged = "damaged": "the port found it damaged",
         BadChecksum = "bad-checksum": "the port found the checksum of its IPv4 header wrong",
         TooLong = "too-long": "longer than any frame has room for",
+        Unwanted = "unwanted-offloaded": "nobody behind sends it anywhere: dropped by the card",
     }
 }
 
@@ -122,6 +132,8 @@ struct FromDpdkDevice {
     receiver: Option<Receiver>,
     #[part]
     port: OpenPort,
+    offload: Offload,
+    marks: Marks,
     /// Whether what the port dropped is reported here.
     speaks: bool,
     reported: Counters,
@@ -162,11 +174,14 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     };
     let ports = Ports::of(args);
     ports.receives(input.clone());
+    let offload = Offload::of(args)?;
     Ok(Box::new(FromDpdkDevice {
         input,
         ports,
         receiver: None,
         port: OpenPort::default(),
+        marks: Marks::new(Arc::clone(offload.number())),
+        offload,
         speaks: false,
         reported: Counters::default(),
         has_run: false,
@@ -201,6 +216,24 @@ impl FromDpdkDevice {
         cx.count_drops(Reason::NO_MEMORY, news(|counters| counters.no_frame));
     }
 
+    /// Counts what the card dropped as unwanted since the last time.
+    fn count_unwanted(&mut self, cx: &mut Cx<'_>, all: bool) {
+        let dropped = self.offload.dropped(all);
+        cx.count_made(dropped);
+        cx.count_drops(Lost::Unwanted, dropped);
+    }
+
+    /// Packets begin to flow.
+    #[cold]
+    fn begin(&mut self, cx: &mut Cx<'_>) {
+        self.has_run = true;
+        self.ports.let_go();
+        let is_mine = self.input.rank == 0 && self.offload.is_waiting();
+        if let Some(device) = self.port.device.as_ref().filter(|_| is_mine) {
+            self.offload.begin(cx, device, self.ports.readers(&self.input.port));
+        }
+    }
+
     /// Nothing came: when to look again.
     fn rest(&mut self, cx: &Cx<'_>) -> Run {
         self.looks = self.looks.saturating_add(1);
@@ -218,17 +251,21 @@ impl Element for FromDpdkDevice {
             let line = device.describe();
             say(cx, &self.input.port, &line);
         }
+        if self.input.rank == 0 {
+            self.offload.prepare(cx);
+        }
         cx.set_timer(0, cx.now().saturating_add(STATISTICS_NS));
         Ok(())
     }
 
     fn run(&mut self, cx: &mut Cx<'_>) -> Run {
-        if !std::mem::replace(&mut self.has_run, true) {
-            self.ports.let_go();
+        if !self.has_run {
+            self.begin(cx);
         }
         let Some(receiver) = self.receiver.as_mut().filter(|_| self.active) else {
             return Run::Idle;
         };
+        self.marks.follow(cx, receiver);
         let received = receiver.receive(self.burst, cx.now(), &mut self.batch);
         cx.count_drops(Lost::TooLong, received.too_long);
         cx.count_drops(Lost::BadChecksum, received.bad_checksum);
@@ -236,6 +273,7 @@ impl Element for FromDpdkDevice {
             return self.rest(cx);
         }
         self.looks = 0;
+        self.marks.take(&mut self.batch);
         self.count += received.packets as u64;
         self.bytes += received.bytes;
         cx.emit_all(0, &mut self.batch);
@@ -244,11 +282,14 @@ impl Element for FromDpdkDevice {
 
     fn timer(&mut self, cx: &mut Cx<'_>, _token: u32) {
         self.count_drops(cx);
+        self.count_unwanted(cx, false);
         cx.set_timer(0, cx.now().saturating_add(STATISTICS_NS));
     }
 
     fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.count_drops(cx);
+        self.count_unwanted(cx, true);
+        self.offload.end();
         self.ports.let_go();
         self.receiver = None;
         self.port.rest();
@@ -273,7 +314,9 @@ impl FromDpdkDevice {
 
 impl HotSwap for FromDpdkDevice {
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
-        // The port keeps running; its queues are free for other elements.
+        // The port keeps running; its queues are free for other elements. Its rules are not those
+        // of the configuration that comes.
+        self.offload.pause();
         self.receiver = None;
         Some(Box::new(self.port.device.take()))
     }
@@ -288,6 +331,8 @@ impl HotSwap for FromDpdkDevice {
             // is gone meanwhile, there is nothing to receive.
             let _ = self.open();
             self.ports.let_go();
+            // Rules come again with the next packets.
+            self.has_run = !self.offload.is_waiting();
         }
     }
 }

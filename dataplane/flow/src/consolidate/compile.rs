@@ -136,7 +136,7 @@ impl Compiler<'_, '_> {
         } else {
             RuleProgram::Ip(Box::new(IpProgram::compile(list).map_err(located)?))
         };
-        let program = self.decision.add_program(node, program);
+        let program = self.decision.add_program(node, program, list);
         self.programs.insert(node, program);
         Ok(program)
     }

@@ -1,6 +1,6 @@
 //! What stands here where the program was built without DPDK: it says so.
 
-use super::{About, Counters, Link, PortConfig};
+use super::{About, Counters, FlowRule, Link, PortConfig};
 use crate::error::PortError;
 use std::ops::Range;
 use std::sync::Arc;
@@ -60,7 +60,34 @@ pub enum Receiver {}
 #[derive(Debug)]
 pub enum Sender {}
 
+/// A rule of no port.
+#[derive(Debug)]
+pub enum Flow {}
+
+impl Flow {
+    /// Of a port that runs: never called.
+    pub fn packets(&self) -> Option<u64> {
+        match *self {}
+    }
+}
+
 impl Device {
+    /// Of a port that runs: never called.
+    ///
+    /// # Errors
+    /// None.
+    pub fn check_flow(&self, _rule: &FlowRule) -> Result<(), String> {
+        match *self {}
+    }
+
+    /// Of a port that runs: never called.
+    ///
+    /// # Errors
+    /// None.
+    pub fn make_flow(self: &Arc<Device>, _rule: &FlowRule) -> Result<Flow, String> {
+        match **self {}
+    }
+
     /// Says how to get DPDK.
     ///
     /// # Errors
@@ -117,6 +144,11 @@ impl Device {
 }
 
 impl Receiver {
+    /// Of a port that runs: never called.
+    pub fn read_marks(&mut self, _reads: bool) {
+        match *self {}
+    }
+
     /// Of a port that runs: never called.
     pub fn receive(&mut self, _max: usize, _now: i64, _batch: &mut Batch) -> Received {
         match *self {}

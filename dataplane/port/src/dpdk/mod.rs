@@ -19,6 +19,8 @@ mod eal;
 #[cfg(feature = "dpdk")]
 mod ends;
 #[cfg(feature = "dpdk")]
+mod flow;
+#[cfg(feature = "dpdk")]
 mod mbufs;
 #[cfg(feature = "dpdk")]
 mod messages;
@@ -34,12 +36,16 @@ mod sys;
 #[cfg(not(feature = "dpdk"))]
 mod absent;
 mod config;
+mod flow_rule;
 
 #[cfg(not(feature = "dpdk"))]
-pub use absent::{Device, Received, Receiver, Sender, Sent, node, start};
+pub use absent::{Device, Flow, Received, Receiver, Sender, Sent, node, start};
 pub use config::{About, Counters, Link, PortConfig};
 #[cfg(feature = "dpdk")]
 pub use device::Device;
+#[cfg(feature = "dpdk")]
+pub use flow::Flow;
+pub use flow_rule::{FlowAction, FlowItem, FlowRule, HEADER_LEN_MAX, ITEMS_MAX};
 #[cfg(feature = "dpdk")]
 pub use pci::node;
 #[cfg(feature = "dpdk")]

@@ -33,6 +33,8 @@ pub struct Receiver {
     turn: u16,
     /// The flags that count: none if the port checks nothing.
     checked: u64,
+    /// The flag of packets with a mark; none if marks are not read.
+    marked: u64,
     /// Bytes of the port's Ethernet address, the first lowest.
     mac: u64,
     burst: Box<[Option<NonNull<Mbuf>>; MAX_BATCH]>,
@@ -51,6 +53,7 @@ impl Receiver {
         let [a, b, c, d, e, f] = device.about().mac;
         Receiver {
             checked: if device.about().checks { IP_CHECKSUM } else { 0 },
+            marked: 0,
             mac: u64::from_le_bytes([a, b, c, d, e, f, 0, 0]),
             turn: queues.start,
             device,
@@ -141,7 +144,11 @@ impl Receiver {
         // JUSTIFICATION: the frame was DPDK's.
         // SAFETY: DPDK took the frame of the pool and gave its mbuf to us, whose count of users was
         // one; the extent was tested.
-        Some(unsafe { self.table.frames.packet(extent, kind, now) })
+        let mut packet = unsafe { self.table.frames.packet(extent, kind, now) };
+        if flags & self.marked != 0 {
+            packet.set_fcb(header.mark);
+        }
+        Some(packet)
     }
 
     /// A packet in pieces, or in memory that is not ours, put together in a frame.
@@ -180,6 +187,12 @@ impl Receiver {
         // SAFETY: eight bytes from there on lie in the frame, as was tested; nobody writes them.
         let bytes = unsafe { start.cast::<u64>().read_unaligned() };
         kind_of(self.mac, u64::from_le(bytes))
+    }
+
+    /// Whether packets that a rule of the port has marked are to have the mark in their FCB word,
+    /// which is zero without. Packets that came in pieces have none.
+    pub fn read_marks(&mut self, reads: bool) {
+        self.marked = if reads { sys::MARKED } else { 0 };
     }
 
     /// The port.

@@ -8,6 +8,8 @@ pub const MBUF_STRIDE: usize = 192;
 pub const MBUF_FIRST: usize = 64;
 /// `RTE_MBUF_F_EXTERNAL`: its buffer is not part of it.
 pub const EXTERNAL: u64 = 1 << 61;
+/// `RTE_MBUF_F_RX_FDIR_ID`: a rule marked the packet.
+pub const MARKED: u64 = 1 << 13;
 
 /// The part of DPDK's `struct rte_mbuf` that is used here; the shim checks the places.
 #[repr(C, align(64))]
@@ -22,9 +24,14 @@ pub struct Mbuf {
     pub packet_type: u32,
     pub pkt_len: u32,
     pub data_len: u16,
+    pub vlan_tci: u16,
+    pub hash: u32,
+    /// With [`MARKED`]: the mark of a rule.
+    pub mark: u32,
 }
 
 const _: () = assert!(std::mem::offset_of!(Mbuf, data_len) == 40);
+const _: () = assert!(std::mem::offset_of!(Mbuf, mark) == 48);
 
 #[repr(C)]
 pub struct Text {
@@ -107,6 +114,32 @@ pub struct Xstat {
     pub value: u64,
 }
 
+/// Bytes of the longest header of an item.
+pub const HEADER_LEN_MAX: usize = 40;
+/// Most headers of a rule.
+pub const ITEMS_MAX: usize = 3;
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct FlowItem {
+    pub header: u8,
+    pub is_alone: u8,
+    pub spec: [u8; HEADER_LEN_MAX],
+    pub mask: [u8; HEADER_LEN_MAX],
+}
+
+#[repr(C)]
+pub struct FlowRule {
+    pub priority: u32,
+    pub mark: u32,
+    pub queues: u16,
+    pub drops: u8,
+    pub counts: u8,
+    pub marks: u8,
+    pub count: u8,
+    pub items: [FlowItem; ITEMS_MAX],
+}
+
 unsafe extern "C" {
     pub fn tw_version() -> *const c_char;
     pub fn tw_eal_start(argc: c_int, argv: *mut *mut c_char, text: Text) -> c_int;
@@ -134,6 +167,10 @@ unsafe extern "C" {
     pub fn tw_port_link(port: u16, link: *mut LinkState);
     pub fn tw_port_counts(port: u16, counts: *mut Counts);
     pub fn tw_port_xstats(port: u16, stats: *mut Xstat, max: c_uint) -> c_int;
+    pub fn tw_flow_check(port: u16, rule: *const FlowRule, text: Text) -> c_int;
+    pub fn tw_flow_make(port: u16, rule: *const FlowRule, text: Text) -> *mut c_void;
+    pub fn tw_flow_end(port: u16, flow: *mut c_void) -> c_int;
+    pub fn tw_flow_count(port: u16, flow: *mut c_void, packets: *mut u64) -> c_int;
     pub fn tw_rx(port: u16, queue: u16, mbufs: *mut NonNull<Mbuf>, max: u16) -> u16;
     pub fn tw_tx(port: u16, queue: u16, mbufs: *mut NonNull<Mbuf>, count: u16) -> u16;
     pub fn tw_free(mbuf: NonNull<Mbuf>);

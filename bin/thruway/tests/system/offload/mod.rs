@@ -1,6 +1,7 @@
 //! `thruway offload` with the real Open vSwitch: a client, the switch, and a host with a chain,
 //! each in a namespace of its own.
 
+mod by_card;
 mod in_kernel;
 mod switch;
 

@@ -1,8 +1,12 @@
 //! Ports of DPDK: what the elements of a configuration that use them know of each other.
 
+mod marks;
+mod offload;
 mod ports;
 mod queues;
 
+pub(super) use marks::Marks;
+pub(super) use offload::{OFFLOAD, Offload};
 pub(super) use ports::{Input, Output, Ports};
 pub(super) use queues::{N_QUEUES, QUEUE, part, shares, wanted};
 

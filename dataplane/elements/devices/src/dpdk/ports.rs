@@ -133,6 +133,12 @@ impl Ports {
         self.0.lock().queues_of(&input.element)
     }
 
+    /// How many elements read a port.
+    pub(in super::super) fn readers(&self, port: &str) -> usize {
+        let state = self.0.lock();
+        state.inputs.iter().filter(|input| short(&input.port) == short(port)).count()
+    }
+
     /// The end of a port that this replica of an element receives by.
     pub(in super::super) fn receiver(&self, input: &Input) -> Result<Receiver, String> {
         let device = self.open(&input.port)?;

@@ -5,16 +5,16 @@
 //! header that is not right it keeps the EtherType, and zeros for everything behind it; of a
 //! transport header that is cut off, the protocol.
 
-use thruway_flow::tags::TagKind;
 use thruway_wire::ethernet::ethertype;
 
-use crate::fallback::Fallback;
-use crate::fields::{Field, Protocol};
-use crate::matches::Match;
-use crate::words::{ICMP, ICMP6, IPV4, IPV6, SCTP, TCP, UDP};
+use crate::rule_table::fallback::Fallback;
+use crate::rule_table::fields::{Field, Protocol};
+use crate::rule_table::matches::Match;
+use crate::rule_table::words::{ICMP, ICMP6, IPV4, IPV6, SCTP, TCP, UDP};
+use crate::tags::TagKind;
 
 /// Bit of [`Field::Vlan`] that says that there is a tag.
-pub(crate) const VLAN_PRESENT: u128 = 0x1000;
+pub const VLAN_PRESENT: u128 = 0x1000;
 /// What a switch takes for the EtherType of a frame with a length there.
 const LENGTH: u128 = 0x05ff;
 /// An EtherType of VLAN tags that a chain knows and OpenFlow does not.

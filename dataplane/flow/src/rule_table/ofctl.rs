@@ -3,9 +3,9 @@
 use std::fmt::{self, Write};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use crate::fields::Field;
-use crate::matches::Match;
-use crate::words::{ICMP6, SCTP, UDP};
+use crate::rule_table::fields::Field;
+use crate::rule_table::matches::Match;
+use crate::rule_table::words::{ICMP6, SCTP, UDP};
 
 /// A match in `ovs-ofctl`'s notation, nothing for every packet.
 impl fmt::Display for Match {
@@ -86,7 +86,7 @@ fn name(field: Field, protocol: Option<u128>) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::words::{IPV4, IPV6, TCP};
+    use crate::rule_table::words::{IPV4, IPV6, TCP};
 
     #[test]
     fn matches_are_written_as_ovs_reads_them() {

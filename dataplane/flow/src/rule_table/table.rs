@@ -7,17 +7,16 @@
 
 use std::collections::BTreeMap;
 
-use thruway_flow::ast::{self, Expr, Word};
-use thruway_flow::chain::{Chain, Role};
-use thruway_flow::decision::{Choice, Goto, LeafId, Next, next};
-use thruway_flow::plan::Plan;
-use thruway_flow::tags::TagKind;
+use crate::ast::{self, Expr, Word};
+use crate::decision::{Choice, Goto, LeafId, Next, next};
+use crate::plan::Plan;
 
-use crate::fallback::Fallback;
-use crate::fields::{Field, Protocol};
-use crate::guards::{Needs, guards};
-use crate::matches::Match;
-use crate::words::{IPV4, IPV6, Passing, packets};
+use crate::rule_table::fallback::Fallback;
+use crate::rule_table::fields::{Field, Protocol};
+use crate::rule_table::guards::{Needs, guards};
+use crate::rule_table::matches::Match;
+use crate::rule_table::words::{IPV4, IPV6, Passing, packets};
+use crate::tags::TagKind;
 
 /// Most rules of a switch that one rule of a chain may become.
 const PER_RULE_MAX: usize = 1 << 12;
@@ -55,6 +54,24 @@ pub struct Wanted {
     pub tags: TagKind,
 }
 
+/// What bounds the rules, whatever takes them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    /// The fields there are.
+    pub protocol: Protocol,
+    /// Most rules.
+    pub rules_max: usize,
+    /// Most classes that a packet can be found to have.
+    pub classes_max: LeafId,
+}
+
+impl Wanted {
+    fn bounds(&self) -> Bounds {
+        let Wanted { protocol, rules_max, tags } = *self;
+        Bounds { protocol, rules_max, classes_max: tags.classes() }
+    }
+}
+
 /// The table of one classifier. Every packet has a rule: the last ones take all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
@@ -68,7 +85,7 @@ pub struct Table {
 
 impl Table {
     /// The rule of a packet with these values of all fields.
-    pub fn rule_of(&self, packet: &[u128; crate::fields::FIELDS]) -> Option<&Rule> {
+    pub fn rule_of(&self, packet: &[u128; crate::rule_table::fields::FIELDS]) -> Option<&Rule> {
         self.rules.iter().find(|rule| rule.matches.holds(packet))
     }
 
@@ -85,24 +102,11 @@ impl Table {
 }
 
 /// The table of the classifier whose place among the plan's entries is `entry`; `None` if there is
-/// no such entry. `chain` is the one that the plan was made of.
-pub fn table(plan: &Plan, chain: &Chain, entry: usize, wanted: &Wanted) -> Option<Table> {
-    let start = plan.entries.get(entry)?.start;
-    let mut rules = Vec::new();
+/// no such entry.
+pub fn table(plan: &Plan, entry: usize, wanted: &Wanted) -> Option<Table> {
+    let mut rules = unguarded(plan, entry, wanted.bounds())?;
     let mut fields = Vec::new();
-    let ip = [IPV4, IPV6].map(|ethertype| Match::of(Field::EthType, ethertype));
-    for within in ip.into_iter().chain([Match::ANY]) {
-        let left = wanted.rules_max.saturating_sub(rules.len());
-        let mut walk = Walk { plan, chain, wanted, left, rules: Vec::new() };
-        walk.go(start, &within);
-        let mut own = walk.rules;
-        if own.len() >= left {
-            own.truncate(left.saturating_sub(1));
-            own.push(Rule { matches: within, verdict: Verdict::Software(Fallback::Limit) });
-        }
-        own.iter_mut().for_each(|rule| rule.verdict = allowed(rule, wanted));
-        rules.extend(own);
-    }
+    rules.iter_mut().for_each(|rule| rule.verdict = allowed(rule, wanted));
     for rule in &rules {
         fields.extend(Field::ALL.into_iter().filter(|field| rule.matches.looks_at(*field)));
     }
@@ -129,6 +133,26 @@ fn can_have_tag(kind: TagKind, matches: &Match) -> bool {
     kind != TagKind::Mpls || matches!(matches.exact(Field::EthType), Some(IPV4 | IPV6))
 }
 
+/// The rules of whole packets without VLAN tags: those of IPv4, of IPv6 without extension headers,
+/// and of all others, in this order. `None` if there is no such entry.
+pub(crate) fn unguarded(plan: &Plan, entry: usize, bounds: Bounds) -> Option<Vec<Rule>> {
+    let start = plan.entries.get(entry)?.start;
+    let mut rules = Vec::new();
+    let ip = [IPV4, IPV6].map(|ethertype| Match::of(Field::EthType, ethertype));
+    for within in ip.into_iter().chain([Match::ANY]) {
+        let left = bounds.rules_max.saturating_sub(rules.len());
+        let mut walk = Walk { plan, bounds, left, rules: Vec::new() };
+        walk.go(start, &within);
+        let mut own = walk.rules;
+        if own.len() >= left {
+            own.truncate(left.saturating_sub(1));
+            own.push(Rule { matches: within, verdict: Verdict::Software(Fallback::Limit) });
+        }
+        rules.extend(own);
+    }
+    Some(rules)
+}
+
 /// A rule's verdict where the switch may give it.
 fn allowed(rule: &Rule, wanted: &Wanted) -> Verdict {
     match rule.verdict {
@@ -151,7 +175,7 @@ fn allowed(rule: &Rule, wanted: &Wanted) -> Verdict {
 }
 
 /// The rules without those whose packets meet the same verdict by later ones.
-fn without_needless(rules: Vec<Rule>) -> Vec<Rule> {
+pub(crate) fn without_needless(rules: Vec<Rule>) -> Vec<Rule> {
     if rules.len() > SEARCHED_MAX {
         return rules;
     }
@@ -173,9 +197,8 @@ fn without_needless(rules: Vec<Rule>) -> Vec<Rule> {
 /// A walk through the decision.
 struct Walk<'a> {
     plan: &'a Plan,
-    chain: &'a Chain,
-    wanted: &'a Wanted,
-    /// Most rules.
+    bounds: Bounds,
+    /// Most rules that are left.
     left: usize,
     rules: Vec<Rule>,
 }
@@ -218,7 +241,7 @@ impl Walk<'_> {
                     };
                     self.cases(branches.into_iter().map(of), otherwise, within)
                 }
-                Choice::Rules { node, outputs } => self.rules(node, outputs, within),
+                Choice::Rules { rules, outputs, .. } => self.rules(rules, outputs, within),
             };
             match rest {
                 Some(rest) => at = rest,
@@ -230,7 +253,7 @@ impl Walk<'_> {
     fn verdict(&self, leaf: LeafId) -> Verdict {
         match self.plan.leaves.get(usize::from(leaf)) {
             Some(class) if class.early_drop => Verdict::Drop(leaf),
-            _ if leaf < self.wanted.tags.classes() => Verdict::Class(leaf),
+            _ if leaf < self.bounds.classes_max => Verdict::Class(leaf),
             _ => Verdict::Software(Fallback::Tags),
         }
     }
@@ -238,7 +261,7 @@ impl Walk<'_> {
     /// A condition: rules of those packets that pass it, or fail it, whichever are fewer. Says
     /// where the others go on; `None` if there are none.
     fn test(&mut self, word: &Word, (yes, no): (Goto, Goto), within: &Match) -> Option<Goto> {
-        let of = |passes| packets(word, passes, within, self.wanted.protocol);
+        let of = |passes| packets(word, passes, within, self.bounds.protocol);
         let (passing, failing) = (of(true), of(false));
         // Without a call of its own: nothing narrows the match, so nothing bounds how often.
         if failing.is_empty() {
@@ -259,7 +282,7 @@ impl Walk<'_> {
         within: &Match,
     ) -> Option<Goto> {
         for (word, goto) in cases {
-            let passing = packets(&word, true, within, self.wanted.protocol);
+            let passing = packets(&word, true, within, self.bounds.protocol);
             if !self.first(passing, goto, within) {
                 return None;
             }
@@ -268,18 +291,12 @@ impl Walk<'_> {
     }
 
     /// A list of rules, of which the first that holds counts.
-    fn rules(&mut self, node: u32, outputs: &[Goto], within: &Match) -> Option<Goto> {
+    fn rules(&mut self, rules: &[ast::Rule], outputs: &[Goto], within: &Match) -> Option<Goto> {
         let otherwise = *outputs.last()?;
-        let chain = self.chain;
-        let Some(Role::Dispatcher(rules)) = chain.nodes.get(node as usize).map(|node| &node.role)
-        else {
-            self.push(*within, Verdict::Software(Fallback::Bytes));
-            return None;
-        };
         for ast::Rule { expr, output, .. } in rules {
             let of_output = outputs.split_last().and_then(|(_, all)| all.get(*output as usize));
             let goto = *of_output.unwrap_or(&otherwise);
-            let passing = holding(expr, true, Passing::surely(*within), self.wanted.protocol);
+            let passing = holding(expr, true, Passing::surely(*within), self.bounds.protocol);
             let passing = passing.unwrap_or_else(|| {
                 vec![Passing { matches: *within, fallback: Some(Fallback::TooMany) }]
             });

@@ -1,6 +1,6 @@
 //! What a rule wants to see in the fields of a packet.
 
-use crate::fields::{FIELDS, Field};
+use crate::rule_table::fields::{FIELDS, Field};
 
 /// Values of fields, some of their bits or all. Equal in all bits that are looked at: that is all a
 /// rule of a switch can ask for.

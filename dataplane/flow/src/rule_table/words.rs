@@ -5,22 +5,27 @@
 //! in the field that holds it. What no field holds makes the result doubtful: then the match has
 //! all packets that may pass, and perhaps others.
 
-use thruway_flow::ast::{Base, Word};
+use crate::ast::{Base, Word};
 
-use crate::fallback::Fallback;
-use crate::fields::{Field, Protocol};
-use crate::matches::Match;
+use crate::rule_table::fallback::Fallback;
+use crate::rule_table::fields::{Field, Protocol};
+use crate::rule_table::matches::Match;
 
-/// EtherTypes of IP (IEEE 802 numbers).
-pub(crate) const IPV4: u128 = 0x0800;
-pub(crate) const IPV6: u128 = 0x86dd;
-/// IANA protocol numbers.
-pub(crate) const ICMP: u128 = 1;
-pub(crate) const TCP: u128 = 6;
-pub(crate) const UDP: u128 = 17;
-pub(crate) const ICMP6: u128 = 58;
-pub(crate) const SCTP: u128 = 132;
-/// Next headers of IPv6 behind which another one follows: those that `thruway_flow` knows.
+/// EtherType of IPv4 (IEEE 802 numbers).
+pub const IPV4: u128 = 0x0800;
+/// EtherType of IPv6.
+pub const IPV6: u128 = 0x86dd;
+/// IANA protocol number of ICMP.
+pub const ICMP: u128 = 1;
+/// IANA protocol number of TCP.
+pub const TCP: u128 = 6;
+/// IANA protocol number of UDP.
+pub const UDP: u128 = 17;
+/// IANA protocol number of ICMP for IPv6.
+pub const ICMP6: u128 = 58;
+/// IANA protocol number of SCTP.
+pub const SCTP: u128 = 132;
+/// Next headers of IPv6 behind which another one follows: those that this crate knows.
 const EXTENSIONS: [u128; 10] = [0, 43, 44, 51, 60, 135, 139, 140, 253, 254];
 /// Fields up to this width are matched by each of their values where a mask would be needed.
 const BY_VALUE_BITS: u32 = 8;
@@ -43,7 +48,7 @@ impl Passing {
 
 /// Where some bits of a word are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum BitLocation {
+pub(crate) enum BitLocation {
     /// These bits of all packets are the same.
     Same(u8),
     /// In a field: the lowest of the bits is this one of the field's.
@@ -55,7 +60,7 @@ enum BitLocation {
 }
 
 /// Some bits of a byte, and where they are.
-type Bits = (u8, BitLocation);
+pub(crate) type Bits = (u8, BitLocation);
 
 /// A whole byte of a field of `bytes` bytes, the first of which is at 0.
 fn byte_of(field: Field, at: u16, bytes: u16) -> Vec<Bits> {
@@ -67,7 +72,7 @@ fn nowhere(fallback: Fallback) -> Vec<Bits> {
 }
 
 /// Where a byte's bits are in packets that look like `within`.
-fn byte(base: Base, at: u16, within: &Match) -> Vec<Bits> {
+pub(crate) fn byte(base: Base, at: u16, within: &Match) -> Vec<Bits> {
     match (base, within.exact(Field::EthType)) {
         (Base::Frame, ethertype) => frame_byte(at, ethertype, within),
         (Base::Network, Some(IPV4)) => ipv4_byte(at),
