@@ -97,7 +97,7 @@ impl Card {
             (act, other) => act == Some(other),
         };
         // What two rules of one level have in common may only be packets without whole headers.
-        assert!(found.all(|other| like(other)) || !is_plain(frame, false), "{frame:02x?}");
+        assert!(found.all(like) || !is_plain(frame, false), "{frame:02x?}");
         rule
     }
 

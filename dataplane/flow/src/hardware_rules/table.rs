@@ -92,6 +92,8 @@ impl From<Fallback> for Left {
             Fallback::Length => Left::Length,
             Fallback::IcmpError => Left::IcmpError,
             Fallback::Vlan | Fallback::Fragment => Left::Remainder,
+            // Only rules that push tags have these.
+            Fallback::Label | Fallback::NotIp => Left::Remainder,
             Fallback::Bytes | Fallback::Field | Fallback::Mask => Left::Bytes,
         }
     }
