@@ -240,7 +240,7 @@ mod tests {
         assert_eq!(wanted("THREADS 2 CORES", &now), Ok(of(2, &[])));
         assert_eq!(wanted(&format!("THREADS 1 CORES {own}"), &of(2, &[])), Ok(now.clone()));
         assert_eq!(wanted("THREADS 1", &of(2, &[own, own])), Ok(of(1, &[own, own])));
-        let refused = |how: &str, now| wanted(how, now).expect_err("refused");
+        let refused = |how: &str, now: &ThreadConfig| wanted(how, now).expect_err("refused");
         let few = "names 1 for 2 threads: name more";
         assert!(refused(&format!("CORES {own}"), &of(2, &[])).contains(few));
         assert!(refused("THREADS 2", &now).contains(few));

@@ -92,7 +92,7 @@ impl Changeover {
 pub(super) struct Change<S> {
     over: Arc<Changeover>,
     /// The former sockets that it reads.
-    pub(super) former: Vec<Box<S>>,
+    pub(super) former: Vec<S>,
     is_ready: bool,
     is_frozen: bool,
     /// What its former sockets gave.
@@ -106,7 +106,7 @@ pub(super) struct Change<S> {
 }
 
 impl<S> Change<S> {
-    pub(super) fn new(over: Arc<Changeover>, former: Vec<Box<S>>) -> Change<S> {
+    pub(super) fn new(over: Arc<Changeover>, former: Vec<S>) -> Change<S> {
         Change {
             over,
             former,
@@ -146,7 +146,7 @@ impl<S> Change<S> {
     }
 
     /// A former socket is empty, and takes nothing more; what it gave has passed.
-    pub(super) fn drop_former(&mut self, at: usize) -> Box<S> {
+    pub(super) fn drop_former(&mut self, at: usize) -> S {
         let former = self.former.swap_remove(at);
         if self.former.is_empty() {
             self.over.leave(std::mem::take(&mut self.noted));

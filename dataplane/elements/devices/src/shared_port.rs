@@ -19,7 +19,7 @@ pub(super) struct SharedPort {
 struct SharedState {
     /// Of the configuration that this one replaces, by rank: several of each, where that had more
     /// threads.
-    inherited: Vec<Vec<Box<DeviceIn>>>,
+    inherited: Vec<Vec<DeviceIn>>,
     /// What is open and not taken, by rank.
     open: Vec<Option<Box<DeviceIn>>>,
     /// The kernel's number of the interface that is or was there.
@@ -45,16 +45,16 @@ impl SharedPort {
 
     /// Notes what a replica's predecessor had.
     pub(super) fn inherit(&self, rank: usize, live: Box<DeviceIn>) {
-        self.state.lock().inherited[rank].push(live);
+        self.state.lock().inherited[rank].push(*live);
     }
 
     /// What a replica's predecessor had and this one has no use for.
     pub(super) fn give_back(&self, rank: usize) -> Option<Box<DeviceIn>> {
-        self.state.lock().inherited[rank].pop()
+        self.state.lock().inherited[rank].pop().map(Box::new)
     }
 
     /// The same of its further predecessors: those behind the first.
-    pub(super) fn give_rest_back(&self, rank: usize) -> Vec<Box<DeviceIn>> {
+    pub(super) fn give_rest_back(&self, rank: usize) -> Vec<DeviceIn> {
         let inherited = &mut self.state.lock().inherited[rank];
         inherited.split_off(inherited.len().min(1))
     }
@@ -91,12 +91,12 @@ impl SharedPort {
 
 impl SharedState {
     fn begin(&mut self, how: &How<'_>, count: usize) {
-        let fits = |(rank, own): (usize, &Vec<Box<DeviceIn>>)| match &own[..] {
+        let fits = |(rank, own): (usize, &Vec<DeviceIn>)| match &own[..] {
             [live] => live.fits(how.name, how.request, how.options, (rank, count)),
             _ => false,
         };
         if self.inherited.iter().enumerate().all(fits) {
-            self.open = self.inherited.iter_mut().map(Vec::pop).collect();
+            self.open = self.inherited.iter_mut().map(|own| own.pop().map(Box::new)).collect();
             self.note();
             return;
         }
@@ -120,7 +120,7 @@ impl SharedState {
     /// Whether nothing changes but the number of threads.
     fn is_resized(&self, how: &How<'_>, count: usize) -> bool {
         let mut all = self.inherited.iter().flatten().peekable();
-        let is_it = |live: &Box<DeviceIn>| {
+        let is_it = |live: &DeviceIn| {
             live.threads() != count && live.is_of(how.name, how.request, how.options)
         };
         all.peek().is_some() && all.all(is_it)
@@ -131,7 +131,7 @@ impl SharedState {
         if let Some(why) = self.inherited.iter().flatten().find_map(|live| live.cannot_change()) {
             return Err(why);
         }
-        let former = self.inherited.iter().flatten().next().map(|live| &**live);
+        let former = self.inherited.iter().flatten().next();
         let mut all = DeviceIn::open(how.name, how.request, how.options, (count, former))?;
         let readers = self.inherited.iter().filter(|own| !own.is_empty()).count();
         let over = Changeover::begin(how.name, (count, readers))?;

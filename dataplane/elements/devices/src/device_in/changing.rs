@@ -26,12 +26,12 @@ impl DeviceIn {
     }
 
     /// Takes the place of these sockets.
-    pub(crate) fn replace(&mut self, over: &Arc<Changeover>, former: Vec<Box<DeviceIn>>) {
+    pub(crate) fn replace(&mut self, over: &Arc<Changeover>, former: Vec<DeviceIn>) {
         self.change = Some(Box::new(Change::new(Arc::clone(over), former)));
     }
 
     /// Gives the sockets back whose place it was to take.
-    pub(crate) fn former(&mut self) -> Vec<Box<DeviceIn>> {
+    pub(crate) fn former(&mut self) -> Vec<DeviceIn> {
         self.change.take().map_or_else(Vec::new, |mut change| std::mem::take(&mut change.former))
     }
 
@@ -46,7 +46,7 @@ impl DeviceIn {
     }
 
     pub(crate) fn former_ones(&self) -> impl Iterator<Item = &DeviceIn> {
-        self.change.iter().flat_map(|change| &change.former).map(|former| &**former)
+        self.change.iter().flat_map(|change| &change.former)
     }
 
     /// Takes up to `max` packets while it takes the place of other sockets.

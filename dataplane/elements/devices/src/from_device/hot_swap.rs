@@ -55,8 +55,8 @@ impl Resize for FromDevice {
             && live.is_changing()
         {
             rest = live.former();
-            self.first_former = (!rest.is_empty()).then(|| rest.remove(0));
+            self.first_former = (!rest.is_empty()).then(|| Box::new(rest.remove(0)));
         }
-        rest.into_iter().map(|live| live as Box<dyn Any + Send>).collect()
+        rest.into_iter().map(|live| Box::new(live) as Box<dyn Any + Send>).collect()
     }
 }
