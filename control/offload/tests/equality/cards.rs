@@ -218,7 +218,7 @@ fn both_agree(
     behind.manager.trust_notes(ENTRY, Some(MARK));
     let (mut dropped, mut marked) = (0, 0);
     for (frame, is_right) in frames {
-        let (expected, _) = alone.receive(frame);
+        let (expected, _) = alone.receive(frame, 0);
         let rule = card.rule_of(&table, frame);
         match rule.map(|rule| rule.act) {
             Some(Act::Drop) => {
@@ -233,7 +233,7 @@ fn both_agree(
                 let fate = behind.receive_with_note(frame, Fcb::of_note(class, MARK));
                 assert_eq!(fate, expected, "{card:?} marks by {rule:?}: {frame:02x?}\n{table:?}");
             }
-            _ => assert_eq!(behind.receive(frame).0, expected),
+            _ => assert_eq!(behind.receive(frame, 0).0, expected),
         }
     }
     (dropped, marked)

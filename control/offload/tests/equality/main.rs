@@ -307,7 +307,7 @@ fn more_classes_than_tags_are_left_to_the_host() {
     let rules: Vec<String> =
         (0..2800).map(|at| format!("udp and dst host 10.9.{}.{}", at / 200, at % 200)).collect();
     let rules: Vec<&str> = rules.iter().map(String::as_str).collect();
-    let (chain, plan, vlan) = made(&[&rules], false);
+    let (_, plan, vlan) = made(&[&rules], false);
     let (classes, tagged) = (plan.leaves.len(), usize::from(TagKind::Vlan.classes()));
     assert!(classes > tagged, "{classes}");
     let without = |table: &Table| table.fallbacks().get(&Fallback::Tags).copied();

@@ -1,7 +1,7 @@
 //! Machine: a function in a virtual machine that knows nothing of Thruway.
 
 mod cards;
-mod seats;
+mod guests;
 
 use std::any::Any;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use thruway_nf_host::{
 use thruway_packet::{Batch, MAX_BATCH};
 
 use self::cards::Cards;
-use self::seats::Seats;
+use self::guests::Guests;
 use super::nf::{CPU_PERCENT, WEIGHT};
 use super::settings::{Shares, numbers, size, time};
 
@@ -126,7 +126,7 @@ struct Settings {
 struct Running {
     settings: Settings,
     is_active: bool,
-    seats: Seats,
+    guests: Guests,
 }
 
 struct Machine {
@@ -221,17 +221,17 @@ impl Machine {
     /// Starts what is missing, and has a machine serve if one is to.
     fn start(&mut self) -> Result<(), String> {
         let spec = self.settings.spec(&self.name);
-        let kept = self.running.take().filter(|old| !self.is_active || old.seats.serve());
+        let kept = self.running.take().filter(|old| !self.is_active || old.guests.serve());
         let mut running = match kept {
             Some(old) => Running { is_active: self.is_active, ..old },
             None => Running {
                 settings: self.settings.clone(),
                 is_active: self.is_active,
-                seats: Seats::new(self.is_active)?,
+                guests: Guests::new(self.is_active)?,
             },
         };
-        running.seats.fill(self.count(), &spec)?;
-        running.seats.attach(&mut self.cards);
+        running.guests.fill(self.count(), &spec)?;
+        running.guests.attach(&mut self.cards);
         self.running = Some(running);
         Ok(())
     }
@@ -240,7 +240,7 @@ impl Machine {
     #[inline]
     fn follow(&mut self, cx: &mut Cx<'_>) {
         if let Some(running) = &mut self.running {
-            running.seats.follow(cx, &mut self.cards);
+            running.guests.follow(cx, &mut self.cards);
         }
     }
 
@@ -256,7 +256,7 @@ impl Machine {
     }
 
     fn last_error(&self) -> String {
-        let status = self.running.as_ref().and_then(|running| running.seats.status());
+        let status = self.running.as_ref().and_then(|running| running.guests.status());
         status.and_then(|status| status.last_end).unwrap_or_default()
     }
 }
@@ -267,7 +267,7 @@ impl Element for Machine {
             self.start()?;
         }
         if let Some(running) = &self.running {
-            running.seats.watch(cx)?;
+            running.guests.watch(cx)?;
         }
         self.cards.watch(cx)
     }
@@ -290,7 +290,7 @@ impl Element for Machine {
             && self.cards.sent() == self.sent_before
             && let Some(running) = &self.running
         {
-            running.seats.report_hang();
+            running.guests.report_hang();
         }
         self.watch_for_hang(cx);
     }
@@ -298,7 +298,7 @@ impl Element for Machine {
     fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.cards.finish(cx);
         if let Some(running) = &self.running {
-            running.seats.unwatch(cx);
+            running.guests.unwatch(cx);
         }
         self.running = None;
         Ok(())
@@ -312,16 +312,18 @@ impl Handlers for Machine {
         name: &str,
         _param: &str,
     ) -> Result<String, HandlerError> {
-        let seats = || self.running.as_ref().map(|running| &running.seats);
+        let guests = || self.running.as_ref().map(|running| &running.guests);
         // Of a machine that serves.
-        let status = || seats().filter(|_| self.is_active).and_then(Seats::status);
+        let status = || guests().filter(|_| self.is_active).and_then(Guests::status);
         let number = |of: Option<u64>| of.unwrap_or(0).to_string();
         Ok(match name {
             "state" => status().map_or("stopped", |status| status.state.name()).to_owned(),
             "pid" => status().and_then(|status| status.pid).unwrap_or(0).to_string(),
-            "standby" => seats().map_or("none", |seats| seats.standby(self.is_active)).to_owned(),
-            "takeovers" => number(seats().map(Seats::takeovers)),
-            "restarts" => number(seats().map(Seats::restarts)),
+            "standby" => {
+                guests().map_or("none", |guests| guests.standby(self.is_active)).to_owned()
+            }
+            "takeovers" => number(guests().map(Guests::takeovers)),
+            "restarts" => number(guests().map(Guests::restarts)),
             "faults" => number(status().map(|status| status.faults)),
             "hangs" => number(status().map(|status| status.hangs)),
             "last_error" => self.last_error(),

@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex};
 
 use thruway_sync::atomic::{AtomicUsize, Ordering};
 
-use super::turns::Turns;
-use super::{
-    Change, Next, OnChange, Report, Shared, Vm, VmReporter, VmSpec, Wire, bell, lock, ring,
+use super::shared::{
+    Change, Next, OnChange, Report, Shared, VmReporter, VmSpec, Wire, bell, lock, ring,
 };
+use super::single::Vm;
+use super::turns::Turns;
 use crate::error::HostError;
 use crate::life::State;
 use crate::status::Status;
@@ -102,7 +103,7 @@ impl VmPool {
         let (mut vm, reporter) = Vm::prepare().map_err(text)?;
         let wire = wire(&reporter)?;
         let waits = self.is_empty() && lock(&self.roster.turns).is_wanted();
-        let at = self.place(&vm);
+        let at = self.add_shared(&vm);
         let roster = Arc::clone(&self.roster);
         let on_change: OnChange = Box::new(move |change| roster.on(at, change));
         let started =
@@ -112,8 +113,8 @@ impl VmPool {
         Ok(at)
     }
 
-    /// A place for a machine.
-    fn place(&mut self, vm: &Vm) -> usize {
+    /// Has the roster know a machine; gives its number.
+    fn add_shared(&mut self, vm: &Vm) -> usize {
         let mut machines = lock(&self.roster.machines);
         if let Some(at) = self.vms.iter().position(Option::is_none) {
             machines[at] = Arc::clone(&vm.shared);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 
-use super::{Change, Next, OnChange, Report, Shared, VmSpec, Wire, lock};
+use super::shared::{Change, Next, OnChange, Report, Shared, VmSpec, Wire, lock};
 use crate::error::HostError;
 use crate::life::{Action, Event, Life, Overdue, State};
 use crate::machine::{Monitor, launch_vm};

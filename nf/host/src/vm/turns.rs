@@ -8,7 +8,7 @@
 //!
 //! Where none is ready, the turn stays where it was: packets are dropped there and counted.
 
-use super::{Change, Next};
+use super::shared::{Change, Next};
 
 /// Whose turn it is.
 #[derive(Debug, Clone)]

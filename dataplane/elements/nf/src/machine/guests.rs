@@ -6,21 +6,21 @@ use thruway_nf_host::{State, Status, VmPool, VmSpec};
 use super::cards::{Cards, Ports, open};
 
 /// Machines that are alike, each with ports of its own.
-pub struct Seats {
+pub struct Guests {
     pool: VmPool,
     ports: Vec<Ports>,
     /// The machine whose ports the cards use.
     used: usize,
 }
 
-impl Seats {
+impl Guests {
     /// No machines. One is to serve, or all wait for now.
     ///
     /// # Errors
     /// No descriptor is left.
-    pub fn new(is_wanted: bool) -> Result<Seats, String> {
+    pub fn new(is_wanted: bool) -> Result<Guests, String> {
         let pool = VmPool::new(is_wanted).map_err(|error| error.to_string())?;
-        Ok(Seats { pool, ports: Vec::new(), used: 0 })
+        Ok(Guests { pool, ports: Vec::new(), used: 0 })
     }
 
     /// Sees to it that there are so many machines, and waits for the first if one is to serve.
