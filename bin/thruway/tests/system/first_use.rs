@@ -189,6 +189,18 @@ fn q_ends_top_and_no_color_is_heeded() {
     it.driver.interrupt().expect(0);
 }
 
+#[test]
+fn a_run_at_a_terminal_is_as_any_other() {
+    let run = "run -e \"RatedSource(LIMIT 5, STOP true) -> Discard\"";
+    let command = format!("{} {run}; echo OVER $?", env!("CARGO_BIN_EXE_thruway"));
+    for variables in [&[][..], &[("NO_COLOR", "1")]] {
+        let ran = at_terminal(&command, "", variables);
+        wait_for("the end", || ran.stdout().contains("OVER").then_some(()));
+        let shown = ran.stdout();
+        assert!(shown.contains("OVER 0") && !shown.contains("tracing"), "{shown}");
+    }
+}
+
 /// A capture with frames of IPv4, ARP and IPv6 for examples/firewall.click's inside.
 fn mixed(path: &Path) {
     let head = |kind: [u8; 2]| [&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 9][..], &kind].concat();
