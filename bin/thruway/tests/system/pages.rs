@@ -37,6 +37,7 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("thruway estimate examples/nat.click", "needs a calibrated host and the reader's capture"),
     ("qemu-system-x86_64 ...", "the reader's own machine"),
     ("thruway offload apply", "needs a switch: the tests of offload have one"),
+    ("ovs-vsctl", "needs a switch: the tests of offload have one"),
     ("thruway estimate --paper mine.toml", "the reader's own models"),
     ("thruway plan examples/plan/plan.toml --host", "the reader's own host"),
     ("thruway plan examples/plan/plan.toml --add-host", "the reader's own host"),
