@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use parking_lot::Mutex;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::{Handle, Signals};
 use signal_hook::low_level::emulate_default_handler;
 use thruway_engine::Control;
@@ -41,9 +41,11 @@ impl Receiver {
     /// waits for ends the program: the router that runs, or the one that is to run next. The second
     /// ends the process at once, and so does [`GRACE`]. SIGHUP reads the configuration file again
     /// where there is one. Any other signal does what it does to a program that knows nothing of
-    /// it.
+    /// it. SIGUSR1 and SIGUSR2 are received from now on, too: elements of a later configuration may
+    /// wait for them, and one that came while it registers for them would be lost.
     pub fn new() -> std::io::Result<Receiver> {
-        let mut signals = with_signals_held(|| Signals::new([SIGHUP, SIGINT, SIGTERM]))?;
+        let received = [SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2];
+        let mut signals = with_signals_held(|| Signals::new(received))?;
         let begun_at_terminal = std::io::stdin().is_terminal();
         let target = Target { control: None, ended: false, begun_at_terminal };
         let target = Arc::new(Mutex::new(target));
@@ -78,7 +80,7 @@ impl Receiver {
     }
 }
 
-/// Registers for signals while those that end a program wait. The caller's is the only thread.
+/// Registers for signals while these wait. The caller's is the only thread.
 ///
 /// A signal that arrives when its handler is installed, but its receiver is not registered yet, is
 /// lost:
@@ -88,9 +90,9 @@ impl Receiver {
 /// # Errors
 /// Those of `register`; what the system says of the thread's signal mask.
 pub fn with_signals_held<T>(register: impl FnOnce() -> std::io::Result<T>) -> std::io::Result<T> {
-    let mut ends = SigSet::empty();
-    [Signal::SIGHUP, Signal::SIGINT, Signal::SIGTERM].into_iter().for_each(|one| ends.add(one));
-    let before = ends.thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
+    let all = [Signal::SIGHUP, Signal::SIGINT, Signal::SIGTERM, Signal::SIGUSR1, Signal::SIGUSR2];
+    let held: SigSet = all.into_iter().collect();
+    let before = held.thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
     let registered = register();
     before.thread_set_mask()?;
     registered
