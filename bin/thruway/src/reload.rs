@@ -7,6 +7,7 @@ use clap::Args;
 
 use crate::load::Origin;
 use crate::reach::{address, reach};
+use crate::run_args::thread_count;
 
 /// Arguments of `thruway reload`.
 #[derive(Args)]
@@ -23,8 +24,7 @@ pub struct ReloadArgs {
     #[arg(long, value_name = "LIST", conflicts_with = "file")]
     cores: Option<String>,
     /// Number of threads from now on
-    #[arg(short = 'j', long, value_name = "N", conflicts_with = "file",
-        value_parser = clap::value_parser!(u16).range(1..=256))]
+    #[arg(short = 'j', long, value_name = "N", conflicts_with = "file", value_parser = thread_count())]
     threads: Option<u16>,
 }
 

@@ -3,10 +3,19 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use clap::builder::RangedI64ValueParser;
 use thruway_engine::{ClockKind, Idle, Placement, named_cores};
 
 use crate::config_args::ConfigArgs;
 use crate::log::LogArgs;
+
+/// Most threads of a run.
+pub const THREADS_MAX: u16 = 256;
+
+/// Takes the value of an option that is a number of threads.
+pub fn thread_count() -> RangedI64ValueParser<u16> {
+    clap::value_parser!(u16).range(1..=i64::from(THREADS_MAX))
+}
 
 /// A clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -87,7 +96,7 @@ pub struct RunArgs {
     #[arg(long, hide = true)]
     pub own_session: bool,
     /// Threads [default: as many as --cores names, else 1]
-    #[arg(short = 'j', long, value_parser = clap::value_parser!(u16).range(1..=256))]
+    #[arg(short = 'j', long, value_parser = thread_count())]
     pub threads: Option<u16>,
     /// Cores of the threads, one each, in order: 2-5,8
     #[arg(long, value_name = "LIST")]
@@ -165,7 +174,7 @@ pub struct CheckArgs {
     #[arg(long, alias = "ways")]
     pub paths: bool,
     /// Number of threads to check the configuration for
-    #[arg(short = 'j', long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+    #[arg(short = 'j', long, default_value_t = 1, value_parser = thread_count())]
     pub threads: u16,
     /// How threads share the work
     #[arg(long, value_enum, default_value_t = PlacementArg::Balanced)]

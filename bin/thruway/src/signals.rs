@@ -80,7 +80,8 @@ impl Receiver {
     }
 }
 
-/// Registers for signals while these wait. The caller's is the only thread.
+/// Registers for signals. Those that this program receives wait meanwhile: the caller's is the only
+/// thread.
 ///
 /// A signal that arrives when its handler is installed, but its receiver is not registered yet, is
 /// lost:

@@ -7,9 +7,7 @@ use thruway_engine::{BuildError, Control, HotSwaps, Options, Outcome, Router, na
 use thruway_lang::Diagnostics;
 
 use crate::load;
-
-/// Most threads of a run.
-const THREADS_MAX: usize = 256;
+use crate::run_args::THREADS_MAX;
 
 /// The threads of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -220,7 +218,7 @@ fn wanted(how: &str, now: &ThreadConfig) -> Result<ThreadConfig, String> {
 }
 
 fn thread_count(number: &str) -> Result<usize, String> {
-    let count = number.parse().ok().filter(|count| (1..=THREADS_MAX).contains(count));
+    let count = number.parse().ok().filter(|count| (1..=usize::from(THREADS_MAX)).contains(count));
     count.ok_or_else(|| format!("THREADS '{number}' is no number from 1 to {THREADS_MAX}"))
 }
 

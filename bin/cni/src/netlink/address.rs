@@ -3,9 +3,9 @@
 use std::net::IpAddr;
 
 use rustix::io::Errno;
+use thruway_netlink::{CREATE, DUMP, EXCLUSIVE, Message, REQUEST, Result, attributes, number};
 
-use super::message::{Message, attributes, number};
-use super::socket::{CREATE, DUMP, EXCLUSIVE, REQUEST, Result, Route as Socket};
+use super::socket::Route as Socket;
 
 /// Of rtnetlink(7).
 const NEW_ADDRESS: u16 = 20;

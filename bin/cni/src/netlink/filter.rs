@@ -4,9 +4,7 @@
 
 use rustix::io::Errno;
 use rustix::net::netlink::NETFILTER;
-
-use super::message::Message;
-use super::socket::{ACK, CREATE, REQUEST, Result, Socket};
+use thruway_netlink::{ACK, CREATE, Message, REQUEST, Result, Socket};
 
 /// `NFNL_MSG_BATCH_BEGIN`, `NFNL_MSG_BATCH_END`.
 const BATCH_BEGIN: u16 = 16;

@@ -3,9 +3,11 @@
 use std::os::fd::{AsFd, AsRawFd as _};
 
 use rustix::io::Errno;
+use thruway_netlink::{
+    CREATE, DUMP, EXCLUSIVE, Message, REQUEST, Result, attributes, number, text,
+};
 
-use super::message::{Message, attributes, number, text};
-use super::socket::{CREATE, DUMP, EXCLUSIVE, REQUEST, Result, Route};
+use super::socket::Route;
 use crate::mac::Mac;
 
 /// Of rtnetlink(7).

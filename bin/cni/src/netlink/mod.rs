@@ -3,7 +3,6 @@
 mod address;
 pub mod filter;
 mod link;
-mod message;
 mod socket;
 
 pub use address::{Address, MAIN, Route};

@@ -18,30 +18,16 @@ mod verbs;
 #[allow(dead_code)] // The plugin lays the cables.
 mod namespace;
 
-use std::io::Write as _;
+#[path = "../../../thruway/tests/system/privileges.rs"]
+#[allow(dead_code)] // All skipped tests need root, and nothing else.
+mod privileges;
+
 use std::time::{Duration, Instant};
+
+use privileges::privileged;
 
 /// Longest time that anything here may take.
 pub const LIMIT: Duration = Duration::from_secs(60);
-
-/// Whether the tests may do what only root may. Says so past the test harness if not.
-pub fn privileged(test: &str) -> bool {
-    let log = |line: String| writeln!(std::io::stderr(), "{line}").expect("standard error");
-    let until = std::env::var("THRUWAY_TESTS_UNTIL").ok();
-    let until = until.map(|text| text.parse().expect("THRUWAY_TESTS_UNTIL: seconds since 1970"));
-    let now = std::time::SystemTime::UNIX_EPOCH.elapsed().expect("a clock after 1970");
-    if until.is_some_and(|until| now >= Duration::from_secs(until)) {
-        log(format!("LEFT OUT: {test}: no time was left"));
-        return false;
-    }
-    if rustix::process::geteuid().is_root() {
-        return true;
-    }
-    let required = std::env::var("THRUWAY_REQUIRE_PRIVILEGES").is_ok_and(|value| value == "1");
-    assert!(!required, "{test} must run as root");
-    log(format!("SKIPPED: {test}: needs root"));
-    false
-}
 
 /// Looks until there is something; it must be there in time.
 #[track_caller]

@@ -4,6 +4,7 @@ use thruway_engine::{ClockKind, Options};
 use thruway_lang::Variables;
 
 use crate::load::Origin;
+use crate::run_args::THREADS_MAX;
 
 /// What `--help` prints.
 pub const HELP: &str = "\
@@ -227,9 +228,11 @@ impl Settings {
                     .push(format!("unix, {}", thruway_element::text::quote(text.as_bytes())));
             }
             "threads" => {
-                let threads = text.parse().ok().filter(|n| (1..=256).contains(n));
-                self.engine.threads = threads
-                    .ok_or_else(|| format!("'{text}' is not a number of threads from 1 to 256"))?;
+                let threads =
+                    text.parse().ok().filter(|n| (1..=usize::from(THREADS_MAX)).contains(n));
+                self.engine.threads = threads.ok_or_else(|| {
+                    format!("'{text}' is not a number of threads from 1 to {THREADS_MAX}")
+                })?;
             }
             "affinity" => {
                 let first = value.as_deref().unwrap_or("0").parse().ok();

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::config_args::ConfigArgs;
+use crate::run_args::thread_count;
 
 /// Arguments of `thruway estimate`.
 #[derive(Args)]
@@ -25,7 +26,7 @@ pub struct EstimateArgs {
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub batch: u16,
     /// Threads
-    #[arg(short = 'j', long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+    #[arg(short = 'j', long, default_value_t = 1, value_parser = thread_count())]
     pub threads: u16,
     /// Rate of the link in bits per second, e.g. 10G
     #[arg(long, value_name = "BITS")]

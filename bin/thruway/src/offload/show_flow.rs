@@ -18,23 +18,13 @@ const LEFT: [(&str, &str); 3] = [
     ("packets of rules that a card refuses", "a line at the start of the run says which"),
 ];
 
-/// The numbers of rules that drop, that mark, and that leave packets to the chain.
-fn counts(table: &HardwareTable) -> [usize; 3] {
-    let count = |is: fn(Act) -> bool| table.rules().iter().filter(|rule| is(rule.act)).count();
-    [
-        count(|act| act == Act::Drop),
-        count(|act| matches!(act, Act::Class(_))),
-        count(|act| matches!(act, Act::Pass(_))),
-    ]
-}
-
 fn levels(table: &HardwareTable) -> u32 {
     table.rules().iter().map(|rule| rule.level + 1).max().unwrap_or(0)
 }
 
 /// What the rules do, the classes, and what stays with the chain; `print_rules`: each.
 pub(super) fn text(compiled: &ClassifierRules, table: &HardwareTable, print_rules: bool) -> String {
-    let [drop, mark, leave] = counts(table);
+    let [drop, mark, leave] = table.counts();
     let (rules, levels) = (table.rules().len(), levels(table));
     let mut text =
         format!("{}: {rules} rules of rte_flow, priorities: {levels}\n\n", compiled.name);
@@ -68,7 +58,7 @@ pub(super) fn text(compiled: &ClassifierRules, table: &HardwareTable, print_rule
 
 /// The same, for programs.
 pub(super) fn json(compiled: &ClassifierRules, table: &HardwareTable) -> Value {
-    let [drop, mark, leave] = counts(table);
+    let [drop, mark, leave] = table.counts();
     let left = table.left().iter();
     let left = left.map(|(why, count)| json!({ "rules": count, "why": why.to_string() }));
     let classes = compiled.plan.leaves.iter().enumerate().map(|(number, leaf)| {

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use clap::Args;
 
+use crate::run_args::thread_count;
+
 /// Arguments of `thruway trace`.
 #[derive(Args)]
 pub struct TraceArgs {
@@ -35,7 +37,7 @@ pub struct TraceArgs {
     #[arg(long)]
     pub(super) json: bool,
     /// Threads of the configuration given by --run or -e
-    #[arg(short = 'j', long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+    #[arg(short = 'j', long, default_value_t = 1, value_parser = thread_count())]
     pub(super) threads: u16,
     /// Default batch size of its sources, in packets
     #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=256))]

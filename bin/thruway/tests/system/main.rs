@@ -41,6 +41,7 @@ mod network;
 mod offload;
 mod pages;
 mod plan;
+mod privileges;
 mod process;
 mod refusals;
 mod refused_ports;

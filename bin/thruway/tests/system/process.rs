@@ -1,16 +1,17 @@
 //! Processes with a time limit, that never outlive their test.
 
 use std::fs::File;
-use std::io::Write as _;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use thruway_sync::atomic::{AtomicBool, Ordering};
+
+pub use crate::privileges::{privileged, skip};
 
 /// Longest time that anything here may take.
 pub const LIMIT: Duration = Duration::from_secs(60);
@@ -193,37 +194,6 @@ pub fn need(tool: &str, package: &str) {
     let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
     let found = path.split(':').any(|dir| Path::new(dir).join(tool).exists());
     assert!(found, "'{tool}' is missing; install the package {package} (./check does it)");
-}
-
-/// Whether the tests may do what only root may. Says so loudly if not, and fails if they must.
-///
-/// A test that would begin later than at `THRUWAY_TESTS_UNTIL` (seconds since 1970) is left out:
-/// these take the longest. `./check` fails then.
-pub fn privileged(test: &str) -> bool {
-    if is_late() {
-        writeln!(std::io::stderr(), "LEFT OUT: {test}: no time was left").expect("standard error");
-        return false;
-    }
-    if rustix::process::geteuid().is_root() {
-        return true;
-    }
-    let required = std::env::var("THRUWAY_REQUIRE_PRIVILEGES").is_ok_and(|value| value == "1");
-    assert!(!required, "{test} must run as root");
-    skip(test, "needs root");
-    false
-}
-
-fn is_late() -> bool {
-    let until = std::env::var("THRUWAY_TESTS_UNTIL").ok();
-    let until =
-        until.map(|text| text.parse::<u64>().expect("THRUWAY_TESTS_UNTIL: seconds since 1970"));
-    let now = || SystemTime::UNIX_EPOCH.elapsed().expect("a clock after 1970");
-    until.is_some_and(|until| now() >= Duration::from_secs(until))
-}
-
-/// Says that a test is not done, past the test harness: `eprintln` would be kept from sight.
-pub fn skip(test: &str, why: &str) {
-    writeln!(std::io::stderr(), "SKIPPED: {test}: {why}").expect("standard error");
 }
 
 /// Whether long forms of tests are asked for: `THRUWAY_LONG=1`, with a build that is optimised.

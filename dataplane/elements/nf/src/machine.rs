@@ -96,11 +96,11 @@ started again, as functions are. Meanwhile packets for it are dropped (no-guest)
 received is gone with it. While it has no buffer, QUEUE packets of each card wait; what is more is \
 dropped (no-buffer). A configuration that replaces this one goes on with the machine if it is the \
 same.\n\
-With STANDBY another machine boots, and stands still once it is ready. It goes on when the first \
-one ends, which then boots again and waits in turn: packets are dropped for some milliseconds in \
-place of seconds. With ACTIVE false as well, one machine waits and none serves, until a \
-configuration with ACTIVE true calls it. Both have the same addresses, and each needs MEMORY; what \
-the one knew, the other one does not. Without a machine that waits, one that ends boots again.\n\
+With STANDBY another machine boots, and QEMU pauses it once it is ready. It continues when the \
+first one ends, which then boots again and waits in turn: so packets are dropped for less than a \
+second, and not for as long as a machine boots. With ACTIVE false as well, one machine waits and \
+none serves, until a configuration has ACTIVE true. Both have the same addresses, each needs \
+MEMORY, and they share no state.\n\
 Cards have addresses of their own that stay (02:...), merged buffers, one queue pair, no offloads.";
 
 /// See [`Acceleration`].

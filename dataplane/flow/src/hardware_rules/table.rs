@@ -189,6 +189,16 @@ impl HardwareTable {
         &self.rules
     }
 
+    /// How many of them drop packets, mark them, and leave them to the chain.
+    pub fn counts(&self) -> [usize; 3] {
+        let count = |is: fn(Act) -> bool| self.rules.iter().filter(|rule| is(rule.act)).count();
+        [
+            count(|act| act == Act::Drop),
+            count(|act| matches!(act, Act::Class(_))),
+            count(Act::is_pass),
+        ]
+    }
+
     /// Why packets are left to the chain by rules of the chain: by how many.
     pub fn left(&self) -> &BTreeMap<Left, usize> {
         &self.left

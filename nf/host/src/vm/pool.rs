@@ -25,7 +25,8 @@ struct Roster {
 }
 
 impl Roster {
-    /// A machine changed: what it does next. Another one may go on in its place.
+    /// Takes in a change of a machine, and gives what that does next. Another one may continue in its
+    /// place.
     fn on(&self, at: usize, change: Change) -> Next {
         let (next, other) = {
             let mut turns = lock(&self.turns);

@@ -39,12 +39,12 @@ pub(super) enum Report {
     Stop,
 }
 
-/// What a supervisor says of its machine.
+/// What a supervisor reports about its machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change {
     /// The drivers use all network cards.
     Up,
-    /// The machine works no more.
+    /// The machine does not work any more.
     Down,
 }
 
@@ -55,7 +55,8 @@ pub(super) enum Next {
     StandStill,
 }
 
-/// Hears of a machine's changes, in its supervisor's thread.
+/// Called with each change of a machine, in its supervisor's thread; gives what the machine does
+/// next.
 pub(super) type OnChange = Box<dyn Fn(Change) -> Next + Send>;
 
 pub(super) struct Shared {

@@ -267,7 +267,7 @@ impl Supervisor {
             let event = match report {
                 Report::Resume => {
                     self.resume();
-                    Event::Time
+                    continue;
                 }
                 Report::Ready => Event::Attached,
                 Report::Hang => Event::Hangs,

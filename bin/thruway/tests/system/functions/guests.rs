@@ -62,12 +62,7 @@ fn is_accounted_for(client: &mut Client) -> bool {
 
 #[test]
 fn a_machine_is_a_cable_and_is_back_after_its_end() {
-    if !privileged("a machine as a cable") {
-        return;
-    }
-    let Some(image) = image("a machine as a cable") else { return };
-    let mut network = Network::new(&LAN, &WAN);
-    let dir = tempfile::tempdir().expect("a directory");
+    let Some((image, mut network, dir)) = prepared("a machine as a cable") else { return };
     let vm = format!("Machine({})", image.display());
     let begun = Instant::now();
     let mut client = start(&mut network, &in_between(&vm), &dir.path().join("control"));
@@ -103,6 +98,15 @@ fn a_machine_is_a_cable_and_is_back_after_its_end() {
     assert!(!Path::new(&format!("/proc/{pid}")).exists(), "the machine ended with the run");
 }
 
+/// The image, two hosts, and a directory for the control socket; none where this cannot run.
+fn prepared(test: &str) -> Option<(PathBuf, Network, tempfile::TempDir)> {
+    if !privileged(test) {
+        return None;
+    }
+    let dir = tempfile::tempdir().expect("a directory");
+    Some((image(test)?, Network::new(&LAN, &WAN), dir))
+}
+
 fn kill(client: &mut Client) {
     let pid: i32 = client.read("vm.pid").parse().expect("a process");
     kill_process(Pid::from_raw(pid).expect("a process"), Signal::KILL).expect("it runs");
@@ -119,12 +123,7 @@ fn back_after(network: &Network) -> Duration {
 
 #[test]
 fn a_machine_that_waits_takes_the_place_at_once() {
-    if !privileged("a machine that waits") {
-        return;
-    }
-    let Some(image) = image("a machine that waits") else { return };
-    let mut network = Network::new(&LAN, &WAN);
-    let dir = tempfile::tempdir().expect("a directory");
+    let Some((image, mut network, dir)) = prepared("a machine that waits") else { return };
     let text = |arguments: &str| in_between(&format!("Machine({}{arguments})", image.display()));
     let is_ready = |client: &mut Client| {
         wait_for("the machine that waits", || (client.read("vm.standby") == "ready").then_some(()));
@@ -234,12 +233,7 @@ fn foreign_machine(image: &Path, sockets: [&Path; 2]) -> Command {
 
 #[test]
 fn a_foreign_machine_goes_on_when_this_program_is_started_anew() {
-    if !privileged("a foreign machine") {
-        return;
-    }
-    let Some(image) = image("a foreign machine") else { return };
-    let mut network = Network::new(&LAN, &WAN);
-    let dir = tempfile::tempdir().expect("a directory");
+    let Some((image, mut network, dir)) = prepared("a foreign machine") else { return };
     let at = |name: &str| dir.path().join(name);
     let text = format!(
         "x :: VhostUser({}); y :: VhostUser({});

@@ -297,9 +297,7 @@ fn usable(cx: &mut Cx<'_>, table: Option<HardwareTable>) -> Result<HardwareTable
 
 /// What the rules do, and what they leave to the chain.
 fn describe(table: &HardwareTable, abilities: &Abilities<'_>) -> String {
-    let count = |is: fn(Act) -> bool| table.rules().iter().filter(|rule| is(rule.act)).count();
-    let drops = count(|act| act == Act::Drop);
-    let marks = count(|act| matches!(act, Act::Class(_)));
+    let [drops, marks, _] = table.counts();
     let counted = if abilities.counts { "counted" } else { "not counted: the card cannot" };
     let mut parts = Vec::new();
     if drops > 0 {

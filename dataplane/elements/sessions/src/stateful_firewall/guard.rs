@@ -113,15 +113,6 @@ impl Counts {
         self.unruled += other.unruled;
         self.older += other.older;
     }
-
-    fn take_away(&mut self, other: &Counts) {
-        for (own, other) in self.rules.iter_mut().zip(&other.rules) {
-            own.hits = own.hits.saturating_sub(other.hits);
-            own.sessions = own.sessions.saturating_sub(other.sessions);
-        }
-        self.unruled = self.unruled.saturating_sub(other.unruled);
-        self.older = self.older.saturating_sub(other.older);
-    }
 }
 
 /// The state for a successor.
@@ -139,15 +130,24 @@ pub(super) struct Guard {
     settings: Settings,
     pub(super) side: Side,
     counts: Counts,
-    /// What joined, for the case that this configuration does not begin.
+    /// What joined, and the counts before, for the case that this configuration does not begin.
     joined: Vec<Kept>,
+    alone: Option<Counts>,
 }
 
 impl Guard {
     pub(super) fn new(policy: Arc<Policy>, settings: Settings) -> Guard {
         let rules = vec![RuleCounts::default(); policy.texts().len()];
         let counts = Counts { rules, ..Counts::default() };
-        Guard { policy, generation: 0, settings, side: Side::Inside, counts, joined: Vec::new() }
+        Guard {
+            policy,
+            generation: 0,
+            settings,
+            side: Side::Inside,
+            counts,
+            joined: Vec::new(),
+            alone: None,
+        }
     }
 
     /// The rules in force.
@@ -183,6 +183,7 @@ impl Guard {
 
     /// Takes over open sessions of a further guard, which had the same rules as the first.
     pub(super) fn join(&mut self, kept: Kept) {
+        self.alone.get_or_insert_with(|| self.counts.clone());
         let is_same = kept.policy.texts() == self.policy.texts();
         if is_same && kept.generation == self.generation {
             self.counts.add(&kept.counts);
@@ -194,16 +195,10 @@ impl Guard {
 
     /// Gives up what joined, before it is handed over itself.
     pub(super) fn separate(&mut self) -> Vec<Kept> {
-        let joined = std::mem::take(&mut self.joined);
-        for kept in &joined {
-            let is_same = kept.policy.texts() == self.policy.texts();
-            if is_same && kept.generation == self.generation {
-                self.counts.take_away(&kept.counts);
-            } else {
-                self.counts.older = self.counts.older.saturating_sub(kept.counts.open());
-            }
+        if let Some(alone) = self.alone.take() {
+            self.counts = alone;
         }
-        joined
+        std::mem::take(&mut self.joined)
     }
 
     /// What a guard beside this one begins with: the same rules, and no session.

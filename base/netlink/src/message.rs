@@ -1,7 +1,7 @@
 //! Messages: a header, a fixed part, attributes.
 
 /// Of `struct nlmsghdr` (netlink(7)).
-pub const HEADER_LEN: usize = 16;
+pub(crate) const HEADER_LEN: usize = 16;
 /// Of `struct nlattr`.
 const ATTRIBUTE_LEN: usize = 4;
 /// Messages and attributes begin at multiples of this.
@@ -79,7 +79,7 @@ impl Message {
     }
 
     /// Its bytes, under a number of the sender's choice.
-    pub fn finish(mut self, sequence: u32) -> Vec<u8> {
+    pub(crate) fn finish(mut self, sequence: u32) -> Vec<u8> {
         let len = u32::try_from(self.bytes.len()).unwrap_or(u32::MAX);
         self.bytes[..4].copy_from_slice(&len.to_ne_bytes());
         self.bytes[8..12].copy_from_slice(&sequence.to_ne_bytes());
@@ -89,7 +89,7 @@ impl Message {
 
 /// A message that was received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Received<'b> {
+pub(crate) struct Received<'b> {
     /// Its type.
     pub kind: u16,
     /// Its flags.
@@ -101,7 +101,7 @@ pub struct Received<'b> {
 }
 
 /// The messages of a datagram; it ends at the first one that is not whole.
-pub fn messages(mut bytes: &[u8]) -> impl Iterator<Item = Received<'_>> {
+pub(crate) fn messages(mut bytes: &[u8]) -> impl Iterator<Item = Received<'_>> {
     std::iter::from_fn(move || {
         let header = bytes.first_chunk::<HEADER_LEN>()?;
         let [a, b, c, d, k, l, f, g, s, t, u, v, ..] = *header;
