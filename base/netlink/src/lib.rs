@@ -1,5 +1,5 @@
-//! Netlink (netlink(7)): requests to the kernel about interfaces, addresses, routes and filters, and
-//! its answers.
+//! Netlink (netlink(7)): requests to the kernel about interfaces, addresses, routes and filters,
+//! and its answers.
 //!
 //! A request is a [`Message`]; a [`Socket`] sends it and gives the bodies of the answers, of which
 //! [`attributes`] are read. Who sends it knows the numbers and the fixed parts of its messages.

@@ -10,6 +10,7 @@ pub const ROOMS: &[&str] = &[
     "base/sync",
     "base/clock",
     "base/random",
+    "base/netlink",
     "base/wire",
     "base/region",
     "base/lpm",

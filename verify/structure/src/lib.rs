@@ -9,6 +9,7 @@ pub mod catalog;
 pub mod circles;
 pub mod class_names;
 pub mod compatibility;
+pub mod doc_examples;
 pub mod layers;
 pub mod modules;
 mod paths;

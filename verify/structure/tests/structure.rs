@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use thruway_structure::{
-    Problem, Tree, capabilities, catalog, circles, class_names, compatibility, layers, prose,
-    rooms, sizes, steps, texts, words,
+    Problem, Tree, capabilities, catalog, circles, class_names, compatibility, doc_examples,
+    layers, prose, rooms, sizes, steps, texts, words,
 };
 
 static TREE: LazyLock<Tree> = LazyLock::new(Tree::of_repository);
@@ -21,6 +21,11 @@ fn none(problems: Vec<Problem>) {
 fn the_tree_is_seen() {
     assert!(TREE.crates().len() > 10, "{:?}", TREE.crates());
     assert!(TREE.sources().count() > 100);
+}
+
+#[test]
+fn examples_are_run_where_there_are_some() {
+    none(doc_examples::contradictions(&TREE));
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Tests that need root: whether they can run, and have time. Tests of other programs take this file
-//! in by its path.
+//! Tests that need root: whether they can run, and have time. Tests of other programs take this
+//! file in by its path.
 
 use std::io::Write as _;
 use std::time::{Duration, SystemTime};

@@ -100,7 +100,7 @@ impl PacketSocket {
         (count, former): (usize, Option<&PacketSocket>),
     ) -> Result<Vec<PacketSocket>, PortError> {
         // One of each class: members join both in the same order, so a flow has one thread.
-        let mut groups = (count > 1).then(|| [Group::new(), Group::new()]);
+        let mut groups = (count > 1).then(|| [(); 2].map(|()| Group::new(options.ignore_outgoing)));
         let mut sockets = Vec::new();
         for _ in 0..count.max(1) {
             sockets.push(PacketSocket::make(name, options, groups.as_mut())?);

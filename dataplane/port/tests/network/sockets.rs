@@ -126,6 +126,37 @@ fn a_group_shares_frames_and_keeps_connections_together() {
     }
 }
 
+/// What this host sends itself does not fill the rings of several threads (Linux 6.2).
+#[test]
+fn what_is_sent_takes_no_room_in_a_group() {
+    if !privileged("what_is_sent_takes_no_room_in_a_group") {
+        return;
+    }
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    let version: Vec<u32> = release.split('.').filter_map(|part| part.parse().ok()).collect();
+    if version.as_slice() < [6, 2].as_slice() {
+        println!("SKIPPED: what_is_sent_takes_no_room_in_a_group: {release} lacks the flag");
+        return;
+    }
+    const SENT: usize = 10_000;
+    let (_far, here) = pair();
+    // The smallest rings: a few dozen frames.
+    let options = PacketOptions { ring_len: 1 << 16, ..PacketOptions::default() };
+    let (mut sockets, mut sender) = here.run(move || {
+        let group = PacketSocket::open_group("near", &options, (2, None)).expect("near is up");
+        (group, PacketSender::open("near", false).expect("near is up"))
+    });
+    let frames: Vec<Vec<u8>> = (0..200).map(|flow| datagram(flow, false)).collect();
+    let out: Vec<OutFrame<'_>> = frames.iter().map(|frame| frame.as_slice().into()).collect();
+    for _ in 0..SENT / out.len() {
+        assert_eq!(sender.send(&out).expect("near is up"), out.len());
+    }
+    for socket in &mut sockets {
+        socket.receive(256, |frame| assert!(!frame.bytes[..].windows(6).any(|w| w == b"shared")));
+        assert_eq!(socket.statistics().dropped_ring_full, 0);
+    }
+}
+
 #[test]
 fn errors_name_the_interface_and_the_remedy() {
     if !privileged("errors_name_the_interface_and_the_remedy") {

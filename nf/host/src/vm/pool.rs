@@ -25,8 +25,8 @@ struct Roster {
 }
 
 impl Roster {
-    /// Takes in a change of a machine, and gives what that does next. Another one may continue in its
-    /// place.
+    /// Takes in a change of a machine, and gives what that does next. Another one may continue in
+    /// its place.
     fn on(&self, at: usize, change: Change) -> Next {
         let (next, other) = {
             let mut turns = lock(&self.turns);
