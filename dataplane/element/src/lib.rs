@@ -77,7 +77,9 @@ pub use purpose::{Purpose, ThreadNumber};
 pub use reason::Reason;
 pub use registered::{Capabilities, Cast};
 pub use session_mover::SessionMover;
-pub use session_transfer::{SessionTransfer, Transfer, states};
+pub use session_transfer::{
+    STATE_HEAD_LEN, SessionTransfer, Transfer, TransferForm, states, write_state,
+};
 pub use spec::{
     Access, Alias, Arg, ArgRule, Changes, Drop, Handler, Merge, Replicas, Scratch, Spec, Ty, Wants,
 };

@@ -101,7 +101,8 @@ impl Arena {
         }
     }
 
-    /// Copies a session's scratch out: the host's, of a session that moves. False when there is no
+    /// Copies a session's scratch out: the host's, of a session that moves. While the function has
+    /// a packet of the session, the copy may be of the middle of a change. False when there is no
     /// such session, or as many bytes.
     #[must_use]
     pub fn copy_out(&self, session: u32, bytes: &mut [u8]) -> bool {

@@ -7,7 +7,7 @@ use ring::rand::{SecureRandom as _, SystemRandom};
 use crate::key::Key;
 
 /// Version of the stream.
-pub const VERSION: u16 = 2;
+pub const VERSION: u16 = 3;
 const MAGIC: [u8; 8] = *b"THRWSESS";
 
 /// A random number.
@@ -83,7 +83,7 @@ mod tests {
         let mut bytes = greeting.bytes();
         assert_eq!(Greeting::parse(&bytes), Ok(greeting));
         bytes[9] = 7;
-        assert!(Greeting::parse(&bytes).unwrap_err().contains("speaks version 7 and this one 2"));
+        assert!(Greeting::parse(&bytes).unwrap_err().contains("speaks version 7 and this one 3"));
         bytes[0] = b'G';
         assert!(Greeting::parse(&bytes).unwrap_err().contains("does not speak this protocol"));
     }

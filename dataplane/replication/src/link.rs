@@ -65,6 +65,11 @@ impl Channel {
         self.free.pop()
     }
 
+    /// How many buffers are not in use.
+    pub fn free_buffers(&self) -> usize {
+        self.free.len()
+    }
+
     /// Queues a batch; gives it back where there is no room. Whoever has a buffer has room.
     ///
     /// # Errors

@@ -22,6 +22,9 @@ use crate::term::{Standing, settle};
 /// How often somebody is looked for who wants to be let in.
 const LISTEN: Duration = Duration::from_millis(20);
 
+/// Characters of a part of a chain that are shown at most.
+const SHOWN_MAX: usize = 120;
+
 /// The stream that was let in last, until it is taken.
 pub(crate) type Admitted = Arc<Mutex<Option<Stream>>>;
 
@@ -57,16 +60,35 @@ impl Gate {
         if chain != self.chain.as_bytes() {
             self.link.advance(theirs.term);
             self.link.set_foreign();
-            let why = "the chains differ; run the same configuration on both hosts, but for TO and \
-                       LISTEN";
+            let why = difference(&self.chain, &String::from_utf8_lossy(chain));
             stream.send(Kind::Refusal, &[&standing.bytes()[..], why.as_bytes()].concat())?;
-            return Err(why.into());
+            return Err(why);
         }
         stream.send(Kind::Welcome, &standing.bytes())?;
         self.link.advance(settle(theirs, standing));
         stream.hasten(self.link.is_urgent())?;
         Ok(stream)
     }
+}
+
+/// In what two chains differ first: that of the host that listens, and that of the other one.
+fn difference(listener: &str, caller: &str) -> String {
+    let (mut own, mut theirs) = (listener.split("; "), caller.split("; "));
+    let (own, theirs) = loop {
+        match (own.next(), theirs.next()) {
+            (own, theirs) if own == theirs && own.is_some() => {}
+            (own, theirs) => break (own.unwrap_or("nothing"), theirs.unwrap_or("nothing")),
+        }
+    };
+    let [own, theirs] = [own, theirs].map(|part| {
+        let shown = part.chars().take(SHOWN_MAX).map(|c| if c.is_control() { '?' } else { c });
+        shown.collect::<String>()
+    });
+    format!(
+        "the chains differ ({own} at the host with LISTEN, {theirs} at the host with TO); run the \
+         same configuration on both hosts, but for TO and LISTEN, with the same programs of \
+         functions"
+    )
 }
 
 /// Has who connected show that it has the key; its stream, and what it says it is about.
@@ -122,5 +144,23 @@ pub(crate) fn serve_streams(link: &Link, admitted: &Admitted) {
         if !why.is_empty() {
             link.log(about(peer, why));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_difference_of_chains_is_named() {
+        let text = difference(
+            "classes 1; 3 a :: Nf (program f 12)",
+            "classes 1; 3 a :: Nf (program f 34)",
+        );
+        assert!(text.contains("(3 a :: Nf (program f 12) at the host with LISTEN, "), "{text}");
+        assert!(text.contains(", 3 a :: Nf (program f 34) at the host with TO)"), "{text}");
+        assert!(difference("a; b", "a").contains("(b at the host with LISTEN, nothing at"));
+        let hostile = difference("a", &format!("\n{}", "x".repeat(500)));
+        assert!(hostile.contains(", ?xxx") && hostile.len() < 400, "{hostile}");
     }
 }

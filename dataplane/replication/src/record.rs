@@ -14,9 +14,11 @@
 use crate::term::Term;
 
 /// Version of the format of records.
-pub const RECORD_VERSION: u8 = 2;
+pub const RECORD_VERSION: u8 = 3;
 /// Most bytes of a record, its length included.
-pub const RECORD_LEN_MAX: usize = 2048;
+pub const RECORD_LEN_MAX: usize = 16 << 10;
+/// Most bytes of the states of a session's functions in a record.
+pub const STATES_LEN_MAX: usize = RECORD_LEN_MAX - HEAD - SESSION_LEN - V6_LEN - SUM;
 /// Bytes in front of the body, and behind it.
 const HEAD: usize = 4;
 const SUM: usize = 4;
@@ -257,7 +259,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_written_is_read(
-            states in prop::collection::vec(any::<u8>(), 0..300),
+            states in prop::collection::vec(any::<u8>(), 0..STATES_LEN_MAX + 1),
             v4: [u32; 4],
             v6: [u32; 10],
         ) {
@@ -309,6 +311,8 @@ mod tests {
         assert!(error.to_string().contains("run the same release"), "{error}");
         let long = Records::new(&[0xff; 4]).next().unwrap().unwrap_err();
         assert_eq!(long, RecordError::TooLong(0x1_0001));
-        assert!(!session(&[0; RECORD_LEN_MAX]).write(&mut Vec::new()));
+        let len_max = STATES_LEN_MAX + V6_LEN - V4_LEN;
+        assert!(session(&vec![0; len_max]).write(&mut Vec::new()));
+        assert!(!session(&vec![0; len_max + 1]).write(&mut Vec::new()));
     }
 }

@@ -1,8 +1,9 @@
 //! What an active host, or a stranger, sends to a backup: what was understood is, written again,
 //! the same bytes.
 
+use thruway_element::{states, write_state};
 use thruway_replication::{
-    Claim, Frame, FrameReader, Greeting, Key, Packets, Record, Records, Standing, Verdict,
+    Claim, Frame, FrameReader, Greeting, Key, Packets, Record, Records, Session, Standing, Verdict,
     write_packet,
 };
 
@@ -31,8 +32,28 @@ pub fn run(bytes: &[u8]) {
     if let Some((verdict, number)) = Verdict::parse(bytes) {
         assert_eq!(Verdict::parse(&verdict.bytes(number)), Some((verdict, number)));
     }
+    for record in &read {
+        if let Record::Session(Session { states, .. }) = record {
+            function_states(states);
+        }
+    }
+    function_states(bytes);
     packets(bytes);
     frames(bytes);
+}
+
+/// The whole states of a session's functions are, written again, the same bytes.
+fn function_states(bytes: &[u8]) {
+    let mut written = Vec::new();
+    for (slot, state) in states(bytes).map_while(|state| state) {
+        let export = |out: &mut Vec<u8>| {
+            out.extend_from_slice(state);
+            true
+        };
+        assert!(write_state(slot, &mut written, export));
+    }
+    assert!(bytes.starts_with(&written));
+    assert_eq!(states(bytes).all(|state| state.is_some()), written.len() == bytes.len());
 }
 
 /// What is valid is, written again, the same bytes.

@@ -12,6 +12,7 @@ mod commit;
 #[path = "../../../../bench/src/takeover/committing.rs"]
 mod committing;
 mod drain;
+pub mod functions;
 mod load;
 mod swap;
 mod switchover;
@@ -51,6 +52,8 @@ struct Pair {
     after: &'static str,
     /// Whether both ask a witness for leases.
     has_witness: bool,
+    /// Functions behind NAT.
+    functions: Option<functions::Functions>,
 }
 
 impl Between for Pair {
@@ -106,6 +109,7 @@ impl Pair {
             commits: None,
             after: "150ms",
             has_witness: false,
+            functions: None,
         };
         pair.write_key("a", "the secret of both hosts");
         pair.write_key("b", "the secret of both hosts");
@@ -132,6 +136,10 @@ impl Pair {
         let text = std::fs::read_to_string(example).expect("the example");
         let text = self.commits.map_or(text.clone(), |late| committing::committing(&text, late));
         let text = if self.has_witness { witness::with_witness(&text) } else { text };
+        let text = match &self.functions {
+            Some(functions) => functions.within(&text),
+            None => text,
+        };
         let config = self.config(which);
         std::fs::write(&config, format!("{text}\nControlSocket(UNIX, {socket});\n")).expect("room");
         let mut command = self.middles[which].thruway();
@@ -318,10 +326,10 @@ fn strangers_are_refused() {
     pair.wait_log(1, "does not speak this protocol");
     let hello = |version: u16| [b"THRWSESS", &version.to_be_bytes()[..], &[7; 32]].concat();
     send(&hello(9));
-    pair.wait_log(1, "speaks version 9 and this one 2");
-    let forged = [&hello(2)[..], &60u32.to_be_bytes(), &[1; 60]].concat();
+    pair.wait_log(1, "speaks version 9 and this one 3");
+    let forged = [&hello(3)[..], &60u32.to_be_bytes(), &[1; 60]].concat();
     send(&forged);
-    let long = [&hello(2)[..], &[0xff; 64]].concat();
+    let long = [&hello(3)[..], &[0xff; 64]].concat();
     send(&long);
     pair.wait_log(1, "a frame of 4294967299 bytes");
     assert_eq!(pair.count(1, "pair.refused"), before + 4);

@@ -4,14 +4,42 @@ use thruway_flow::manager::{Installed, Manager, SessionImage};
 
 use crate::Cx;
 use crate::answers::Asked;
-use crate::session_transfer::states;
+use crate::session_transfer::{SessionTransfer, TransferForm, states, write_state};
 
 impl Cx<'_> {
-    /// Whether another host can take over sessions of the function `node` of this thread.
-    pub fn can_transfer(&mut self, node: u32) -> bool {
-        let mut can = false;
-        self.host.transfer(self.wires, node, &mut |_| can = true);
-        can
+    /// What `ask` gets of the function `node` of this thread; `None` if that takes no part in the
+    /// transfer of sessions to another host.
+    fn ask_function<T>(
+        &mut self,
+        node: u32,
+        mut ask: impl FnMut(&mut dyn SessionTransfer) -> T,
+    ) -> Option<T> {
+        let mut answer = None;
+        self.host.transfer(self.wires, node, &mut |function| answer = Some(ask(function)));
+        answer
+    }
+
+    /// What another host must have in common to take over sessions of the function `node` of this
+    /// thread, or why none can; `None` if the function takes no part in that.
+    pub fn transfer_form(&mut self, node: u32) -> Option<Result<TransferForm, String>> {
+        self.ask_function(node, |function| function.form())
+    }
+
+    /// How many sessions of the function `node` may have changed by packets since
+    /// [`Cx::next_changed`] gave them.
+    pub fn count_changed(&mut self, node: u32) -> usize {
+        self.ask_function(node, |function| function.count_changed()).unwrap_or(0)
+    }
+
+    /// The session, as level and record, that the function `node` changed with packets and that was
+    /// given longest ago.
+    pub fn next_changed(&mut self, node: u32) -> Option<(u8, u32)> {
+        self.ask_function(node, |function| function.next_changed()).flatten()
+    }
+
+    /// Whether the function `node`, if it takes part in the transfer of sessions, holds no packet.
+    pub fn is_settled(&mut self, node: u32) -> bool {
+        self.ask_function(node, |function| function.is_settled()).unwrap_or(true)
     }
 
     /// Exports the session of a record into `states`, which it overwrites; `None` if the record has
@@ -34,15 +62,16 @@ impl Cx<'_> {
         for slot in 0.. {
             let Some((at, node)) = flows.slot(session, slot) else { return true };
             let Some(state) = flows.state(&at) else { continue };
-            let begin = states.len();
-            states.extend_from_slice(&[slot as u8, 0]);
-            let mut is_exported = false;
-            self.host.transfer(self.wires, node, &mut |function| {
-                is_exported = function.export(state, states);
-            });
-            let len = u8::try_from(states.len() - begin - 2);
-            let (Ok(len), true) = (len, is_exported) else { return false };
-            states[begin + 1] = len;
+            let export = |out: &mut Vec<u8>| {
+                let exported = self.ask_function(node, |function| {
+                    function.exported((session.level, session.index), state);
+                    function.export(state, out)
+                });
+                exported.unwrap_or(false)
+            };
+            if !write_state(slot, states, export) {
+                return false;
+            }
         }
         true
     }
@@ -78,17 +107,18 @@ impl Cx<'_> {
         for state in states(bytes) {
             let (slot, state) = state.ok_or("the functions' state is cut short")?;
             let (at, node) = flows.slot(session, slot).ok_or("a function that is not here")?;
-            if flows.is_opened(&at) {
-                continue;
+            let is_update = flows.is_opened(&at);
+            if !is_update {
+                flows.scratch_mut(&at).fill(0);
             }
-            flows.scratch_mut(&at).fill(0);
             let mut scratch = flows.scratch_mut(&at).to_vec();
-            let mut imported = Err("a function that cannot take sessions of other hosts");
-            self.host.transfer(self.wires, node, &mut |function| {
-                let answers = &mut Asked { flows, at };
-                imported = function.import(state, answers, &mut scratch);
+            let imported = self.ask_function(node, |function| {
+                if is_update {
+                    return function.update(state, &mut scratch);
+                }
+                function.import(state, &mut Asked { flows, at }, &mut scratch)
             });
-            imported?;
+            imported.unwrap_or(Err("a function that cannot take sessions of other hosts"))?;
             flows.scratch_mut(&at).copy_from_slice(&scratch);
             flows.set_opened(&at);
         }

@@ -35,6 +35,7 @@ mod settings;
 mod state;
 mod streams;
 mod tokens;
+mod transfer;
 mod trust_group;
 mod waking;
 mod workers;

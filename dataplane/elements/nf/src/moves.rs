@@ -20,6 +20,15 @@ impl Nf {
     fn moving_entries(&mut self) -> Option<&mut Entries> {
         self.running.as_mut()?.entries.as_mut()
     }
+
+    /// How many packets it was given and holds no more; `None` if it holds none.
+    pub(super) fn done_count(&self) -> Option<u64> {
+        let state = self.running.as_ref()?;
+        // Those that wait come behind those that were put, in their order.
+        let with_it = state.link.as_ref().map_or(0, Link::occupancy);
+        let is_idle = with_it == 0 && state.waiting() == 0;
+        (!is_idle).then(|| state.figures().put.saturating_sub(with_it.into()))
+    }
 }
 
 impl SessionMover for Nf {
@@ -39,11 +48,7 @@ impl SessionMover for Nf {
     }
 
     fn is_done_with(&self, given: u64) -> bool {
-        let Some(state) = &self.running else { return true };
-        // Those that wait come behind those that were put, in their order.
-        let with_it = state.link.as_ref().map_or(0, Link::occupancy);
-        let is_idle = with_it == 0 && state.waiting() == 0;
-        is_idle || state.figures().put.saturating_sub(with_it.into()) >= given
+        self.done_count().is_none_or(|done| done >= given)
     }
 
     fn room(&self) -> usize {

@@ -45,6 +45,7 @@ pub static ENTRY: Entry = Entry::new(
 .with_stream_member::<Nf>()
 .with_session_function::<Nf>()
 .with_session_mover::<Nf>()
+.with_session_transfer::<Nf>()
 .with_buffer::<Nf>()
 .with_cost_model::<Nf>()
 .with_hot_swap::<Nf>()
@@ -85,6 +86,7 @@ the host keeps, of as many bytes as the function asks for. It begins as zeros; t
 told in order with the packets when a session begins and when it has ended. A function that is \
 started again finds its sessions as they were; so does one whose other arguments were changed by \
 a hot swap, if its program, SESSION and SESSIONS are the same. A FlowClassifier must be upstream. \
+With Replicate, another host goes on with sessions and scratch (SESSION connection, without STREAM, VM and several WORKERS). \
 Of sessions beyond SESSIONS (of one thread) packets are dropped; packets without a session go \
 without. Behind the function a packet has the session that it had in front, and what is made in \
 consequence of it has, too; behind one that makes other packets of them (a tunnel's end), put a \

@@ -178,6 +178,7 @@ impl Nf {
     #[inline]
     pub fn mark(&mut self, cx: &mut Cx<'_>, input: u8, batch: &mut Batch) {
         let Some(state) = &mut self.running else { return };
+        state.expect(batch.len());
         let Some(entries) = &mut state.entries else { return };
         let waits = matches!(self.settings.on_failure, OnFailure::Restart(_));
         if state.link.is_some() || waits || self.settings.stream.is_some() {

@@ -9,12 +9,18 @@ use std::sync::Arc;
 
 use thruway_element::{Cx, Direction, Opening, PerSession, Reason, Session, Verdict};
 use thruway_exchange::{Arena, SlotTag};
+use thruway_flow::Fcb;
 use thruway_nf_abi::SlotHead;
 use thruway_packet::{Batch, MAX_BATCH, Packet};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+use changes::Changes;
+
 use super::lost::Lost;
 use super::streams::Streams;
+
+mod changes;
+mod imported;
 
 /// The flow manager's state of a session: where the function's is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
@@ -43,6 +49,11 @@ pub(super) struct Entries {
     next: Box<[u32]>,
     /// A bit for each: the function was told that the session begins.
     announced: Box<[u64]>,
+    /// A bit for each: the scratch is another host's, and no packet of the session has come here
+    /// since it was imported. None while nothing was imported.
+    imported: Box<[u64]>,
+    /// Which sessions had packets, where their scratch is sent to another host.
+    changes: Option<Box<Changes>>,
     free: Queue,
     /// Sessions that have ended, of which the function is to be told.
     ended: Queue,
@@ -64,6 +75,8 @@ impl Entries {
             fresh: 0,
             next: vec![0; count as usize].into_boxed_slice(),
             announced: vec![0; count.div_ceil(64) as usize].into_boxed_slice(),
+            imported: Box::default(),
+            changes: None,
             free: Queue::default(),
             ended: Queue::default(),
             arena: None,
@@ -92,6 +105,7 @@ impl Entries {
         };
         if !same {
             self.announced.fill(0);
+            self.imported.fill(0);
         }
         self.arena = arena;
     }
@@ -161,7 +175,7 @@ impl Entries {
     pub fn ready(&self, mark: SlotTag) -> SlotTag {
         let Some(entry) = self.entry_of(mark) else { return mark };
         let Some(arena) = &self.arena else { return SlotTag { fcb: SlotHead::NO_SESSION, ..mark } };
-        if self.is_announced(entry) {
+        if self.is_announced(entry) || self.is_imported(entry) {
             return mark;
         }
         arena.clear(mark.fcb);
@@ -171,10 +185,11 @@ impl Entries {
     /// A packet with this mark was handed over.
     #[inline]
     pub fn put(&mut self, mark: SlotTag) {
-        if mark.is_new()
+        if (mark.is_new() || !self.imported.is_empty())
             && let Some(entry) = self.entry_of(mark)
         {
             self.announced[entry as usize / 64] |= 1 << (entry % 64);
+            self.clear_imported(entry);
         }
     }
 
@@ -228,7 +243,7 @@ impl Entries {
         let is_own = entry.epoch == self.epoch && entry.entry < self.fresh;
         let arena = self.arena.as_ref().filter(|_| is_own)?;
         let is_copied = arena.copy_out(self.first + entry.entry, record);
-        is_copied.then(|| self.is_announced(entry.entry))
+        is_copied.then(|| self.is_announced(entry.entry) || self.is_imported(entry.entry))
     }
 
     /// Takes a session in that another function had, with its scratch. Of a function that keeps
@@ -258,6 +273,7 @@ impl Entries {
     pub fn release(&mut self, fcb: u32) {
         self.forget(fcb);
         if let Some(entry) = self.entry_of(SlotTag::of(0, 0, fcb)) {
+            self.clear_imported(entry);
             self.streams.iter_mut().for_each(|streams| streams.release(entry));
             self.free.push(&mut self.next, entry);
         }
@@ -306,10 +322,13 @@ impl PerSession for Entries {
     }
 
     #[inline]
-    fn each(&mut self, _packet: &mut Packet, session: &mut Session<'_, SessionEntry>) -> Verdict {
+    fn each(&mut self, packet: &mut Packet, session: &mut Session<'_, SessionEntry>) -> Verdict {
         if session.state.epoch != self.epoch {
             let Some(entry) = self.take() else { return Verdict::drop(Lost::NoEntry) };
             *session.state = entry;
+        }
+        if let Some(changes) = &mut self.changes {
+            changes.note(session.state.entry, Fcb(packet.fcb()));
         }
         let direction = u8::from(session.direction == Direction::Reply);
         self.marks.push(SlotTag::of(self.input, direction, self.first + session.state.entry));

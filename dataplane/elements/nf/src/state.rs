@@ -144,6 +144,17 @@ impl NfState {
         lost
     }
 
+    /// So many packets come next: their sessions are noted where their scratch goes to another
+    /// host.
+    #[inline]
+    pub fn expect(&mut self, count: usize) {
+        if self.entries.as_ref().is_some_and(Entries::notes_changes) {
+            let given = self.figures().put as u32;
+            let given = given.wrapping_add((self.waiting() + count) as u32);
+            self.entries.iter_mut().for_each(|entries| entries.set_given(given));
+        }
+    }
+
     /// The mark of the `nth` packet of the batch in hand.
     #[inline]
     pub fn mark_of(&self, nth: usize, input: u8) -> SlotTag {

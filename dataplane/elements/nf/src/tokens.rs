@@ -26,6 +26,7 @@ impl TakesTokens for Nf {
         came: &Came<'_, '_>,
     ) -> Result<bool, Packet> {
         let Some(state) = &mut self.running else { return Err(packet) };
+        state.expect(1);
         let Some(link) = &mut state.link else { return Err(packet) };
         if !state.backlog.is_empty() {
             return Err(packet);

@@ -3,6 +3,8 @@
 mod announce;
 mod chain;
 mod commit;
+mod drain;
+mod held;
 mod hot_swap;
 mod idle;
 mod install;
@@ -11,6 +13,7 @@ mod lease;
 mod role;
 mod roles;
 mod send;
+mod states;
 mod tick;
 mod tunnel;
 
@@ -29,13 +32,15 @@ use thruway_replication::{Key, Link, Peer, Side, Term};
 use thruway_sync::atomic::Ordering;
 
 use announce::Announcement;
-use chain::chain;
+use chain::Chain;
 use commit::Commit;
+use held::Held;
 use idle::Idle;
 use install::Installer;
 use lease::Leasing;
 use role::Role;
 use send::{CHANGES, Sender};
+use states::{Pace, States};
 use tunnel::Tunnel;
 
 /// See the spec.
@@ -47,7 +52,7 @@ pub static ENTRY: Entry = Entry::built::<Replicate>(
         docs: "Two hosts run the same configuration: the one with TO connects to the one with \
                LISTEN, and serves the traffic at first; the other one is its backup. The active \
                host streams its sessions (keys, lives, \
-               translations of NAT, decisions of StatefulFirewall) to the backup, over TCP. The \
+               translations of NAT, decisions of StatefulFirewall, scratch of Nf) to the backup, over TCP. The \
                backup drops all packets until it takes over: when the takeover handler is written, \
                or by itself when it had all sessions and the active host has been silent for AFTER \
                (0: never by itself). Then it announces each ADDRESS, by ARP or unsolicited \
@@ -58,7 +63,14 @@ pub static ENTRY: Entry = Entry::built::<Replicate>(
                A hot swap keeps the role and the stream; TO, LISTEN and KEY stay as they are.\n\n\
                The handler switchover of the active host has the backup serve while packets flow, \
                without loss: the active host sends its last changes, and passes packets that still \
-               come to it on to the other one for 3 s.\n\n\
+               come to it on to the other one for 3 s. It holds packets back until isolated functions \
+               have returned those that they have, and sends their scratch then.\n\n\
+               Scratch of a session of an isolated function is sent again when packets may have \
+               changed it: within STATE_TIME, with at most STATE_RATE bytes per second for all \
+               sessions; what does not fit takes turns. Changes after that are lost with the active \
+               host, also with output commit. Both hosts must run the same program of each function, \
+               with the same arguments and CONFIG: otherwise the stream is refused and the log names the \
+               function. Functions with STREAM, VM or several WORKERS are refused.\n\n\
                Each ADDRESS is one or more IP addresses, of either version, and an Ethernet address \
                that both hosts have at one network, or - where nothing is announced, as routes lead \
                there. Put Replicate right behind the devices: packets of network N enter by \
@@ -88,7 +100,7 @@ pub static ENTRY: Entry = Entry::built::<Replicate>(
                of all sessions, as when a stream begins.\n\n\
                Sessions are those of IPv4 and IPv6 with ports, of a FlowClassifier in the same \
                thread: one thread only is supported. All \
-               functions with sessions must be NAT or StatefulFirewall. Without output commit, sessions \
+               functions with sessions must be NAT, StatefulFirewall or Nf. Without output commit, sessions \
                that begin within about 10 ms of the active host's end are lost. See docs/replication.md.",
         example: "rep :: Replicate(192.0.2.1 02:00:00:00:00:01, TO 198.51.100.2:7070, KEY /etc/thruway/key);\n\
                   Idle -> rep -> Strip(14) -> CheckIPHeader -> FlowClassifier(INPUT ip) \
@@ -112,6 +124,10 @@ pub static ENTRY: Entry = Entry::built::<Replicate>(
             .or("1s"),
             Arg::keyword("WITNESS", Ty::Any, "the Witness's IP address and TCP port"),
             Arg::keyword("LEASE", Ty::Time, "how long the witness grants a term").or("300ms"),
+            Arg::keyword("STATE_TIME", Ty::Time, "time in which scratch that packets changed is sent")
+                .or("100ms"),
+            Arg::keyword("STATE_RATE", Ty::Bandwidth, "most bytes of that per second")
+                .or("100Mbps"),
             Arg::keyword("COMMIT_PACKETS", Ty::UInt, "packets that wait for the backup at most")
                 .or("4096"),
             Arg::keyword("COMMIT_TIME", Ty::Time, "longest time that a packet waits for it")
@@ -181,6 +197,14 @@ const ANNOUNCE: u32 = 1;
     get = self.role != Role::Active && cx.now() < self.hurry_until
 )]
 #[handler(
+    read, name = "changed", "sessions whose functions had packets since they were sent",
+    get = self.sender.count_changed(cx)
+)]
+#[handler(
+    read, name = "resent", "times that a session was sent again for that",
+    get = self.sender.resent
+)]
+#[handler(
     read, name = "lag", "records of this stream that are not acknowledged yet",
     get = self.link.counts.lag.load(Ordering::Relaxed)
 )]
@@ -238,8 +262,13 @@ struct Replicate {
     sender: Sender,
     installer: Installer,
     tunnel: Tunnel,
-    /// What the stream began with: see [`chain()`].
+    /// What the stream began with: see [`Chain`].
     chain: String,
+    /// How many elements there are.
+    elements: u32,
+    pace: Pace,
+    /// Packets that came while a switchover waits for functions.
+    held: Option<Held>,
     other: SocketAddr,
     key: String,
     after: Option<Duration>,
@@ -317,6 +346,9 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         tunnel: Tunnel::new(Arc::clone(&link)),
         link,
         chain: String::new(),
+        elements: 0,
+        pace: Pace::of(args)?,
+        held: None,
         other,
         key: args.get("KEY")?,
         after,
@@ -360,9 +392,10 @@ impl Replicate {
     }
 
     /// What both hosts must have in common.
-    fn chain(&self, cx: &mut Cx<'_>) -> Result<String, String> {
+    fn chain(&self, cx: &mut Cx<'_>) -> Result<Chain, String> {
         let leasing = self.leasing.as_ref().map(Leasing::text).unwrap_or_default();
-        Ok(chain(cx)? + &leasing)
+        let chain = Chain::of(cx)?;
+        Ok(Chain { text: chain.text + &leasing, ..chain })
     }
 
     /// Makes the call that goes with a change of what this host does.
@@ -388,7 +421,10 @@ impl Element for Replicate {
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         let (key, chain) =
             (Key::of_file(&self.key).map_err(|error| error.to_string())?, self.chain(cx)?);
-        self.begin_stream(cx, key, chain)?;
+        self.begin_stream(cx, key, chain.text)?;
+        let states = States::new(self.pace, &chain.functions);
+        self.sender.follow_states(states, chain.states_len_max);
+        self.elements = (0..).take_while(|node| cx.host().describe(*node).is_some()).count() as u32;
         (self.ticked, self.steady_since) = (cx.now(), cx.now());
         if let Some(flows) = cx.flows() {
             flows.log_changes(CHANGES);
@@ -411,6 +447,8 @@ impl Element for Replicate {
             }
         } else if self.serves() && cx.now() >= self.leased_until {
             cx.drop_all(Idle::Unleased, batch);
+        } else if self.serves() && self.held.is_some() && !is_processed {
+            self.hold(cx, port, batch);
         } else if self.serves() {
             cx.pass_on(port, batch);
         } else if is_processed {
@@ -430,7 +468,8 @@ impl Element for Replicate {
         cx.set_timer(TICK, cx.now().saturating_add(self.tick_ns(cx.now())));
     }
 
-    fn finish(&mut self, _cx: &mut Cx<'_>) -> Result<(), String> {
+    fn finish(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.drop_held(cx, Idle::Held);
         self.peer = None;
         Ok(())
     }

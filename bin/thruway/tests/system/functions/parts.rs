@@ -65,6 +65,7 @@ fn play(part: &str) -> ExitCode {
         "holds" => return isolated::hold_back(),
         "lies-of-streams" => return isolated::break_protocol(number),
         "stamps" | "checks" | "stamps-2" => return super::moves::play(part),
+        "numbers" => return crate::replication::functions::play(number),
         "counts" => return super::sessions::play(number != 0),
         "workers-of-streams" => return super::workers::play_streams(),
         "workers" => return super::workers::play(number),

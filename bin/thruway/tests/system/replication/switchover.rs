@@ -9,7 +9,7 @@ const PINGS: usize = 3000;
 
 impl Pair {
     /// Has the host that serves switch over to the other one.
-    fn switch_over(&self, from: usize) {
+    pub fn switch_over(&self, from: usize) {
         let begun = Instant::now();
         self.ctl(from, &["write", "pair.switchover", "now"]).expect(0);
         self.wait_role(from, "backup");

@@ -1,40 +1,79 @@
 //! What both hosts must have in common.
 
-use thruway_element::Cx;
+use thruway_element::{Cx, STATE_HEAD_LEN, TransferForm};
+use thruway_replication::STATES_LEN_MAX;
 
-/// A description of the replicated data that both hosts compare: classes and functions of sessions.
-pub(super) fn chain(cx: &mut Cx<'_>) -> Result<String, String> {
-    let Some(flows) = cx.flows() else {
-        return Err("needs a FlowClassifier: there are no sessions".into());
-    };
-    let levels = 0..flows.plan().levels.len() as u8;
-    let mut text = format!("classes {:016x}", flows.plan().fingerprint());
-    let mut nodes: Vec<u32> = Vec::new();
-    for level in levels {
-        let table = &flows.plan().levels[usize::from(level)];
-        if !flows.is_replicable(level) {
+/// The replicated data of a chain.
+#[derive(Default)]
+pub(super) struct Chain {
+    /// A description that both hosts compare: classes, and functions of sessions.
+    pub text: String,
+    /// The functions of sessions, as nodes.
+    pub functions: Vec<u32>,
+    /// Longest states of a session, in bytes.
+    pub states_len_max: usize,
+}
+
+impl Chain {
+    /// Of this thread's configuration.
+    ///
+    /// # Errors
+    /// Why its sessions cannot be replicated.
+    pub fn of(cx: &mut Cx<'_>) -> Result<Chain, String> {
+        let Some(flows) = cx.flows() else {
+            return Err("needs a FlowClassifier: there are no sessions".into());
+        };
+        let mut chain = Chain {
+            text: format!("classes {:016x}", flows.plan().fingerprint()),
+            ..Chain::default()
+        };
+        let levels = 0..flows.plan().levels.len() as u8;
+        let mut of_levels: Vec<Vec<u32>> = Vec::new();
+        for level in levels {
+            let table = &flows.plan().levels[usize::from(level)];
+            if !flows.is_replicable(level) {
+                return Err(format!(
+                    "sessions '{}' of {} cannot be replicated: only 'connection' can, in one \
+                     thread and without coarser sessions (pair, source)",
+                    table.session, table.family
+                ));
+            }
+            chain.text += &format!("; {} {}:", table.family, table.session);
+            let functions: Vec<u32> = flows.functions(level).collect();
+            functions.iter().for_each(|node| chain.text += &format!(" {node}"));
+            of_levels.push(functions);
+        }
+        for functions in of_levels {
+            let mut states_len = 0;
+            for node in functions {
+                states_len += STATE_HEAD_LEN + chain.add(cx, node)?.state_len_max;
+            }
+            chain.states_len_max = chain.states_len_max.max(states_len);
+        }
+        if chain.states_len_max > STATES_LEN_MAX {
             return Err(format!(
-                "sessions '{}' of {} cannot be replicated: only 'connection' can, in one thread and \
-                 without coarser sessions (pair, source)",
-                table.session, table.family
+                "the functions may keep {} bytes of a session, and at most {STATES_LEN_MAX} can be \
+                 replicated: lower SCRATCH of each Nf to what its function keeps",
+                chain.states_len_max
             ));
         }
-        text += &format!("; {} {}:", table.family, table.session);
-        for node in flows.functions(level) {
-            text += &format!(" {node}");
-            nodes.push(node);
-        }
+        Ok(chain)
     }
-    for node in nodes {
+
+    fn add(&mut self, cx: &mut Cx<'_>, node: u32) -> Result<TransferForm, String> {
         let (name, class) = cx.host().describe(node).unwrap_or_default();
         let function = format!("{name} :: {class}");
-        text += &format!("; {node} {function}");
-        if !cx.can_transfer(node) {
-            return Err(format!(
-                "sessions of '{function}' cannot be replicated: only those of NAT and \
-                 StatefulFirewall can"
-            ));
+        let why = "only those of NAT, StatefulFirewall and Nf can".to_owned();
+        let form = cx.transfer_form(node).unwrap_or(Err(why));
+        let form =
+            form.map_err(|why| format!("sessions of '{function}' cannot be replicated: {why}"))?;
+        if !self.functions.contains(&node) {
+            self.functions.push(node);
+            self.text += &format!("; {node} {function}");
+            if !form.identity.is_empty() {
+                self.text += &format!(" ({})", form.identity);
+            }
         }
+        Ok(form)
     }
-    Ok(text)
 }

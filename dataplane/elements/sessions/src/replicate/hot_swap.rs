@@ -9,6 +9,7 @@ use thruway_replication::{Key, Link, Peer, Side, Term};
 
 use super::Replicate;
 use super::commit::Commit;
+use super::held::Held;
 use super::install::Installer;
 use super::role::Role;
 use super::send::Sender;
@@ -37,6 +38,7 @@ struct Kept {
     chain: String,
     commit: Option<Commit>,
     commits_now: bool,
+    held: Option<Held>,
     held_until: i64,
     leased_until: i64,
     is_new: bool,
@@ -64,6 +66,7 @@ impl HotSwap for Replicate {
             chain: std::mem::take(&mut self.chain),
             commit: self.commit.take(),
             commits_now: self.commits_now,
+            held: self.held.take(),
             held_until: self.held_until,
             leased_until: self.leased_until,
             is_new: self.is_new,
@@ -82,6 +85,8 @@ impl HotSwap for Replicate {
         (self.role, self.term, self.link, self.peer) = (kept.role, kept.term, kept.link, kept.peer);
         (self.sender, self.installer, self.tunnel) = (kept.sender, kept.installer, kept.tunnel);
         (self.chain, self.commits_now) = (kept.chain, kept.commits_now);
+        // A switchover that had begun comes to nothing: they are served with the next tick.
+        self.held = kept.held;
         (self.held_until, self.is_new) = (kept.held_until, kept.is_new);
         if self.leasing.is_some() {
             self.leased_until = kept.leased_until;

@@ -70,6 +70,7 @@ impl Replicate {
     fn retire(&mut self, cx: &mut Cx<'_>, has_all: bool) {
         (self.role, self.held_until, self.switchover_until) = (Role::Backup, 0, None);
         self.hurry_until = cx.now().saturating_add(PASS_ON_NS);
+        self.drop_held(cx, Idle::Fenced);
         if let Some(commit) = &mut self.commit {
             if has_all { commit.finish(cx) } else { commit.abandon(cx) }
         }
@@ -132,24 +133,32 @@ impl Replicate {
         Ok(())
     }
 
-    /// Switches over, if that is asked for, as soon as all changes are on their way.
+    /// Switches over, if that is asked for: as soon as the functions have given their packets back,
+    /// and all changes are on their way.
     pub(super) fn try_switchover(&mut self, cx: &mut Cx<'_>) {
-        let Some(until) = self.switchover_until else { return };
-        let now = cx.now();
-        match self.sender.complete_stream() {
-            Some(stream) if self.sender.switch_over(cx) => {
-                let until = now.saturating_add(SWITCHOVER_NS);
-                self.role = Role::SwitchingOver { stream, until };
-                self.switchover_until = None;
-            }
-            _ if now > until => {
-                self.switchover_until = None;
-                cx.log(
-                    "Replicate: this host did not switch over: its backup takes sessions too slowly, \
-                     or is gone",
-                );
-            }
-            _ => {}
+        let Some(until) = self.switchover_until else { return self.serve_held(cx) };
+        let stream = self.sender.complete_stream();
+        if stream.is_none() {
+            // None that they could go by.
+            self.serve_held(cx);
+        }
+        if let Some(stream) = stream
+            && self.is_drained(cx)
+            && self.sender.send_last_states(cx)
+            && self.has_room_for_held()
+            && self.sender.switch_over(cx)
+        {
+            let until = cx.now().saturating_add(SWITCHOVER_NS);
+            self.role = Role::SwitchingOver { stream, until };
+            self.switchover_until = None;
+            self.pass_held_on(cx, stream);
+        } else if cx.now() > until {
+            self.switchover_until = None;
+            self.serve_held(cx);
+            cx.log(
+                "Replicate: this host did not switch over: its backup takes sessions too slowly, or \
+                 is gone, or a function keeps its packets",
+            );
         }
     }
 

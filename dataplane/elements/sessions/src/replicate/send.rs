@@ -5,11 +5,12 @@ use std::sync::Arc;
 use thruway_element::Cx;
 use thruway_flow::manager::{Change, SessionImage, TICK_NS};
 use thruway_replication::{
-    Batch, Ledger, Link, PAYLOAD_MAX, RECORD_LEN_MAX, Record, Session, Term,
+    Batch, Ledger, Link, PAYLOAD_MAX, RECORD_LEN_MAX, Record, STATES_LEN_MAX, Session, Term,
 };
 use thruway_sync::atomic::Ordering;
 
 use super::keys;
+use super::states::States;
 
 /// Changes that wait at most: more are made good by a transfer of all sessions.
 pub(super) const CHANGES: usize = 1 << 16;
@@ -37,7 +38,14 @@ pub(super) struct Sender {
     walk: Walk,
     has_begun: bool,
     batch: Option<Batch>,
-    states: Vec<u8>,
+    /// Longest record, in bytes.
+    record_len_max: usize,
+    /// States of the session in hand.
+    exported: Vec<u8>,
+    /// Sessions that are sent again, as packets change their states.
+    states: Option<States>,
+    /// How often one was.
+    pub(super) resent: u64,
     last_ns: i64,
     ledger: Ledger,
     /// Sessions are in other records since a hot swap: the log of changes is lost for that.
@@ -47,7 +55,6 @@ pub(super) struct Sender {
 impl Sender {
     pub(super) fn new(link: Arc<Link>) -> Sender {
         let walk = Walk { level: 0, index: 0, is_full: true };
-        let states = Vec::with_capacity(RECORD_LEN_MAX);
         Sender {
             link,
             stream: None,
@@ -55,11 +62,55 @@ impl Sender {
             walk,
             has_begun: false,
             batch: None,
-            states,
+            record_len_max: RECORD_LEN_MAX,
+            exported: Vec::with_capacity(RECORD_LEN_MAX),
+            states: None,
+            resent: 0,
             last_ns: 0,
             ledger: Ledger::default(),
             has_moved: false,
         }
+    }
+
+    /// Has sessions of these functions sent again, of which none has longer states than that.
+    pub(super) fn follow_states(&mut self, states: States, states_len_max: usize) {
+        self.states = Some(states);
+        self.record_len_max = RECORD_LEN_MAX - STATES_LEN_MAX + states_len_max.min(STATES_LEN_MAX);
+    }
+
+    /// How many sessions had packets since they were sent.
+    pub(super) fn count_changed(&self, cx: &mut Cx<'_>) -> usize {
+        self.states.as_ref().map_or(0, |states| states.count(cx))
+    }
+
+    /// Sends again sessions of which packets may have changed the states: at its pace, or
+    /// (`is_last`) all of them.
+    fn send_states(&mut self, cx: &mut Cx<'_>, is_last: bool) {
+        let Some(mut states) = self.states.take() else { return };
+        if is_last {
+            states.begin(cx)
+        } else {
+            states.look(cx)
+        }
+        let mut budget = BUDGET;
+        while is_last || (states.may_send() && budget > 0) {
+            if !self.has_room(cx) {
+                break;
+            }
+            let Some(at) = states.next(cx) else { break };
+            states.sent(self.send_session(cx, at, |_| true));
+            self.resent += 1;
+            budget -= 1;
+        }
+        self.states = Some(states);
+    }
+
+    /// Sends all states that packets may have changed, of functions that hold none; false, and this
+    /// is to be tried again, if there was no room.
+    pub(super) fn send_last_states(&mut self, cx: &mut Cx<'_>) -> bool {
+        self.send_states(cx, true);
+        self.put_batch(cx);
+        self.count_changed(cx) == 0
     }
 
     /// This host serves from now on, in this term. Unless the other one has all its sessions, all
@@ -145,6 +196,11 @@ impl Sender {
             self.resync(cx);
         }
         self.send_changes(cx);
+        // A transfer of all sessions has the states, too, and must not wait for room that these
+        // take.
+        if !self.walk.is_full {
+            self.send_states(cx, false);
+        }
         self.send_walk(cx);
         self.put_batch(cx);
         self.ledger.acknowledge(self.link.acknowledged());
@@ -163,8 +219,8 @@ impl Sender {
 
     /// Whether there is a batch that one more record fits into.
     fn has_room(&mut self, cx: &mut Cx<'_>) -> bool {
-        let is_full = |batch: &Batch| batch.bytes.len() + RECORD_LEN_MAX > PAYLOAD_MAX;
-        if self.batch.as_ref().is_some_and(is_full) {
+        let room_max = PAYLOAD_MAX - self.record_len_max;
+        if self.batch.as_ref().is_some_and(|batch| batch.bytes.len() > room_max) {
             self.put_batch(cx);
         }
         if self.batch.is_none() {
@@ -213,20 +269,23 @@ impl Sender {
         }
     }
 
+    /// Sends a session, if it is there and wanted; how many bytes it takes.
     fn send_session(
         &mut self,
         cx: &mut Cx<'_>,
         at: (u8, u32),
         is_wanted: impl FnOnce(&SessionImage) -> bool,
-    ) {
-        let mut states = std::mem::take(&mut self.states);
+    ) -> usize {
+        let before = self.batch.as_ref().map_or(0, |batch| batch.bytes.len());
+        let mut states = std::mem::take(&mut self.exported);
         if let Some(image) = cx.export_session(at, &mut states).filter(is_wanted) {
             let SessionImage { level, key, exchanged, life, leaf, idle } = image;
             let (life, key) = (life.0, keys::sent(&key));
             let session = Session { level, exchanged, life, leaf, idle, key, states: &states };
             self.write(&Record::Session(session));
         }
-        self.states = states;
+        self.exported = states;
+        self.batch.as_ref().map_or(0, |batch| batch.bytes.len()) - before
     }
 
     /// Goes on with the walk: all records at once where all are sent, else so many that one round

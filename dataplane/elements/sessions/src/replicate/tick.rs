@@ -103,6 +103,8 @@ impl Replicate {
 
     pub(super) fn tick(&mut self, cx: &mut Cx<'_>) {
         self.note_tick(cx.now());
+        // Also at a backup: a packet may come as soon as it serves.
+        self.sender.count_changed(cx);
         // In this order: a stream begins when the term of both is known.
         let is_connected = self.link.stream().is_some();
         self.follow(cx, self.link.term());

@@ -29,14 +29,23 @@ impl Tunnel {
         is_wanted: impl Fn(&Packet) -> bool,
     ) {
         for packet in packets.drain() {
-            if !is_wanted(&packet) {
-                cx.drop(Idle::Standby, packet);
-            } else if self.write(stream, network, packet.data()) {
-                cx.drop(Idle::PassedOn, packet);
+            if is_wanted(&packet) {
+                self.offer_one(cx, (stream, network), packet);
             } else {
-                cx.drop(Idle::PassFull, packet);
+                cx.drop(Idle::Standby, packet);
             }
         }
+    }
+
+    /// Passes a packet of a network on over this stream.
+    pub(super) fn offer_one(
+        &mut self,
+        cx: &mut Cx<'_>,
+        (stream, network): (u64, usize),
+        packet: Packet,
+    ) {
+        let is_written = self.write(stream, network, packet.data());
+        cx.drop(if is_written { Idle::PassedOn } else { Idle::PassFull }, packet);
     }
 
     fn write(&mut self, stream: u64, network: usize, frame: &[u8]) -> bool {
