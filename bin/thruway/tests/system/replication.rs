@@ -13,6 +13,7 @@ mod commit;
 mod committing;
 mod drain;
 mod load;
+mod streams;
 mod swap;
 mod switchover;
 mod v6;
@@ -51,6 +52,8 @@ struct Pair {
     after: &'static str,
     /// Whether both ask a witness for leases.
     has_witness: bool,
+    /// Whether a function replaces words in TCP streams.
+    replaces_words: bool,
 }
 
 impl Between for Pair {
@@ -106,6 +109,7 @@ impl Pair {
             commits: None,
             after: "150ms",
             has_witness: false,
+            replaces_words: false,
         };
         pair.write_key("a", "the secret of both hosts");
         pair.write_key("b", "the secret of both hosts");
@@ -132,6 +136,7 @@ impl Pair {
         let text = std::fs::read_to_string(example).expect("the example");
         let text = self.commits.map_or(text.clone(), |late| committing::committing(&text, late));
         let text = if self.has_witness { witness::with_witness(&text) } else { text };
+        let text = if self.replaces_words { streams::with_words(&text) } else { text };
         let config = self.config(which);
         std::fs::write(&config, format!("{text}\nControlSocket(UNIX, {socket});\n")).expect("room");
         let mut command = self.middles[which].thruway();

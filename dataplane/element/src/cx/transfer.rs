@@ -36,12 +36,17 @@ impl Cx<'_> {
             let Some(state) = flows.state(&at) else { continue };
             let begin = states.len();
             states.extend_from_slice(&[slot as u8, 0]);
-            let mut is_exported = false;
+            let mut is_exported = None;
             self.host.transfer(self.wires, node, &mut |function| {
-                is_exported = function.export(state, states);
+                is_exported = Some(function.export(state, states));
             });
+            if is_exported.is_none() {
+                // A function of streams: it begins anew, or its context closes the connection.
+                states.truncate(begin);
+                continue;
+            }
             let len = u8::try_from(states.len() - begin - 2);
-            let (Ok(len), true) = (len, is_exported) else { return false };
+            let (Ok(len), Some(true)) = (len, is_exported) else { return false };
             states[begin + 1] = len;
         }
         true

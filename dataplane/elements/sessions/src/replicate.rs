@@ -88,7 +88,10 @@ pub static ENTRY: Entry = Entry::built::<Replicate>(
                of all sessions, as when a stream begins.\n\n\
                Sessions are those of IPv4 and IPv6 with ports, of a FlowClassifier in the same \
                thread: one thread only is supported. All \
-               functions with sessions must be NAT or StatefulFirewall. Without output commit, sessions \
+               functions with sessions must be NAT, StatefulFirewall or functions of streams. Of \
+               the last, sessions begin anew at the other host; TCP connections that TCPIn guards \
+               or changes are reset at both ends when that takes over (handler unreplicated of \
+               TCPIn). Without output commit, sessions \
                that begin within about 10 ms of the active host's end are lost. See docs/replication.md.",
         example: "rep :: Replicate(192.0.2.1 02:00:00:00:00:01, TO 198.51.100.2:7070, KEY /etc/thruway/key);\n\
                   Idle -> rep -> Strip(14) -> CheckIPHeader -> FlowClassifier(INPUT ip) \

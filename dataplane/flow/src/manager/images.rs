@@ -252,6 +252,16 @@ impl Manager {
         self.is_replicable(level) && table.is_some_and(|table| key_of(table, key.words()).is_some())
     }
 
+    /// The session of this key, if there is one.
+    pub fn session(&self, level: LevelId, key: &Key) -> Option<Installed> {
+        if !self.takes_key(level, key) {
+            return None;
+        }
+        let found = self.levels[usize::from(level)].find(key);
+        let index = found.index().filter(|_| !found.is_alias())?;
+        Some(Installed { level, index })
+    }
+
     /// Ends the session of this key, if there is one.
     pub fn remove(&mut self, level: LevelId, key: Key) {
         if !self.takes_key(level, &key) {

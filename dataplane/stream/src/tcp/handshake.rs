@@ -266,6 +266,7 @@ impl Work<'_> {
     /// Answers a segment of a connection that has ended, as a host without the connection does (RFC
     /// 9293 section 3.10.7.1).
     pub(super) fn answer_dead(&mut self, dir: usize, seg: &Seg, packet: Packet) {
+        self.conn.silent &= !(1 << (1 - dir));
         if !seg.has(flags::RST) {
             let control = match seg.has(flags::ACK) {
                 true => {

@@ -15,6 +15,7 @@ mod acks;
 mod arrive;
 mod depart;
 mod drop_reason;
+mod ending;
 mod endpoint;
 mod evict;
 mod handshake;
@@ -28,6 +29,7 @@ mod seg;
 pub mod seq;
 pub mod seq_map;
 mod settings;
+mod standby;
 pub mod template;
 #[cfg(test)]
 mod tests;
@@ -44,6 +46,7 @@ pub use drop_reason::DropReason;
 pub use seq::Seq;
 pub use settings::{AtBound, Mode, Settings, Urgent};
 
+use ending::Ending;
 use endpoint::{Conn, Phase};
 use reorder::{Bounds, Reorder};
 use retransmit::RetransmitQueue;
@@ -107,6 +110,8 @@ pub struct Counts {
     pub pruned_waiting: u64,
     /// Connections reset because their receiver acknowledged nothing for too long.
     pub stalled: u64,
+    /// Connections that another host served, reset here as their state was not known.
+    pub unreplicated: u64,
 }
 
 /// The engine of a thread.
@@ -116,6 +121,8 @@ pub struct Tcp {
     templates: Vec<[Template; 2]>,
     free: Vec<u32>,
     stores: Stores,
+    /// Connections that another host served are being reset.
+    ending: Option<Ending>,
     /// Counters.
     pub counts: Counts,
 }
@@ -187,6 +194,7 @@ impl Tcp {
                 shown_at: 0,
                 timers: BinaryHeap::new(),
             },
+            ending: None,
             counts: Counts::default(),
         }
     }
@@ -265,8 +273,8 @@ impl Tcp {
         conn.is_none_or(|conn| match conn.phase {
             Phase::Reset | Phase::Dead => true,
             Phase::Alive => conn.is_over(),
-            // Its packets are not inspected.
-            Phase::Passed => false,
+            // Its packets are not inspected, or are the other host's.
+            Phase::Passed | Phase::Standby => false,
         })
     }
 
@@ -300,7 +308,8 @@ impl Tcp {
     pub fn due(&self) -> Option<i64> {
         let again = self.stores.timers.peek().map(|Reverse((at, ..))| *at);
         let stalled = self.stalled_at();
-        again.into_iter().chain(stalled).min()
+        let ending = self.ending.as_ref().map(|ending| ending.at);
+        again.into_iter().chain(stalled).chain(ending).min()
     }
 
     /// Retransmits data that only we can retransmit, and gives up after too many attempts.
@@ -316,5 +325,6 @@ impl Tcp {
             }
         }
         self.give_up_stalled(now, out);
+        self.end_standing(now, out);
     }
 }

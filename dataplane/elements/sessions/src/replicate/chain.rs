@@ -29,10 +29,10 @@ pub(super) fn chain(cx: &mut Cx<'_>) -> Result<String, String> {
         let (name, class) = cx.host().describe(node).unwrap_or_default();
         let function = format!("{name} :: {class}");
         text += &format!("; {node} {function}");
-        if !cx.can_transfer(node) {
+        if !cx.can_transfer(node) && !cx.is_in_stream(node) {
             return Err(format!(
-                "sessions of '{function}' cannot be replicated: only those of NAT and \
-                 StatefulFirewall can"
+                "sessions of '{function}' cannot be replicated: only those of NAT, \
+                 StatefulFirewall and functions of streams can"
             ));
         }
     }

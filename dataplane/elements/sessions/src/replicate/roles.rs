@@ -62,6 +62,7 @@ impl Replicate {
         cx.log(&format!("Replicate: this host serves the traffic now: {why}"));
         self.announcement.begin(cx.now());
         self.announce(cx);
+        cx.set_serving(true);
         self.call(cx);
     }
 
@@ -81,6 +82,7 @@ impl Replicate {
             // That believes that they are all here.
             self.link.renew();
         }
+        cx.set_serving(false);
         self.installer.begin(has_all);
         cx.log("Replicate: the other host serves the traffic now, and this one is its backup");
         self.call(cx);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use thruway_element::Cx;
 use thruway_flow::manager::{Change, SessionImage, TICK_NS};
 use thruway_replication::{
-    Batch, Ledger, Link, PAYLOAD_MAX, RECORD_LEN_MAX, Record, Session, Term,
+    Batch, Ledger, Link, PAYLOAD_MAX, RECORD_LEN_MAX, Record, Session, SessionKey, Term,
 };
 use thruway_sync::atomic::Ordering;
 
@@ -38,6 +38,7 @@ pub(super) struct Sender {
     has_begun: bool,
     batch: Option<Batch>,
     states: Vec<u8>,
+    parts: Vec<u8>,
     last_ns: i64,
     ledger: Ledger,
     /// Sessions are in other records since a hot swap: the log of changes is lost for that.
@@ -56,6 +57,7 @@ impl Sender {
             has_begun: false,
             batch: None,
             states,
+            parts: Vec::with_capacity(RECORD_LEN_MAX),
             last_ns: 0,
             ledger: Ledger::default(),
             has_moved: false,
@@ -161,9 +163,9 @@ impl Sender {
         }
     }
 
-    /// Whether there is a batch that one more record fits into.
+    /// Whether there is a batch that a session fits into, and its connection.
     fn has_room(&mut self, cx: &mut Cx<'_>) -> bool {
-        let is_full = |batch: &Batch| batch.bytes.len() + RECORD_LEN_MAX > PAYLOAD_MAX;
+        let is_full = |batch: &Batch| batch.bytes.len() + 2 * RECORD_LEN_MAX > PAYLOAD_MAX;
         if self.batch.as_ref().is_some_and(is_full) {
             self.put_batch(cx);
         }
@@ -225,8 +227,18 @@ impl Sender {
             let (life, key) = (life.0, keys::sent(&key));
             let session = Session { level, exchanged, life, leaf, idle, key, states: &states };
             self.write(&Record::Session(session));
+            self.send_connection(cx, at, key);
         }
         self.states = states;
+    }
+
+    /// Sends what contexts know of the connection, behind its session.
+    fn send_connection(&mut self, cx: &mut Cx<'_>, at: (u8, u32), key: SessionKey) {
+        let mut parts = std::mem::take(&mut self.parts);
+        if cx.export_connection(at, &mut parts) {
+            self.write(&Record::Connection(at.0, key, &parts));
+        }
+        self.parts = parts;
     }
 
     /// Goes on with the walk: all records at once where all are sent, else so many that one round

@@ -3,9 +3,9 @@
 use std::any::Any;
 
 use thruway_element::{
-    ArgErrors, Args, Cost, CostModel, Cx, Demand, Direction, Element, Ended, Exception, Handlers,
-    HotSwap, Known, Load, Nanos, PerSession, Pressing, Reason, SessionFunction, Size, StreamMember,
-    StreamPlan,
+    ArgErrors, Args, ConnectionTransfer, Cost, CostModel, Cx, Demand, Direction, Element, Ended,
+    Exception, Handlers, HotSwap, Known, Load, Nanos, PerSession, Pressing, Reason,
+    SessionFunction, Size, StreamMember, StreamPlan,
 };
 use thruway_flow::SessionDef;
 use thruway_packet::{Batch, Memory, Packet, PoolStats};
@@ -14,7 +14,7 @@ use thruway_stream::tcp::overlap::Overlap;
 use thruway_stream::tcp::{Arrival, AtBound, DropReason, Mode, Out, Settings, Tcp, Urgent};
 use thruway_stream::unseen::{self, unseen};
 use thruway_wire::ip_protocol;
-use zerocopy::FromBytes;
+use zerocopy::{FromBytes, IntoBytes};
 
 use super::drops::{NO_ROOM, UNSEEN};
 use super::exceptions::{exceptions, one_of_each};
@@ -86,12 +86,19 @@ const REST_NS: i64 = 10_000_000;
     get = self.tcp.counts.stalled
 )]
 #[handler(
+    sum, name = "unreplicated",
+    "connections of another host that were reset here, as their state was not known",
+    get = self.tcp.counts.unreplicated
+)]
+#[handler(
     read, name = "mode", "the processing: follow, order, guard or map",
     get = format!("{:?}", self.settings.mode).to_lowercase()
 )]
 pub(super) struct TcpIn {
     pub tcp: Tcp,
     pub settings: Settings,
+    /// Inputs, and as many outputs.
+    ports: u16,
     /// As many share the packet memory.
     threads: u32,
     /// PICK_UP, where it is given.
@@ -146,6 +153,7 @@ pub(super) fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     Ok(Box::new(TcpIn {
         tcp,
         settings,
+        ports: args.env().inputs.min(usize::from(u16::MAX)) as u16,
         threads,
         pick_up,
         least,
@@ -250,6 +258,40 @@ impl SessionFunction for TcpIn {
                 count_drops(cx, &mut self.out);
             }
         }
+    }
+}
+
+impl ConnectionTransfer for TcpIn {
+    fn export(&mut self, state: &[u8], out: &mut Vec<u8>) -> bool {
+        match SessionState::read_from_bytes(state) {
+            Ok(SessionState { conn }) if ![0, FOLLOWED].contains(&conn) => {
+                self.tcp.export(conn - 1, out)
+            }
+            _ => false,
+        }
+    }
+
+    fn import(
+        &mut self,
+        bytes: &[u8],
+        fcbs: [u32; 2],
+        state: &mut [u8],
+    ) -> Result<(), &'static str> {
+        let known = SessionState::read_from_bytes(state).map_err(|_| "a state of another size")?;
+        let known = Some(known.conn).filter(|conn| ![0, FOLLOWED].contains(conn));
+        let conn = self.tcp.import(known.map(|conn| conn - 1), bytes, fcbs, self.ports)? + 1;
+        SessionState { conn }.write_to(state).map_err(|_| "a state of another size")
+    }
+
+    fn serve(&mut self, now: i64, serves: bool) -> Option<i64> {
+        if serves {
+            self.tcp.serve(now);
+        } else {
+            self.tcp.stand_by(now, &mut self.out);
+        }
+        // Its own timer may be set for later.
+        self.armed = self.tcp.due();
+        self.armed
     }
 }
 
