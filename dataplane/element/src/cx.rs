@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use thruway_packet::{Batch, Packet};
 
-use crate::connection_transfer::Connections;
+use crate::connection_transfer::{Connections, Streams};
 use crate::later::HandlerError;
 use crate::outside::{Origin, Remote};
 use crate::probe::Probed;
@@ -165,14 +165,17 @@ pub trait Host {
         let _ = (wires, node, transfer);
     }
 
-    /// Runs `visit` on the context of connections `node`, if this thread has it, it is not running,
-    /// and it takes part in their transfer to another host.
+    /// [`Host::transfer`] for contexts of connections.
     fn connections(&mut self, wires: &mut Wires, node: u32, visit: &mut Connections<'_>) {
         let _ = (wires, node, visit);
     }
 
-    /// Whether an element of this thread belongs to streams: a context, or a function that is shown
-    /// payload.
+    /// [`Host::transfer`] for functions of streams.
+    fn streams(&mut self, wires: &mut Wires, node: u32, visit: &mut Streams<'_>) {
+        let _ = (wires, node, visit);
+    }
+
+    /// Whether an element of this thread is a context of streams, or a function that is in one.
     fn is_in_stream(&self, node: u32) -> bool {
         let _ = node;
         false

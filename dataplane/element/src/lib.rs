@@ -56,7 +56,9 @@ pub use capability::{
     Buffer, CostModel, FlowDispatch, FlowEntry, HandoffQueue, HotSwap, Resize, SessionFunction,
     StreamMember,
 };
-pub use connection_transfer::{ConnectionTransfer, Connections, connection_parts};
+pub use connection_transfer::{
+    ConnectionParts, ConnectionTransfer, Connections, StreamTransfer, Streams, connection_parts,
+};
 pub use cost::{Apart, Cost, Load, Made, NOTHING_MORE, Operation};
 pub use cx::{Cx, Host, LogSink, Verdict, Visit};
 pub use declared::{Arguments, Handlers};

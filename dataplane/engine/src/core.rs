@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use thruway_element::{
     Backlog, Buffer, Connections, Cx, Element, HandlerError, Host, LogSink, Origin, Probed,
-    PullFrom, Purpose, Remote, Spec, Storage, Transfer, Visit, Wires,
+    PullFrom, Purpose, Remote, Spec, Storage, Streams, Transfer, Visit, Wires,
 };
 use thruway_packet::{Batch, Packet, cycles};
 
@@ -280,6 +280,13 @@ impl Host for Core {
         let Some(entry) = self.layout.entries[node as usize] else { return };
         self.with(wires, node, |element, _| {
             entry.connection_transfer_mut(element).into_iter().for_each(visit);
+        });
+    }
+
+    fn streams(&mut self, wires: &mut Wires, node: u32, visit: &mut Streams<'_>) {
+        let Some(entry) = self.layout.entries[node as usize] else { return };
+        self.with(wires, node, |element, _| {
+            entry.stream_transfer_mut(element).into_iter().for_each(visit);
         });
     }
 

@@ -52,8 +52,8 @@ struct Pair {
     after: &'static str,
     /// Whether both ask a witness for leases.
     has_witness: bool,
-    /// Whether a function replaces words in TCP streams.
-    replaces_words: bool,
+    /// Where a function replaces words in TCP streams: what becomes of these.
+    streams: Option<&'static str>,
 }
 
 impl Between for Pair {
@@ -109,7 +109,7 @@ impl Pair {
             commits: None,
             after: "150ms",
             has_witness: false,
-            replaces_words: false,
+            streams: None,
         };
         pair.write_key("a", "the secret of both hosts");
         pair.write_key("b", "the secret of both hosts");
@@ -136,7 +136,7 @@ impl Pair {
         let text = std::fs::read_to_string(example).expect("the example");
         let text = self.commits.map_or(text.clone(), |late| committing::committing(&text, late));
         let text = if self.has_witness { witness::with_witness(&text) } else { text };
-        let text = if self.replaces_words { streams::with_words(&text) } else { text };
+        let text = self.streams.map_or(text.clone(), |streams| streams::with_words(&text, streams));
         let config = self.config(which);
         std::fs::write(&config, format!("{text}\nControlSocket(UNIX, {socket});\n")).expect("room");
         let mut command = self.middles[which].thruway();

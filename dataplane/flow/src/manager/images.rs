@@ -68,6 +68,18 @@ impl Manager {
         self.changes.as_mut()?.take()
     }
 
+    /// The same, which stays the oldest one.
+    pub fn peek_change(&self) -> Option<Change> {
+        self.changes.as_ref()?.peek()
+    }
+
+    /// A function has something new of the session in a record, which is to be replicated.
+    pub fn touch(&mut self, level: LevelId, index: u32) {
+        if index < self.extent(level) {
+            self.note_change(level, index);
+        }
+    }
+
     /// Forgets all changes, and that some were lost.
     pub fn forget_changes(&mut self) {
         if let Some(log) = &mut self.changes {

@@ -40,7 +40,7 @@ impl Work<'_> {
             Err(drop_reason) => return self.out.drop(drop_reason, packet),
         };
         if self.conn.phase == Phase::Standby {
-            self.end_standing();
+            self.take_over();
         }
         if seg.has(flags::SYN) {
             return self.syn(dir, seg, packet);

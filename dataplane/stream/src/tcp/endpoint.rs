@@ -123,6 +123,12 @@ impl Endpoint {
         self.seq_map.end_out()
     }
 
+    /// Whether packets of it are with functions, or were lost there.
+    #[inline]
+    pub(crate) fn is_within(&self) -> bool {
+        self.is_known && self.next != self.seq_map.end_in()
+    }
+
     /// Whether bytes have left that only we can send again: their sender knows all of its own to
     /// be acknowledged.
     #[inline]

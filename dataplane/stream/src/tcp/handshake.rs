@@ -151,6 +151,7 @@ impl Work<'_> {
             self.conn.endpoints.map(|endpoint| (endpoint.in_port, endpoint.out_port, endpoint.fcb));
         let listed = self.conn.endpoints.map(|endpoint| endpoint.is_listed);
         let serial = self.conn.serial.wrapping_add(1);
+        *self.replica = None;
         *self.conn = Conn { is_used: true, mode: self.settings.mode, serial, ..Conn::FREE };
         for (endpoint, (in_port, out_port, fcb)) in self.conn.endpoints.iter_mut().zip(ports) {
             (endpoint.in_port, endpoint.out_port, endpoint.fcb) = (in_port, out_port, fcb);

@@ -1,23 +1,19 @@
-//! Connections that another host serves, of which this one knows what it needs to reset them.
+//! Connections that another host serves, of which this one knows what it needs to reset them, or to
+//! go on with them ([`go_on`](super::go_on)).
 //!
 //! An endpoint believes a RST with exactly the number that it expects next (RFC 5961 section 3),
 //! and the last number known here may be old. So each end also gets two acknowledgements, one
 //! number before the last one, and 2^31 beyond that: at least one of them is outside of its window,
 //! which it answers with the number that it expects (RFC 9293 section 3.10.7.4). Any segment of an
 //! end says that, and is answered by a RST with exactly this number.
-//!
-//! ```text
-//! image of a connection: direction 0 | direction 1
-//! direction: flags (1) | port (2) | sent (4) | acknowledged (4) | timestamps (8, by a flag)
-//!            | headers
-//! ```
 
 use thruway_wire::tcp::flags;
 
 use super::ending::Ending;
 use super::endpoint::{Conn, Endpoint, Phase};
-use super::template::{ControlSegment, Template};
-use super::{Mode, Out, Seq, Tcp, Work};
+use super::image::Image;
+use super::template::ControlSegment;
+use super::{Mode, Out, Tcp, Work};
 
 /// Connections examined in one call, and the time between calls, nanoseconds: their ends answer.
 const EXAMINED: u32 = 64;
@@ -25,81 +21,8 @@ const STEP_NS: i64 = 1_000_000;
 /// When an end that was not heard is asked again, nanoseconds; and how often.
 const AGAIN_NS: i64 = 1_000_000_000;
 const ROUNDS: u8 = 3;
-/// Flags of a direction: its numbers are known, and there are timestamps.
-const KNOWN: u8 = 1;
-const TIMESTAMPS: u8 = 2;
-
-/// Takes a big-endian number from the front.
-fn number(bytes: &mut &[u8]) -> Option<u32> {
-    let (number, rest) = bytes.split_first_chunk()?;
-    *bytes = rest;
-    Some(u32::from_be_bytes(*number))
-}
-
-/// Appends what is known of a direction.
-fn write_direction(endpoint: &Endpoint, template: &Template, out: &mut Vec<u8>) {
-    let timestamps = if endpoint.timestamps.is_some() { TIMESTAMPS } else { 0 };
-    out.push(u8::from(endpoint.is_known) | timestamps);
-    out.extend_from_slice(&endpoint.in_port.to_be_bytes());
-    for seq in [endpoint.sent, endpoint.acked_to] {
-        out.extend_from_slice(&seq.get().to_be_bytes());
-    }
-    for clock in endpoint.timestamps.into_iter().flat_map(|(value, echo)| [value, echo]) {
-        out.extend_from_slice(&clock.to_be_bytes());
-    }
-    template.write(out);
-}
-
-/// Reads what is known of a direction.
-fn read_direction(bytes: &mut &[u8], fcb: u32, ports: u16) -> Option<(Endpoint, Template)> {
-    let (&[flags, high, low], rest) = bytes.split_first_chunk()?;
-    *bytes = rest;
-    let port = u16::from_be_bytes([high, low]);
-    if flags & !(KNOWN | TIMESTAMPS) != 0 || port >= ports {
-        return None;
-    }
-    let (sent, acked_to) = (Seq::new(number(bytes)?), Seq::new(number(bytes)?));
-    let timestamps = match flags & TIMESTAMPS {
-        0 => None,
-        _ => Some((number(bytes)?, number(bytes)?)),
-    };
-    let endpoint = Endpoint {
-        is_known: flags & KNOWN != 0,
-        sent,
-        acked_to,
-        timestamps,
-        in_port: port,
-        out_port: port,
-        fcb,
-        ..Endpoint::UNKNOWN
-    };
-    Some((endpoint, Template::read(bytes, fcb)?))
-}
-
-/// Reads the image of a connection; `fcbs` are the flow manager's words for its directions here,
-/// ports are below `ports`.
-fn read_image(mut bytes: &[u8], fcbs: [u32; 2], ports: u16) -> Option<[(Endpoint, Template); 2]> {
-    let [one, other] = fcbs.map(|fcb| read_direction(&mut bytes, fcb, ports));
-    bytes.is_empty().then_some([one?, other?])
-}
 
 impl Tcp {
-    /// Appends the image of a connection for a backup; false, and nothing, of one that goes on
-    /// there without: it was only looked at, or is over.
-    pub fn export(&self, id: u32, out: &mut Vec<u8>) -> bool {
-        let Some(conn) = self.conns.get(id as usize).filter(|conn| conn.is_used) else {
-            return false;
-        };
-        let goes_on = conn.mode < Mode::Guard && self.settings.pick_up;
-        if goes_on || matches!(conn.phase, Phase::Reset | Phase::Dead | Phase::Passed) {
-            return false;
-        }
-        for (endpoint, template) in conn.endpoints.iter().zip(&self.templates[id as usize]) {
-            write_direction(endpoint, template, out);
-        }
-        true
-    }
-
     /// Takes the image of a connection that another host serves: a new one, or news of `id`. Gives
     /// its number. `fcbs` are the flow manager's words for its directions here, ports are below
     /// `ports`.
@@ -113,8 +36,8 @@ impl Tcp {
         fcbs: [u32; 2],
         ports: u16,
     ) -> Result<u32, &'static str> {
-        let read =
-            read_image(bytes, fcbs, ports).ok_or("the state of a TCP connection is malformed")?;
+        let image = Image::read(bytes, fcbs, ports);
+        let image = image.ok_or("the state of a TCP connection is malformed")?;
         if self.settings.mode == Mode::Follow {
             return Err(
                 "functions only look at TCP connections here, and at the other host do more",
@@ -124,7 +47,7 @@ impl Tcp {
         let opened = known.or_else(|| self.open());
         let id = opened.ok_or("there are as many TCP connections as may be")?;
         if let Some(mut work) = self.work(id, 0, &mut Out::default()) {
-            work.take_image(read);
+            work.take_image(image);
         }
         Ok(id)
     }
@@ -132,7 +55,9 @@ impl Tcp {
     /// Another host serves all connections from now on: nothing is kept of them but what it takes
     /// to reset them.
     pub fn stand_by(&mut self, now: i64, out: &mut Out) {
-        self.ending = None;
+        (self.ending, self.is_live) = (None, false);
+        self.owed.clear();
+        self.restores.clear();
         for id in 0..self.conns.len() as u32 {
             if let Some(mut work) = self.work(id, now, out) {
                 work.stand_by();
@@ -140,8 +65,8 @@ impl Tcp {
         }
     }
 
-    /// This host serves all connections from now on: those that it knows from another one are
-    /// reset, a few at a time, by [`Tcp::tick`].
+    /// This host serves all connections from now on: those that it knows from another one go
+    /// on or are reset, a few at a time, by [`Tcp::tick`].
     pub fn serve(&mut self, now: i64) {
         self.ending = Some(Ending { at: now, next: 0, round: 0 });
     }
@@ -162,7 +87,8 @@ impl Tcp {
         for id in from..to {
             let Some(mut work) = self.work(id, now, out) else { continue };
             match work.conn.phase {
-                Phase::Standby => work.end_standing(),
+                Phase::Standby => work.take_over(),
+                Phase::Alive if round > 0 => work.ask_again(),
                 Phase::Dead if round > 0 => work.end_silent(),
                 _ => {}
             }
@@ -172,6 +98,7 @@ impl Tcp {
 
 impl Work<'_> {
     fn stand_by(&mut self) {
+        *self.replica = None;
         self.free_kept();
         for endpoint in &mut self.conn.endpoints {
             endpoint.seq_map.release(&mut self.stores.slab);
@@ -182,13 +109,27 @@ impl Work<'_> {
     }
 
     /// It is another host's, which has sent this.
-    fn take_image(&mut self, image: [(Endpoint, Template); 2]) {
+    fn take_image(&mut self, image: Image) {
+        let replica = self.replica.take();
         self.stand_by();
         (self.conn.phase, self.conn.silent) = (Phase::Standby, 0);
-        for (dir, (endpoint, template)) in image.into_iter().enumerate() {
+        if let Some(whole) = image.whole {
+            let mut replica = replica.unwrap_or_default();
+            replica.take(whole);
+            *self.replica = Some(replica);
+        }
+        for (dir, (endpoint, template)) in image.ends.into_iter().enumerate() {
             let Endpoint { is_armed, is_listed, .. } = self.conn.endpoints[dir];
             self.conn.endpoints[dir] = Endpoint { is_armed, is_listed, ..endpoint };
             self.templates[dir] = template;
+        }
+    }
+
+    /// Goes on with a connection that another host served, or resets it.
+    pub(super) fn take_over(&mut self) {
+        match self.replica.as_deref().is_some_and(|replica| replica.can_go_on) {
+            true => self.go_on(),
+            false => self.end_standing(),
         }
     }
 

@@ -56,7 +56,7 @@ impl Replicate {
         self.link.advance(term);
         (self.role, self.held_until, self.is_new) = (Role::Active, 0, false);
         self.has_resumed = false;
-        self.commits_now = has_all;
+        self.commits_now = has_all && !cx.has_connections();
         self.hurry_until = cx.now().saturating_add(PASS_ON_NS);
         self.sender.begin(cx, term, has_all);
         cx.log(&format!("Replicate: this host serves the traffic now: {why}"));

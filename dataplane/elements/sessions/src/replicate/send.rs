@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use thruway_element::Cx;
+use thruway_element::{ConnectionParts, Cx};
 use thruway_flow::manager::{Change, SessionImage, TICK_NS};
 use thruway_replication::{
     Batch, Ledger, Link, PAYLOAD_MAX, RECORD_LEN_MAX, Record, Session, SessionKey, Term,
@@ -38,7 +38,11 @@ pub(super) struct Sender {
     has_begun: bool,
     batch: Option<Batch>,
     states: Vec<u8>,
-    parts: Vec<u8>,
+    parts: ConnectionParts,
+    /// Connections of streams go on at the other host, where they can.
+    goes_on: bool,
+    /// There is a backup, as contexts of streams know.
+    is_live: bool,
     last_ns: i64,
     ledger: Ledger,
     /// Sessions are in other records since a hot swap: the log of changes is lost for that.
@@ -57,17 +61,31 @@ impl Sender {
             has_begun: false,
             batch: None,
             states,
-            parts: Vec::with_capacity(RECORD_LEN_MAX),
+            parts: ConnectionParts::default(),
+            goes_on: false,
+            is_live: false,
             last_ns: 0,
             ledger: Ledger::default(),
             has_moved: false,
         }
     }
 
+    /// Whether connections of streams go on at the other host, or are reset there.
+    pub(super) fn set_goes_on(&mut self, goes_on: bool) {
+        (self.goes_on, self.is_live) = (goes_on, false);
+    }
+
+    /// Whether they go on there.
+    pub(super) fn goes_on(&self) -> bool {
+        self.goes_on
+    }
+
     /// This host serves from now on, in this term. Unless the other one has all its sessions, all
     /// are sent.
     pub(super) fn begin(&mut self, cx: &mut Cx<'_>, term: Term, has_all: bool) {
-        (self.term, self.has_moved) = (term, false);
+        (self.term, self.has_moved, self.is_live) = (term, false, false);
+        // What contexts of streams made of connections since is not at the other host.
+        let has_all = has_all && !cx.has_connections();
         self.drop_batch();
         self.begin_stream(self.link.stream());
         self.resync(cx);
@@ -97,7 +115,7 @@ impl Sender {
             if before.is_none_or(|(last, taken)| last == taken) {
                 break;
             }
-            self.send_changes(cx);
+            self.send_changes(cx, false);
             if cx.flows().map(|flows| flows.change_numbers()) == before {
                 self.put_batch(cx);
                 return false;
@@ -120,7 +138,7 @@ impl Sender {
     pub(super) fn send_now(&mut self, cx: &mut Cx<'_>) {
         let is_lost = cx.flows().is_none_or(|flows| flows.has_lost_changes());
         if self.stream.is_some() && self.link.stream() == self.stream && !is_lost {
-            self.send_changes(cx);
+            self.send_changes(cx, true);
             self.put_batch(cx);
         }
     }
@@ -140,13 +158,17 @@ impl Sender {
             self.begin_stream(stream);
             self.resync(cx);
         }
+        if self.goes_on && stream.is_some() != self.is_live {
+            self.is_live = stream.is_some();
+            cx.set_replicating(self.is_live);
+        }
         let Some(flows) = cx.flows().filter(|_| stream.is_some()) else { return };
         if flows.has_lost_changes() {
             let is_overflow = u64::from(!self.has_moved);
             self.link.counts.overflows.fetch_add(is_overflow, Ordering::Relaxed);
             self.resync(cx);
         }
-        self.send_changes(cx);
+        self.send_changes(cx, false);
         self.send_walk(cx);
         self.put_batch(cx);
         self.ledger.acknowledge(self.link.acknowledged());
@@ -200,9 +222,17 @@ impl Sender {
         }
     }
 
-    fn send_changes(&mut self, cx: &mut Cx<'_>) {
+    /// Sends changes; `while_settled`: up to a connection of which packets are with functions.
+    fn send_changes(&mut self, cx: &mut Cx<'_>, while_settled: bool) {
         for _ in 0..BUDGET {
             if !self.has_room(cx) {
+                return;
+            }
+            if while_settled
+                && let Some(Change::Changed(level, index)) =
+                    cx.flows().and_then(|flows| flows.peek_change())
+                && cx.is_connection_busy((level, index))
+            {
                 return;
             }
             let Some(change) = cx.flows().and_then(|flows| flows.next_change()) else { return };
@@ -235,8 +265,8 @@ impl Sender {
     /// Sends what contexts know of the connection, behind its session.
     fn send_connection(&mut self, cx: &mut Cx<'_>, at: (u8, u32), key: SessionKey) {
         let mut parts = std::mem::take(&mut self.parts);
-        if cx.export_connection(at, &mut parts) {
-            self.write(&Record::Connection(at.0, key, &parts));
+        if cx.export_connection(at, self.goes_on, &mut parts) {
+            self.write(&Record::Connection(at.0, key, &parts.contexts));
         }
         self.parts = parts;
     }

@@ -11,7 +11,9 @@ use thruway_flow::SessionDef;
 use thruway_packet::{Batch, Memory, Packet, PoolStats};
 use thruway_stream::content::{Content, HasContent};
 use thruway_stream::tcp::overlap::Overlap;
-use thruway_stream::tcp::{Arrival, AtBound, DropReason, Mode, Out, Settings, Tcp, Urgent};
+use thruway_stream::tcp::{
+    Arrival, AtBound, DropReason, Mode, Out, Restore, Settings, Tcp, Urgent,
+};
 use thruway_stream::unseen::{self, unseen};
 use thruway_wire::ip_protocol;
 use zerocopy::{FromBytes, IntoBytes};
@@ -89,6 +91,10 @@ const REST_NS: i64 = 10_000_000;
     sum, name = "unreplicated",
     "connections of another host that were reset here, as their state was not known",
     get = self.tcp.counts.unreplicated
+)]
+#[handler(
+    sum, name = "continued", "connections of another host that went on here",
+    get = self.tcp.counts.continued
 )]
 #[handler(
     read, name = "mode", "the processing: follow, order, guard or map",
@@ -197,6 +203,7 @@ impl Element for TcpIn {
                 Some(known) => refused += usize::from(!take(tcp, out, (port, now), packet, known)),
             }
         });
+        self.restore(cx);
         if refused > 0 {
             cx.count_drops(NO_ROOM, refused);
         }
@@ -214,6 +221,7 @@ impl Element for TcpIn {
             return self.arm(cx);
         }
         self.tcp.tick(cx.now(), &mut self.out);
+        self.restore(cx);
         // Not in a batch of its own: its memory would take the place of one that has grown.
         self.out.packets.drain(..).for_each(|(port, packet)| cx.emit(port, packet));
         count_drops(cx, &mut self.out);
@@ -262,13 +270,12 @@ impl SessionFunction for TcpIn {
 }
 
 impl ConnectionTransfer for TcpIn {
-    fn export(&mut self, state: &[u8], out: &mut Vec<u8>) -> bool {
-        match SessionState::read_from_bytes(state) {
-            Ok(SessionState { conn }) if ![0, FOLLOWED].contains(&conn) => {
-                self.tcp.export(conn - 1, out)
-            }
-            _ => false,
-        }
+    fn is_busy(&self, state: &[u8]) -> bool {
+        connection(state).is_some_and(|conn| self.tcp.is_busy(conn))
+    }
+
+    fn export(&mut self, state: &[u8], functions: Option<[&[u8]; 2]>, out: &mut Vec<u8>) -> bool {
+        connection(state).is_some_and(|conn| self.tcp.export(conn, functions, out))
     }
 
     fn import(
@@ -277,20 +284,29 @@ impl ConnectionTransfer for TcpIn {
         fcbs: [u32; 2],
         state: &mut [u8],
     ) -> Result<(), &'static str> {
-        let known = SessionState::read_from_bytes(state).map_err(|_| "a state of another size")?;
-        let known = Some(known.conn).filter(|conn| ![0, FOLLOWED].contains(conn));
-        let conn = self.tcp.import(known.map(|conn| conn - 1), bytes, fcbs, self.ports)? + 1;
+        let conn = self.tcp.import(connection(state), bytes, fcbs, self.ports)? + 1;
         SessionState { conn }.write_to(state).map_err(|_| "a state of another size")
     }
 
-    fn serve(&mut self, now: i64, serves: bool) -> Option<i64> {
+    fn serve(&mut self, now: i64, serves: bool) {
         if serves {
             self.tcp.serve(now);
         } else {
             self.tcp.stand_by(now, &mut self.out);
         }
+    }
+
+    fn replicate(&mut self, is_live: bool) {
+        self.tcp.set_replicating(is_live);
+    }
+
+    fn due(&mut self) -> Option<i64> {
+        let due = self.tcp.due().map(|due| due.max(self.rests_until))?;
         // Its own timer may be set for later.
-        self.armed = self.tcp.due();
+        if self.armed.is_some_and(|at| at <= due) {
+            return None;
+        }
+        self.armed = Some(due);
         self.armed
     }
 }
@@ -311,6 +327,12 @@ impl StreamMember for TcpIn {
         self.pressing = Pressing::before(&plan.leaves);
         self.problem = one_of_each(plan);
     }
+}
+
+/// The number of a session's connection, if it has one here.
+fn connection(state: &[u8]) -> Option<u32> {
+    let state = SessionState::read_from_bytes(state).ok()?;
+    Some(state.conn).filter(|conn| ![0, FOLLOWED].contains(conn)).map(|conn| conn - 1)
 }
 
 /// Lets a packet pass by.
@@ -366,6 +388,16 @@ impl TcpIn {
         self.settings.total = self.settings.total.min(most);
         self.settings.large_max = half(large) / 4 * 3;
         self.tcp.set_settings(self.settings);
+    }
+
+    /// Gives functions their states of connections that another host served.
+    fn restore(&mut self, cx: &mut Cx<'_>) {
+        for restore in self.tcp.restores() {
+            let Restore { conn, fcb, direction, functions } = restore;
+            if cx.restore_stream(fcb, direction, &functions).is_err() {
+                self.tcp.abandon(conn, cx.now(), &mut self.out);
+            }
+        }
     }
 
     /// Sees to it that the engine is called in time.
