@@ -1,5 +1,6 @@
 //! The engine as a running element sees it.
 
+mod connections;
 mod flows;
 mod handoff;
 mod probe;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 
 use thruway_packet::{Batch, Packet};
 
+use crate::connection_transfer::{Connections, Streams};
 use crate::later::HandlerError;
 use crate::outside::{Origin, Remote};
 use crate::probe::Probed;
@@ -161,6 +163,22 @@ pub trait Host {
     /// takes part in the transfer of sessions to another host.
     fn transfer(&mut self, wires: &mut Wires, node: u32, transfer: &mut Transfer<'_>) {
         let _ = (wires, node, transfer);
+    }
+
+    /// [`Host::transfer`] for contexts of connections.
+    fn connections(&mut self, wires: &mut Wires, node: u32, visit: &mut Connections<'_>) {
+        let _ = (wires, node, visit);
+    }
+
+    /// [`Host::transfer`] for functions of streams.
+    fn streams(&mut self, wires: &mut Wires, node: u32, visit: &mut Streams<'_>) {
+        let _ = (wires, node, visit);
+    }
+
+    /// Whether an element of this thread is a context of streams, or a function that is in one.
+    fn is_in_stream(&self, node: u32) -> bool {
+        let _ = node;
+        false
     }
 
     /// A line for the user (standard error).

@@ -10,6 +10,7 @@ use crate::capability::{
     Buffer, CostModel, FlowDispatch, FlowEntry, HandoffQueue, HotSwap, Resize, SessionFunction,
     StreamMember,
 };
+use crate::connection_transfer::{ConnectionTransfer, StreamTransfer};
 use crate::cx::Cx;
 use crate::declared::{Arguments, Handlers};
 use crate::handoff::Handoff;

@@ -12,6 +12,7 @@ mod answers;
 mod arg_error;
 pub mod args;
 mod capability;
+mod connection_transfer;
 pub mod cost;
 mod cx;
 pub mod declared;
@@ -54,6 +55,9 @@ pub use args::Args;
 pub use capability::{
     Buffer, CostModel, FlowDispatch, FlowEntry, HandoffQueue, HotSwap, Resize, SessionFunction,
     StreamMember,
+};
+pub use connection_transfer::{
+    ConnectionParts, ConnectionTransfer, Connections, StreamTransfer, Streams, connection_parts,
 };
 pub use cost::{Apart, Cost, Load, Made, NOTHING_MORE, Operation};
 pub use cx::{Cx, Host, LogSink, Verdict, Visit};

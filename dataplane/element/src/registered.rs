@@ -7,6 +7,7 @@ use crate::capability::{
     Buffer, CostModel, FlowDispatch, FlowEntry, HandoffQueue, HotSwap, Resize, SessionFunction,
     StreamMember,
 };
+use crate::connection_transfer::{ConnectionTransfer, StreamTransfer};
 use crate::publisher::Publisher;
 use crate::session_mover::SessionMover;
 use crate::session_transfer::SessionTransfer;
@@ -88,6 +89,10 @@ macro_rules! with_capabilities {
                 "its sessions can go to another instance of it";
             SessionTransfer session_transfer session_transfer_mut with_session_transfer:
                 "another host can go on with its sessions";
+            ConnectionTransfer connection_transfer connection_transfer_mut
+                with_connection_transfer: "another host has copies of its connections";
+            StreamTransfer stream_transfer stream_transfer_mut with_stream_transfer:
+                "another host can go on with its streams";
             Buffer buffer buffer_mut with_buffer: "it keeps packets for later";
             CostModel cost_model cost_model_mut with_cost_model:
                 "its cost depends on arguments, tables or traffic";

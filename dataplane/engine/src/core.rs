@@ -4,8 +4,8 @@ use std::os::fd::{OwnedFd, RawFd};
 use std::sync::Arc;
 
 use thruway_element::{
-    Backlog, Buffer, Cx, Element, HandlerError, Host, LogSink, Origin, Probed, PullFrom, Remote,
-    Spec, Storage, Transfer, Visit, Wires,
+    Backlog, Buffer, Connections, Cx, Element, HandlerError, Host, LogSink, Origin, Probed,
+    PullFrom, Purpose, Remote, Spec, Storage, Streams, Transfer, Visit, Wires,
 };
 use thruway_packet::{Batch, Packet, cycles};
 
@@ -274,6 +274,31 @@ impl Host for Core {
         self.with(wires, node, |element, _| {
             entry.session_transfer_mut(element).into_iter().for_each(transfer);
         });
+    }
+
+    fn connections(&mut self, wires: &mut Wires, node: u32, visit: &mut Connections<'_>) {
+        let Some(entry) = self.layout.entries[node as usize] else { return };
+        self.with(wires, node, |element, _| {
+            entry.connection_transfer_mut(element).into_iter().for_each(visit);
+        });
+    }
+
+    fn streams(&mut self, wires: &mut Wires, node: u32, visit: &mut Streams<'_>) {
+        let Some(entry) = self.layout.entries[node as usize] else { return };
+        self.with(wires, node, |element, _| {
+            entry.stream_transfer_mut(element).into_iter().for_each(visit);
+        });
+    }
+
+    fn is_in_stream(&self, node: u32) -> bool {
+        let Some(entry) = self.layout.entries.get(node as usize).copied().flatten() else {
+            return false;
+        };
+        let is_edge =
+            matches!(entry.spec.purpose, Purpose::BeginContext(_) | Purpose::EndContext(_));
+        let element = self.elements.get(node as usize).and_then(|element| element.as_deref());
+        let member = element.and_then(|element| entry.stream_member(element));
+        is_edge || member.is_some_and(|member| member.needs().is_some())
     }
 
     fn set_timer(&mut self, node: u32, token: u32, at: i64) {

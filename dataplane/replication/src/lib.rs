@@ -37,7 +37,8 @@ pub use link::{Batch, Channel, Content, Counts, Link};
 pub use packets::{Packets, write_packet};
 pub use peer::{Peer, WitnessUse};
 pub use record::{
-    RECORD_LEN_MAX, Record, RecordError, Records, STATES_LEN_MAX, Session, SessionKey,
+    CONNECTION_LEN_MAX, RECORD_LEN_MAX, Record, RecordError, Records, STATES_LEN_MAX, Session,
+    SessionKey,
 };
 pub use term::{Side, Standing, Term, settle};
 pub use witness::{Witness, WitnessState};

@@ -4,6 +4,7 @@
 //! length of what follows (2) | version (1) | kind (1) | body | CRC-32 of all before it (4)
 //! body of a session: level (1) flags (1) life (1) 0 | leaf (2) | idle (4) | key | states
 //! body of an end:    level (1) key
+//! body of a connection: level (1) flags (1) key | what contexts know of it
 //! body of a switchover: number of the term that begins (8)
 //! ```
 //!
@@ -17,6 +18,8 @@ use crate::term::Term;
 pub const RECORD_VERSION: u8 = 3;
 /// Most bytes of a record, its length included.
 pub const RECORD_LEN_MAX: usize = 16 << 10;
+/// Most bytes of the record of a connection: what contexts of streams know takes some hundred.
+pub const CONNECTION_LEN_MAX: usize = 2 << 10;
 /// Most bytes of the states of a session's functions in a record.
 pub const STATES_LEN_MAX: usize = RECORD_LEN_MAX - HEAD - SESSION_LEN - V6_LEN - SUM;
 /// Bytes in front of the body, and behind it.
@@ -85,6 +88,9 @@ pub enum Record<'a> {
     Session(Session<'a>),
     /// The session of this level and key ended.
     Ended(u8, SessionKey),
+    /// What contexts of connections (TCPIn) know of the session of this level and key, which was
+    /// sent before.
+    Connection(u8, SessionKey, &'a [u8]),
     /// All sessions follow.
     ResyncBegins,
     /// All sessions were sent: those that were not among them are no more.
@@ -138,11 +144,21 @@ impl Record<'_> {
                 out.push(*level);
                 write_key(key, out);
             }
+            Record::Connection(level, key, parts) => {
+                let family = if matches!(key, SessionKey::V6(_)) { V6 } else { 0 };
+                out.extend_from_slice(&[*level, family]);
+                write_key(key, out);
+                out.extend_from_slice(parts);
+            }
             Record::Switchover(term) => out.extend_from_slice(&term.bytes()),
             Record::ResyncBegins | Record::ResyncEnds => {}
         }
         let len = out.len() - begin + SUM;
-        if len > RECORD_LEN_MAX {
+        let len_max = match self {
+            Record::Connection(..) => CONNECTION_LEN_MAX,
+            _ => RECORD_LEN_MAX,
+        };
+        if len > len_max {
             out.truncate(begin);
             return false;
         }
@@ -159,6 +175,7 @@ impl Record<'_> {
             Record::ResyncBegins => 3,
             Record::ResyncEnds => 4,
             Record::Switchover(_) => 5,
+            Record::Connection(..) => 6,
         }
     }
 }
@@ -225,6 +242,11 @@ fn parse(kind: u8, body: &[u8]) -> Option<Record<'_>> {
         (2, [level, key @ ..]) => Some(Record::Ended(*level, SessionKey::of_bytes(key)?)),
         (3, []) => Some(Record::ResyncBegins),
         (4, []) => Some(Record::ResyncEnds),
+        (6, [level, flags @ (0 | V6), rest @ ..]) => {
+            let key_len = if flags & V6 != 0 { V6_LEN } else { V4_LEN };
+            let (key, parts) = rest.split_at_checked(key_len)?;
+            Some(Record::Connection(*level, SessionKey::of_bytes(key)?, parts))
+        }
         (5, term) => Term::parse(term).map(Record::Switchover),
         _ => None,
     }
@@ -268,12 +290,15 @@ mod tests {
                 Record::Session(session) => Record::Session(Session { key: v6, ..session }),
                 other => other,
             };
+            let parts = &states[..states.len().min(CONNECTION_LEN_MAX - 60)];
             let written = [
                 Record::ResyncBegins,
                 session(&states),
                 of_v6,
                 Record::Ended(7, v4),
                 Record::Ended(8, v6),
+                Record::Connection(0, v4, parts),
+                Record::Connection(1, v6, parts),
                 Record::ResyncEnds,
                 Record::Switchover(Term::default().next()),
             ];

@@ -225,6 +225,35 @@ impl Stage {
         self.store.bytes(memory.kept[direction & 1])
     }
 
+    /// The held-back bytes of a direction, for another host; `None` if it cannot go on with them:
+    /// they are many, or leave after a time, or the session is to end.
+    pub fn replicable(&self, memory: &Memory, direction: usize) -> Option<&[u8]> {
+        let is_lasting = self.hold.time == 0 && !memory.is_closed();
+        self.store.few(memory.kept[direction & 1]).filter(|_| is_lasting)
+    }
+
+    /// Holds back such bytes of another host, in place of what is held back of a direction.
+    ///
+    /// # Errors
+    /// They are more than can be held back so, or would leave after a time here.
+    pub fn restore(
+        &mut self,
+        memory: &mut Memory,
+        direction: usize,
+        bytes: &[u8],
+    ) -> Result<(), &'static str> {
+        drop(self.store.take(&mut memory.kept[direction & 1]));
+        if bytes.len() > FEW || self.hold.time > 0 {
+            return Err("more bytes are held back than can be here");
+        }
+        if !bytes.is_empty() {
+            let mut few = Few::default();
+            few.push(bytes);
+            memory.kept[direction & 1] = self.store(Kept::Few(few), 0, 0);
+        }
+        Ok(())
+    }
+
     /// As [`Stage::late`], for a function that keeps a copy of the bytes that it holds back: a
     /// packet without content, marked as late, and the input. The held-back bytes stay until that
     /// packet comes to [`Stage::run`].

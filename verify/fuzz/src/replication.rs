@@ -1,11 +1,12 @@
 //! What an active host, or a stranger, sends to a backup: what was understood is, written again,
 //! the same bytes.
 
-use thruway_element::{states, write_state};
+use thruway_element::{connection_parts, states, write_state};
 use thruway_replication::{
     Claim, Frame, FrameReader, Greeting, Key, Packets, Record, Records, Session, Standing, Verdict,
     write_packet,
 };
+use thruway_stream::tcp::{Mode, Out, Settings, Tcp};
 
 /// See the module.
 pub fn run(bytes: &[u8]) {
@@ -33,11 +34,16 @@ pub fn run(bytes: &[u8]) {
         assert_eq!(Verdict::parse(&verdict.bytes(number)), Some((verdict, number)));
     }
     for record in &read {
-        if let Record::Session(Session { states, .. }) = record {
-            function_states(states);
+        match record {
+            Record::Session(Session { states, .. }) => function_states(states),
+            Record::Connection(_, _, parts) => {
+                connection_parts(parts).flatten().for_each(|(_, image)| connection(image));
+            }
+            _ => {}
         }
     }
     function_states(bytes);
+    connection(bytes);
     packets(bytes);
     frames(bytes);
 }
@@ -54,6 +60,29 @@ fn function_states(bytes: &[u8]) {
     }
     assert!(bytes.starts_with(&written));
     assert_eq!(states(bytes).all(|state| state.is_some()), written.len() == bytes.len());
+}
+
+/// A host takes over a connection of which it got these bytes, or refuses them.
+fn connection(bytes: &[u8]) {
+    let settings = Settings { mode: Mode::Map, pick_up: false, ..Settings::default() };
+    let mut tcp = Tcp::new(settings);
+    let Ok(conn) = tcp.import(None, bytes, [1, 2], 2) else {
+        assert!(tcp.is_empty());
+        return;
+    };
+    let mut ends = Vec::new();
+    assert!(tcp.export(conn, None, &mut ends));
+    assert!(bytes.starts_with(&ends));
+    // Another one of the same connection, as news.
+    let known = tcp.import(Some(conn), bytes, [1, 2], 2);
+    assert_eq!(known, Ok(conn));
+    let mut out = Out::default();
+    tcp.serve(0);
+    (0..5).for_each(|second| tcp.tick(second * 1_000_000_000, &mut out));
+    assert_eq!(tcp.counts.continued + tcp.counts.unreplicated, 1);
+    assert!(out.packets.iter().all(|(port, _)| *port < 2));
+    tcp.close(conn, &mut out);
+    assert!(tcp.is_empty());
 }
 
 /// What is valid is, written again, the same bytes.

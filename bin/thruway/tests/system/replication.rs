@@ -14,6 +14,7 @@ mod committing;
 mod drain;
 pub mod functions;
 mod load;
+mod streams;
 mod swap;
 mod switchover;
 mod v6;
@@ -54,6 +55,8 @@ struct Pair {
     has_witness: bool,
     /// Functions behind NAT.
     functions: Option<functions::Functions>,
+    /// Where a function replaces words in TCP streams: what becomes of these.
+    streams: Option<&'static str>,
 }
 
 impl Between for Pair {
@@ -110,6 +113,7 @@ impl Pair {
             after: "150ms",
             has_witness: false,
             functions: None,
+            streams: None,
         };
         pair.write_key("a", "the secret of both hosts");
         pair.write_key("b", "the secret of both hosts");
@@ -140,6 +144,7 @@ impl Pair {
             Some(functions) => functions.within(&text),
             None => text,
         };
+        let text = self.streams.map_or(text.clone(), |streams| streams::with_words(&text, streams));
         let config = self.config(which);
         std::fs::write(&config, format!("{text}\nControlSocket(UNIX, {socket});\n")).expect("room");
         let mut command = self.middles[which].thruway();

@@ -62,16 +62,24 @@ impl Cx<'_> {
         for slot in 0.. {
             let Some((at, node)) = flows.slot(session, slot) else { return true };
             let Some(state) = flows.state(&at) else { continue };
+            let begin = states.len();
+            let mut takes_part = true;
             let export = |out: &mut Vec<u8>| {
                 let exported = self.ask_function(node, |function| {
                     function.exported((session.level, session.index), state);
                     function.export(state, out)
                 });
+                takes_part = exported.is_some();
                 exported.unwrap_or(false)
             };
-            if !write_state(slot, states, export) {
+            if write_state(slot, states, export) {
+                continue;
+            }
+            if takes_part {
                 return false;
             }
+            // A function of streams: it begins anew, or its context closes the connection.
+            states.truncate(begin);
         }
         true
     }

@@ -100,7 +100,14 @@ pub static ENTRY: Entry = Entry::built::<Replicate>(
                of all sessions, as when a stream begins.\n\n\
                Sessions are those of IPv4 and IPv6 with ports, of a FlowClassifier in the same \
                thread: one thread only is supported. All \
-               functions with sessions must be NAT, StatefulFirewall or Nf. Without output commit, sessions \
+               functions with sessions must be NAT, StatefulFirewall, Nf or functions of streams. Of \
+               the last, sessions begin anew at the other host, but for TCP connections that TCPIn \
+               guards or changes. With STREAMS replicate these go on if all functions in them can \
+               (WordMatcher that masks, removes or replaces, without HOLD), and all is known: with \
+               output commit always, else if they were idle, or by a switchover. Others, and all \
+               with STREAMS close, are reset at both ends (handlers continued and unreplicated of \
+               TCPIn).\n\n\
+               Without output commit, sessions \
                that begin within about 10 ms of the active host's end are lost. See docs/replication.md.",
         example: "rep :: Replicate(192.0.2.1 02:00:00:00:00:01, TO 198.51.100.2:7070, KEY /etc/thruway/key);\n\
                   Idle -> rep -> Strip(14) -> CheckIPHeader -> FlowClassifier(INPUT ip) \
@@ -138,6 +145,12 @@ pub static ENTRY: Entry = Entry::built::<Replicate>(
                 "what becomes of a packet that waited so long",
             )
             .or("PASS"),
+            Arg::keyword(
+                "STREAMS",
+                Ty::Choice(&["replicate", "close"]),
+                "what becomes of TCP connections that functions guard or change",
+            )
+            .or("replicate"),
             Arg::keyword("SERVE", Ty::Any, "handler call when this host begins to serve"),
             Arg::keyword("RETIRE", Ty::Any, "handler call when it serves no longer"),
         ],
@@ -301,6 +314,8 @@ struct Replicate {
     /// Whether packets wait there: not at a host that took over, until it has a backup.
     commits_now: bool,
     commit: Option<Commit>,
+    /// Connections of streams go on at the other host, where they can.
+    streams_go_on: bool,
     /// The state of another pair's host, which this one replaces and cannot go on with.
     foreign: Option<Box<dyn Any + Send>>,
     /// Whether the backup that this one replaces had all sessions, and no transfer went on.
@@ -368,6 +383,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
         commits: commit.is_some(),
         commits_now: true,
         commit,
+        streams_go_on: args.choice("STREAMS")? == 0,
         foreign: None,
         was_whole: false,
         has_served: false,
@@ -426,6 +442,7 @@ impl Element for Replicate {
         self.sender.follow_states(states, chain.states_len_max);
         self.elements = (0..).take_while(|node| cx.host().describe(*node).is_some()).count() as u32;
         (self.ticked, self.steady_since) = (cx.now(), cx.now());
+        self.sender.set_goes_on(self.streams_go_on && cx.has_connections());
         if let Some(flows) = cx.flows() {
             flows.log_changes(CHANGES);
             if self.commits {

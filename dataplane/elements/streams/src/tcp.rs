@@ -128,6 +128,7 @@ pub static IN: Entry = Entry::built::<TcpIn>(
 )
 .with_stream_member::<TcpIn>()
 .with_session_function::<TcpIn>()
+.with_connection_transfer::<TcpIn>()
 .with_cost_model::<TcpIn>()
 .with_hot_swap::<TcpIn>();
 

@@ -7,11 +7,13 @@ use std::sync::Arc;
 use thruway_element::{
     Arg, ArgErrors, Args, Buffer, Changes, Cost, CostModel, Cx, Element, Entry, Exception, Fails,
     Handlers, HotSwap, Layer, Load, Needs, Operation, Replicas, STAGE_TIMER, SessionFunction, Spec,
-    Stage, StreamMember, Topic, Ty, Wants, stream_ended,
+    Stage, StreamMember, StreamTransfer, Topic, Ty, Wants, stream_ended,
 };
 use thruway_elements_support::reaching::matching;
 use thruway_flow::Ended;
 use thruway_packet::Batch;
+use thruway_stream::stage::Memory;
+use zerocopy::FromBytes;
 
 use super::holding::{GIVEN_UP, TOTAL, given_up, hold};
 use asked::Asked;
@@ -91,6 +93,7 @@ pub static ENTRY: Entry = Entry::built::<WordMatcher>(
 )
 .with_stream_member::<WordMatcher>()
 .with_session_function::<WordMatcher>()
+.with_stream_transfer::<WordMatcher>()
 .with_buffer::<WordMatcher>()
 .with_cost_model::<WordMatcher>()
 .with_hot_swap::<WordMatcher>();
@@ -237,6 +240,29 @@ impl CostModel for WordMatcher {
 impl Buffer for WordMatcher {
     fn holding(&self) -> usize {
         self.stage.holding()
+    }
+}
+
+impl StreamTransfer for WordMatcher {
+    /// What is held back, of a mode that holds back whatever may be the beginning of a word: then
+    /// there is nothing else.
+    fn export(&self, state: &[u8], direction: usize, out: &mut Vec<u8>) -> bool {
+        let Ok((memory, _)) = Memory::read_from_prefix(state) else { return false };
+        let kept = self.stage.replicable(&memory, direction).filter(|_| self.mode.holds());
+        out.extend_from_slice(kept.unwrap_or_default());
+        kept.is_some()
+    }
+
+    fn import(
+        &mut self,
+        bytes: &[u8],
+        direction: usize,
+        state: &mut [u8],
+    ) -> Result<(), &'static str> {
+        match Memory::mut_from_prefix(state) {
+            Ok((memory, _)) if self.mode.holds() => self.stage.restore(memory, direction, bytes),
+            _ => Err("a WordMatcher that does not hold back words"),
+        }
     }
 }
 

@@ -97,6 +97,11 @@ impl ChangeLog {
         self.changes.pop_front().map(|(_, change)| change)
     }
 
+    /// The same, which stays.
+    pub fn peek(&self) -> Option<Change> {
+        self.changes.front().map(|(_, change)| *change)
+    }
+
     /// Forgets all, and that some were lost.
     pub fn clear(&mut self) {
         self.changes.clear();

@@ -68,6 +68,18 @@ impl Manager {
         self.changes.as_mut()?.take()
     }
 
+    /// The same, which stays the oldest one.
+    pub fn peek_change(&self) -> Option<Change> {
+        self.changes.as_ref()?.peek()
+    }
+
+    /// A function has something new of the session in a record, which is to be replicated.
+    pub fn touch(&mut self, level: LevelId, index: u32) {
+        if index < self.extent(level) {
+            self.note_change(level, index);
+        }
+    }
+
     /// Forgets all changes, and that some were lost.
     pub fn forget_changes(&mut self) {
         if let Some(log) = &mut self.changes {
@@ -250,6 +262,16 @@ impl Manager {
     fn takes_key(&self, level: LevelId, key: &Key) -> bool {
         let table = self.plan.levels.get(usize::from(level));
         self.is_replicable(level) && table.is_some_and(|table| key_of(table, key.words()).is_some())
+    }
+
+    /// The session of this key, if there is one.
+    pub fn session(&self, level: LevelId, key: &Key) -> Option<Installed> {
+        if !self.takes_key(level, key) {
+            return None;
+        }
+        let found = self.levels[usize::from(level)].find(key);
+        let index = found.index().filter(|_| !found.is_alias())?;
+        Some(Installed { level, index })
     }
 
     /// Ends the session of this key, if there is one.

@@ -135,6 +135,15 @@ impl Store {
         slot.and_then(|slot| slot.kept.as_ref()).map_or(&[], Kept::bytes)
     }
 
+    /// The same, if they are held without a packet and were not given up; nothing for 0.
+    pub(super) fn few(&self, kept: u32) -> Option<&[u8]> {
+        let Some(at) = kept.checked_sub(1) else { return Some(&[]) };
+        match self.slots.get(at as usize)?.kept.as_ref()? {
+            kept @ Kept::Few(_) => Some(kept.bytes()),
+            _ => None,
+        }
+    }
+
     /// Gives up the oldest entry; false if there is none. Its slot stays, so that its session finds
     /// out.
     pub(super) fn evict_oldest(&mut self) -> bool {

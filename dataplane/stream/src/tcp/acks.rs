@@ -39,9 +39,10 @@ impl Work<'_> {
             return Ok(());
         }
         let is_whole = self.conn.is_whole();
+        let ack = self.find_place(1 - dir, seg)?;
         let endpoint = &mut self.conn.endpoints[1 - dir];
-        endpoint.is_behind &= seg.ack.before(endpoint.isn);
-        if seg.ack.after(endpoint.sent) {
+        endpoint.is_behind &= ack.before(endpoint.isn);
+        if ack.after(endpoint.sent) {
             if is_whole && self.conn.mode >= Mode::Guard {
                 // Data shown to functions a moment ago may not have left yet; in a capture, data
                 // and its acknowledgement may come in one batch.
@@ -52,19 +53,23 @@ impl Work<'_> {
             return Ok(());
         }
         let before = endpoint.seq_map.acked_out();
-        let is_news = seg.ack.after(before);
+        let is_news = ack.after(before);
         self.is_news = is_news;
         if is_news {
-            endpoint.seq_map.acknowledge(&mut self.stores.slab, seg.ack);
-            self.stores.retransmit.prune(&mut endpoint.retransmit, seg.ack);
+            endpoint.seq_map.acknowledge(&mut self.stores.slab, ack);
+            self.stores.retransmit.prune(&mut endpoint.retransmit, ack);
             (endpoint.repeats, endpoint.tries) = (0, 0);
-            endpoint.acked_to = endpoint.acked_to.max(endpoint.seq_map.acked_in());
+            self.note_acknowledged(1 - dir);
+            let acked_in = self.acked_in(1 - dir);
+            let endpoint = &mut self.conn.endpoints[1 - dir];
+            endpoint.acked_to = endpoint.acked_to.max(acked_in);
         }
+        let endpoint = &mut self.conn.endpoints[1 - dir];
         // Late segments carry old windows: the right edge never goes back (RFC 9293
         // section 3.8.6), so the farthest is the latest.
         let right = scale.map(|scale| seg.ack + (u32::from(seg.window) << scale));
         let is_late = right.zip(endpoint.right).is_some_and(|(right, known)| right.before(known));
-        if !seg.ack.before(before) && !is_late {
+        if !ack.before(before) && !is_late {
             endpoint.right = right.or(endpoint.right);
             self.conn.endpoints[dir].window = seg.scaled_window();
         }
@@ -75,14 +80,19 @@ impl Work<'_> {
             endpoint.tries = endpoint.tries.min(TRIES_WITHOUT_ROOM);
             self.flush(1 - dir);
         }
+        if is_news {
+            self.resend_next(1 - dir);
+        }
+        let withholds = self.withholds(1 - dir);
         let endpoint = &mut self.conn.endpoints[1 - dir];
-        let idle = seg.len + seg.fin() == 0 && !is_news && seg.ack == before;
+        let idle = seg.len + seg.fin() == 0 && !is_news && ack == before;
         if idle
-            && endpoint.seq_map.acked_in() == endpoint.seq_map.end_in()
+            && (withholds || endpoint.seq_map.acked_in() == endpoint.seq_map.end_in())
             && before != endpoint.sent
         {
             endpoint.repeats = endpoint.repeats.saturating_add(1);
             if endpoint.repeats == REPEATS {
+                self.resend_from_here(1 - dir);
                 self.resend_first(1 - dir);
             }
         }
@@ -118,8 +128,9 @@ impl Work<'_> {
     pub(super) fn ack_and_window(&mut self, dir: usize) -> (Seq, u16) {
         let scale = self.scale(1 - dir);
         let window = self.conn.endpoints[1 - dir].window;
+        let acked_in = self.acked_in(dir);
         let endpoint = &mut self.conn.endpoints[dir];
-        endpoint.acked_to = endpoint.acked_to.max(endpoint.seq_map.acked_in());
+        endpoint.acked_to = endpoint.acked_to.max(acked_in);
         let (Some(scale), Some(right)) = (scale, endpoint.right) else {
             return (endpoint.acked_to, window);
         };

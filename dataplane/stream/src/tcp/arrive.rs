@@ -39,6 +39,9 @@ impl Work<'_> {
             Ok(seg) => seg,
             Err(drop_reason) => return self.out.drop(drop_reason, packet),
         };
+        if self.conn.phase == Phase::Standby {
+            self.take_over();
+        }
         if seg.has(flags::SYN) {
             return self.syn(dir, seg, packet);
         }

@@ -148,11 +148,11 @@ impl Work<'_> {
     /// All bytes of a packet were removed: its receiver cannot acknowledge them, so this does, once
     /// everything before them is acknowledged.
     fn vanished(&mut self, dir: usize) {
-        let endpoint = &self.conn.endpoints[dir];
-        if endpoint.seq_map.acked_in().after(endpoint.acked_to) {
+        let acked_in = self.acked_in(dir);
+        if acked_in.after(self.conn.endpoints[dir].acked_to) {
             self.ack_to_sender(dir, &[]);
             let endpoint = &mut self.conn.endpoints[dir];
-            endpoint.acked_to = endpoint.acked_to.max(endpoint.seq_map.acked_in());
+            endpoint.acked_to = endpoint.acked_to.max(acked_in);
         }
     }
 

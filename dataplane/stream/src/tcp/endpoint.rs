@@ -123,6 +123,12 @@ impl Endpoint {
         self.seq_map.end_out()
     }
 
+    /// Whether packets of it are with functions, or were lost there.
+    #[inline]
+    pub(crate) fn is_within(&self) -> bool {
+        self.is_known && self.next != self.seq_map.end_in()
+    }
+
     /// Whether bytes have left that only we can send again: their sender knows all of its own to
     /// be acknowledged.
     #[inline]
@@ -143,6 +149,8 @@ pub(crate) enum Phase {
     Dead,
     /// Its packets pass without inspection, as too much would have to be kept.
     Passed,
+    /// Another host serves it, and this one knows enough to end it.
+    Standby,
 }
 
 /// A connection. Half 0 is the data of the side that opened it.
@@ -152,6 +160,9 @@ pub(crate) struct Conn {
     pub phase: Phase,
     /// How much is done to it.
     pub mode: Mode,
+    /// Of a connection that another host served, a bit for each direction: its receiver has not
+    /// been heard since this host ended it.
+    pub silent: u8,
     /// In use, and for the how manyth time: timers of former uses mean nothing.
     pub is_used: bool,
     pub serial: u32,
@@ -162,6 +173,7 @@ impl Conn {
         endpoints: [Endpoint::UNKNOWN; 2],
         phase: Phase::Alive,
         mode: Mode::Follow,
+        silent: 0,
         is_used: false,
         serial: 0,
     };

@@ -151,6 +151,7 @@ impl Work<'_> {
             self.conn.endpoints.map(|endpoint| (endpoint.in_port, endpoint.out_port, endpoint.fcb));
         let listed = self.conn.endpoints.map(|endpoint| endpoint.is_listed);
         let serial = self.conn.serial.wrapping_add(1);
+        *self.replica = None;
         *self.conn = Conn { is_used: true, mode: self.settings.mode, serial, ..Conn::FREE };
         for (endpoint, (in_port, out_port, fcb)) in self.conn.endpoints.iter_mut().zip(ports) {
             (endpoint.in_port, endpoint.out_port, endpoint.fcb) = (in_port, out_port, fcb);
@@ -266,6 +267,7 @@ impl Work<'_> {
     /// Answers a segment of a connection that has ended, as a host without the connection does (RFC
     /// 9293 section 3.10.7.1).
     pub(super) fn answer_dead(&mut self, dir: usize, seg: &Seg, packet: Packet) {
+        self.conn.silent &= !(1 << (1 - dir));
         if !seg.has(flags::RST) {
             let control = match seg.has(flags::ACK) {
                 true => {

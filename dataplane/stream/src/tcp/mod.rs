@@ -13,21 +13,27 @@
 
 mod acks;
 mod arrive;
+mod checkpoints;
 mod depart;
 mod drop_reason;
+mod ending;
 mod endpoint;
 mod evict;
+mod go_on;
 mod handshake;
+mod image;
 pub mod options;
 pub mod overlap;
 mod part;
 pub mod reorder;
+mod replica;
 mod resend;
 pub mod retransmit;
 mod seg;
 pub mod seq;
 pub mod seq_map;
 mod settings;
+mod standby;
 pub mod template;
 #[cfg(test)]
 mod tests;
@@ -41,11 +47,14 @@ use crate::ages::Ages;
 
 pub use arrive::mark_payload;
 pub use drop_reason::DropReason;
+pub use replica::Restore;
 pub use seq::Seq;
 pub use settings::{AtBound, Mode, Settings, Urgent};
 
+use ending::Ending;
 use endpoint::{Conn, Phase};
 use reorder::{Bounds, Reorder};
+use replica::Replica;
 use retransmit::RetransmitQueue;
 use seq_map::SeqMapSlab;
 use template::Template;
@@ -107,6 +116,10 @@ pub struct Counts {
     pub pruned_waiting: u64,
     /// Connections reset because their receiver acknowledged nothing for too long.
     pub stalled: u64,
+    /// Connections that another host served, reset here as their state was not known.
+    pub unreplicated: u64,
+    /// Connections that another host served, with which this one went on.
+    pub continued: u64,
 }
 
 /// The engine of a thread.
@@ -116,6 +129,15 @@ pub struct Tcp {
     templates: Vec<[Template; 2]>,
     free: Vec<u32>,
     stores: Stores,
+    /// Connections that another host served are being reset, or go on.
+    ending: Option<Ending>,
+    /// By connection: what another host needs of it, or has sent of it.
+    replicas: Vec<Option<Box<Replica>>>,
+    /// There is a backup that is sent images.
+    is_live: bool,
+    /// Connections and directions whose senders are to be sent an acknowledgement.
+    owed: Vec<(u32, usize)>,
+    restores: Vec<Restore>,
     /// Counters.
     pub counts: Counts,
 }
@@ -142,6 +164,9 @@ struct Work<'a> {
     id: u32,
     conn: &'a mut Conn,
     templates: &'a mut [Template; 2],
+    replica: &'a mut Option<Box<Replica>>,
+    is_live: bool,
+    restores: &'a mut Vec<Restore>,
     stores: &'a mut Stores,
     counts: &'a mut Counts,
     out: &'a mut Out,
@@ -187,6 +212,11 @@ impl Tcp {
                 shown_at: 0,
                 timers: BinaryHeap::new(),
             },
+            ending: None,
+            replicas: Vec::new(),
+            is_live: false,
+            owed: Vec::new(),
+            restores: Vec::new(),
             counts: Counts::default(),
         }
     }
@@ -235,6 +265,7 @@ impl Tcp {
             None if self.conns.len() >= self.settings.connections_max => return None,
             None => {
                 self.conns.push(Conn::FREE);
+                self.replicas.push(None);
                 self.templates.push([Template::default(); 2]);
                 self.conns.len() as u32 - 1
             }
@@ -242,6 +273,7 @@ impl Tcp {
         let conn = &mut self.conns[id as usize];
         *conn = Conn { serial: conn.serial.wrapping_add(1), ..fresh };
         self.templates[id as usize] = [Template::default(); 2];
+        self.replicas[id as usize] = None;
         self.counts.opened += 1;
         Some(id)
     }
@@ -252,6 +284,7 @@ impl Tcp {
             return;
         };
         conn.is_used = false;
+        self.replicas[id as usize] = None;
         for endpoint in &mut conn.endpoints {
             self.stores.clear(endpoint, out);
         }
@@ -265,8 +298,8 @@ impl Tcp {
         conn.is_none_or(|conn| match conn.phase {
             Phase::Reset | Phase::Dead => true,
             Phase::Alive => conn.is_over(),
-            // Its packets are not inspected.
-            Phase::Passed => false,
+            // Its packets are not inspected, or are the other host's.
+            Phase::Passed | Phase::Standby => false,
         })
     }
 
@@ -277,6 +310,9 @@ impl Tcp {
             id,
             conn,
             templates: &mut self.templates[id as usize],
+            replica: &mut self.replicas[id as usize],
+            is_live: self.is_live,
+            restores: &mut self.restores,
             stores: &mut self.stores,
             counts: &mut self.counts,
             out,
@@ -300,7 +336,9 @@ impl Tcp {
     pub fn due(&self) -> Option<i64> {
         let again = self.stores.timers.peek().map(|Reverse((at, ..))| *at);
         let stalled = self.stalled_at();
-        again.into_iter().chain(stalled).min()
+        let ending = self.ending.as_ref().map(|ending| ending.at);
+        let owed = (!self.owed.is_empty()).then_some(0);
+        again.into_iter().chain(stalled).chain(ending).chain(owed).min()
     }
 
     /// Retransmits data that only we can retransmit, and gives up after too many attempts.
@@ -316,5 +354,7 @@ impl Tcp {
             }
         }
         self.give_up_stalled(now, out);
+        self.end_standing(now, out);
+        self.acknowledge_owed(now, out);
     }
 }

@@ -47,6 +47,7 @@ impl Work<'_> {
         let (from, mut to) = (to_out(from).max(acked), to_out(to));
         if from == acked && !to.after(from) && endpoint.end_out().after(acked) {
             to = acked + 1;
+            self.resend_from_here(dir);
         }
         if !to.after(from) {
             return false;
@@ -62,7 +63,7 @@ impl Work<'_> {
     }
 
     /// Retransmits the kept data of a range of the receiver's numbers, as far as it was sent.
-    fn resend(&mut self, dir: usize, (from, to): (Seq, Seq), most: usize) {
+    pub(super) fn resend(&mut self, dir: usize, (from, to): (Seq, Seq), most: usize) {
         let endpoint = self.conn.endpoints[dir];
         if endpoint.sent == endpoint.seq_map.acked_out() {
             return self.ask(dir);

@@ -16,8 +16,9 @@ use crate::segment::{Parts, finish};
 const HEADERS_MAX: usize = 96;
 /// Most SACK blocks: with timestamps, three fit (RFC 2018 section 3).
 const BLOCKS_MAX: usize = 3;
-/// The TCP header without options.
+/// The TCP header without options, and the ports in front of it.
 const FIXED: usize = 20;
+const PORTS: usize = 4;
 
 /// The headers of one direction.
 #[derive(Clone, Copy)]
@@ -28,6 +29,8 @@ pub struct Template {
     mac: bool,
     is_ipv6: bool,
     fcb: u32,
+    /// The annotation with the address that IPv4 packets are sent to.
+    dst: [u8; 4],
 }
 
 /// A segment of our own: its header fields.
@@ -54,6 +57,7 @@ impl Default for Template {
             mac: false,
             is_ipv6: false,
             fcb: 0,
+            dst: [0; 4],
         }
     }
 }
@@ -78,7 +82,56 @@ impl Template {
         template.mac = packet.mac_offset() == Some(0);
         template.is_ipv6 = parts.is_ipv6;
         template.fcb = packet.fcb();
+        if !parts.is_ipv6 {
+            template.dst = packet.dst_ip();
+        }
         template
+    }
+
+    /// Appends it for another host: where its headers begin, these up to the ports, and the
+    /// address that packets are sent to.
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        let flags = u8::from(self.mac) | u8::from(self.is_ipv6) << 1;
+        out.extend_from_slice(&[flags, self.network, self.transport]);
+        if self.is_known() {
+            out.extend_from_slice(&self.bytes[..usize::from(self.transport) + PORTS]);
+            out.extend_from_slice(&self.dst);
+        }
+    }
+
+    /// Reads what another host has written, from the front of `bytes`; `None` if that is no
+    /// template. `fcb` is the flow manager's word for its packets here.
+    pub(super) fn read(bytes: &mut &[u8], fcb: u32) -> Option<Template> {
+        let (&[flags, network, transport], rest) = bytes.split_first_chunk()?;
+        *bytes = rest;
+        if (flags, network, transport) == (0, 0, 0) {
+            return Some(Template::default());
+        }
+        let end = usize::from(transport) + PORTS;
+        let (headers, rest) = bytes.split_at_checked(end)?;
+        let (dst, rest) = rest.split_first_chunk()?;
+        *bytes = rest;
+        let is_ipv6 = flags & 2 != 0;
+        let ip = headers.get(usize::from(network)..usize::from(transport))?;
+        let is_header = match ip.first()? >> 4 {
+            4 => !is_ipv6 && ip.len() >= 20 && ip.len() == usize::from(ip[0] & 15) * 4,
+            6 => is_ipv6 && ip.len() >= 40,
+            _ => false,
+        };
+        if flags > 3 || !is_header || end - PORTS + FIXED > HEADERS_MAX {
+            return None;
+        }
+        let mut template = Template {
+            network,
+            transport,
+            mac: flags & 1 != 0,
+            is_ipv6,
+            fcb,
+            dst: *dst,
+            ..Template::default()
+        };
+        template.bytes[..end].copy_from_slice(headers);
+        Some(template)
     }
 
     /// A packet without payload. `None` without a template, or without memory.
@@ -108,6 +161,9 @@ impl Template {
         }
         packet.set_network(network, transport - network);
         packet.set_fcb(self.fcb);
+        if !self.is_ipv6 {
+            packet.set_dst_ip(self.dst);
+        }
         packet.set_content_mark(Content::NONE);
         let (payload, end) = (packet.len(), packet.len());
         let parts = Parts { network, transport, payload, end, is_ipv6: self.is_ipv6 };

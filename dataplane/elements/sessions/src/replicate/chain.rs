@@ -63,8 +63,14 @@ impl Chain {
     fn add(&mut self, cx: &mut Cx<'_>, node: u32) -> Result<TransferForm, String> {
         let (name, class) = cx.host().describe(node).unwrap_or_default();
         let function = format!("{name} :: {class}");
-        let why = "only those of NAT, StatefulFirewall and Nf can".to_owned();
-        let form = cx.transfer_form(node).unwrap_or(Err(why));
+        let form = match cx.transfer_form(node) {
+            Some(form) => form,
+            // It begins anew, or its context goes on with the connection or resets it.
+            None if cx.is_in_stream(node) => Ok(TransferForm::default()),
+            None => {
+                Err("only those of NAT, StatefulFirewall, Nf and functions of streams can".into())
+            }
+        };
         let form =
             form.map_err(|why| format!("sessions of '{function}' cannot be replicated: {why}"))?;
         if !self.functions.contains(&node) {

@@ -65,6 +65,11 @@ impl Installer {
                 Record::Ended(level, key) => {
                     cx.end_sessions(|flows| flows.remove(level, keys::received(&key)));
                 }
+                Record::Connection(level, key, parts) => {
+                    if let Err(why) = cx.import_connection(level, keys::received(&key), parts) {
+                        self.note_unusable(cx, why);
+                    }
+                }
                 Record::ResyncBegins => {
                     self.transfer = self.transfer.wrapping_add(1);
                     self.is_transferring = true;
@@ -106,15 +111,17 @@ impl Installer {
                 }
                 stamps[index] = self.transfer;
             }
-            Err(why) => {
-                self.link.counts.unusable.fetch_add(1, Ordering::Relaxed);
-                if !std::mem::replace(&mut self.has_logged, true) {
-                    cx.log(&format!(
-                        "Replicate: a session cannot go on here: {why} (further ones are counted \
-                         by the handler unusable)"
-                    ));
-                }
-            }
+            Err(why) => self.note_unusable(cx, why),
+        }
+    }
+
+    fn note_unusable(&mut self, cx: &mut Cx<'_>, why: &str) {
+        self.link.counts.unusable.fetch_add(1, Ordering::Relaxed);
+        if !std::mem::replace(&mut self.has_logged, true) {
+            cx.log(&format!(
+                "Replicate: a session cannot go on here: {why} (further ones are counted by the \
+                 handler unusable)"
+            ));
         }
     }
 

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use thruway_element::Cx;
+use thruway_element::{ConnectionParts, Cx};
 use thruway_flow::manager::{Change, SessionImage, TICK_NS};
 use thruway_replication::{
-    Batch, Ledger, Link, PAYLOAD_MAX, RECORD_LEN_MAX, Record, STATES_LEN_MAX, Session, Term,
+    Batch, CONNECTION_LEN_MAX, Ledger, Link, PAYLOAD_MAX, RECORD_LEN_MAX, Record, STATES_LEN_MAX,
+    Session, SessionKey, Term,
 };
 use thruway_sync::atomic::Ordering;
 
@@ -46,6 +47,11 @@ pub(super) struct Sender {
     states: Option<States>,
     /// How often one was.
     pub(super) resent: u64,
+    parts: ConnectionParts,
+    /// Connections of streams go on at the other host, where they can.
+    goes_on: bool,
+    /// There is a backup, as contexts of streams know.
+    is_live: bool,
     last_ns: i64,
     ledger: Ledger,
     /// Sessions are in other records since a hot swap: the log of changes is lost for that.
@@ -66,6 +72,9 @@ impl Sender {
             exported: Vec::with_capacity(RECORD_LEN_MAX),
             states: None,
             resent: 0,
+            parts: ConnectionParts::default(),
+            goes_on: false,
+            is_live: false,
             last_ns: 0,
             ledger: Ledger::default(),
             has_moved: false,
@@ -113,10 +122,22 @@ impl Sender {
         self.count_changed(cx) == 0
     }
 
+    /// Whether connections of streams go on at the other host, or are reset there.
+    pub(super) fn set_goes_on(&mut self, goes_on: bool) {
+        (self.goes_on, self.is_live) = (goes_on, false);
+    }
+
+    /// Whether they go on there.
+    pub(super) fn goes_on(&self) -> bool {
+        self.goes_on
+    }
+
     /// This host serves from now on, in this term. Unless the other one has all its sessions, all
     /// are sent.
     pub(super) fn begin(&mut self, cx: &mut Cx<'_>, term: Term, has_all: bool) {
-        (self.term, self.has_moved) = (term, false);
+        (self.term, self.has_moved, self.is_live) = (term, false, false);
+        // What contexts of streams made of connections since is not at the other host.
+        let has_all = has_all && !cx.has_connections();
         self.drop_batch();
         self.begin_stream(self.link.stream());
         self.resync(cx);
@@ -146,7 +167,7 @@ impl Sender {
             if before.is_none_or(|(last, taken)| last == taken) {
                 break;
             }
-            self.send_changes(cx);
+            self.send_changes(cx, false);
             if cx.flows().map(|flows| flows.change_numbers()) == before {
                 self.put_batch(cx);
                 return false;
@@ -169,7 +190,7 @@ impl Sender {
     pub(super) fn send_now(&mut self, cx: &mut Cx<'_>) {
         let is_lost = cx.flows().is_none_or(|flows| flows.has_lost_changes());
         if self.stream.is_some() && self.link.stream() == self.stream && !is_lost {
-            self.send_changes(cx);
+            self.send_changes(cx, true);
             self.put_batch(cx);
         }
     }
@@ -189,13 +210,17 @@ impl Sender {
             self.begin_stream(stream);
             self.resync(cx);
         }
+        if self.goes_on && stream.is_some() != self.is_live {
+            self.is_live = stream.is_some();
+            cx.set_replicating(self.is_live);
+        }
         let Some(flows) = cx.flows().filter(|_| stream.is_some()) else { return };
         if flows.has_lost_changes() {
             let is_overflow = u64::from(!self.has_moved);
             self.link.counts.overflows.fetch_add(is_overflow, Ordering::Relaxed);
             self.resync(cx);
         }
-        self.send_changes(cx);
+        self.send_changes(cx, false);
         // A transfer of all sessions has the states, too, and must not wait for room that these
         // take.
         if !self.walk.is_full {
@@ -217,9 +242,9 @@ impl Sender {
         }
     }
 
-    /// Whether there is a batch that one more record fits into.
+    /// Whether there is a batch that a session fits into, and its connection.
     fn has_room(&mut self, cx: &mut Cx<'_>) -> bool {
-        let room_max = PAYLOAD_MAX - self.record_len_max;
+        let room_max = PAYLOAD_MAX - self.record_len_max - CONNECTION_LEN_MAX;
         if self.batch.as_ref().is_some_and(|batch| batch.bytes.len() > room_max) {
             self.put_batch(cx);
         }
@@ -254,9 +279,17 @@ impl Sender {
         }
     }
 
-    fn send_changes(&mut self, cx: &mut Cx<'_>) {
+    /// Sends changes; `while_settled`: up to a connection of which packets are with functions.
+    fn send_changes(&mut self, cx: &mut Cx<'_>, while_settled: bool) {
         for _ in 0..BUDGET {
             if !self.has_room(cx) {
+                return;
+            }
+            if while_settled
+                && let Some(Change::Changed(level, index)) =
+                    cx.flows().and_then(|flows| flows.peek_change())
+                && cx.is_connection_busy((level, index))
+            {
                 return;
             }
             let Some(change) = cx.flows().and_then(|flows| flows.next_change()) else { return };
@@ -283,9 +316,19 @@ impl Sender {
             let (life, key) = (life.0, keys::sent(&key));
             let session = Session { level, exchanged, life, leaf, idle, key, states: &states };
             self.write(&Record::Session(session));
+            self.send_connection(cx, at, key);
         }
         self.exported = states;
         self.batch.as_ref().map_or(0, |batch| batch.bytes.len()) - before
+    }
+
+    /// Sends what contexts know of the connection, behind its session.
+    fn send_connection(&mut self, cx: &mut Cx<'_>, at: (u8, u32), key: SessionKey) {
+        let mut parts = std::mem::take(&mut self.parts);
+        if cx.export_connection(at, self.goes_on, &mut parts) {
+            self.write(&Record::Connection(at.0, key, &parts.contexts));
+        }
+        self.parts = parts;
     }
 
     /// Goes on with the walk: all records at once where all are sent, else so many that one round

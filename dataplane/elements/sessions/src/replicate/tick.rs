@@ -64,7 +64,9 @@ impl Replicate {
 
     /// Interval of ticks, nanoseconds.
     pub(super) fn tick_ns(&self, now: i64) -> i64 {
-        let is_hurried = self.commit.is_some() || now < self.hurry_until;
+        // Acknowledgements to senders wait for the next look.
+        let acknowledges = self.role == Role::Active && self.sender.goes_on();
+        let is_hurried = self.commit.is_some() || acknowledges || now < self.hurry_until;
         if is_hurried || self.switchover_until.is_some() { HURRIED_TICK_NS } else { TICK_NS }
     }
 

@@ -3,18 +3,20 @@
 use std::any::Any;
 
 use thruway_element::{
-    ArgErrors, Args, Cost, CostModel, Cx, Demand, Direction, Element, Ended, Exception, Handlers,
-    HotSwap, Known, Load, Nanos, PerSession, Pressing, Reason, SessionFunction, Size, StreamMember,
-    StreamPlan,
+    ArgErrors, Args, ConnectionTransfer, Cost, CostModel, Cx, Demand, Direction, Element, Ended,
+    Exception, Handlers, HotSwap, Known, Load, Nanos, PerSession, Pressing, Reason,
+    SessionFunction, Size, StreamMember, StreamPlan,
 };
 use thruway_flow::SessionDef;
 use thruway_packet::{Batch, Memory, Packet, PoolStats};
 use thruway_stream::content::{Content, HasContent};
 use thruway_stream::tcp::overlap::Overlap;
-use thruway_stream::tcp::{Arrival, AtBound, DropReason, Mode, Out, Settings, Tcp, Urgent};
+use thruway_stream::tcp::{
+    Arrival, AtBound, DropReason, Mode, Out, Restore, Settings, Tcp, Urgent,
+};
 use thruway_stream::unseen::{self, unseen};
 use thruway_wire::ip_protocol;
-use zerocopy::FromBytes;
+use zerocopy::{FromBytes, IntoBytes};
 
 use super::drops::{NO_ROOM, UNSEEN};
 use super::exceptions::{exceptions, one_of_each};
@@ -86,12 +88,23 @@ const REST_NS: i64 = 10_000_000;
     get = self.tcp.counts.stalled
 )]
 #[handler(
+    sum, name = "unreplicated",
+    "connections of another host that were reset here, as their state was not known",
+    get = self.tcp.counts.unreplicated
+)]
+#[handler(
+    sum, name = "continued", "connections of another host that went on here",
+    get = self.tcp.counts.continued
+)]
+#[handler(
     read, name = "mode", "the processing: follow, order, guard or map",
     get = format!("{:?}", self.settings.mode).to_lowercase()
 )]
 pub(super) struct TcpIn {
     pub tcp: Tcp,
     pub settings: Settings,
+    /// Inputs, and as many outputs.
+    ports: u16,
     /// As many share the packet memory.
     threads: u32,
     /// PICK_UP, where it is given.
@@ -146,6 +159,7 @@ pub(super) fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
     Ok(Box::new(TcpIn {
         tcp,
         settings,
+        ports: args.env().inputs.min(usize::from(u16::MAX)) as u16,
         threads,
         pick_up,
         least,
@@ -189,6 +203,7 @@ impl Element for TcpIn {
                 Some(known) => refused += usize::from(!take(tcp, out, (port, now), packet, known)),
             }
         });
+        self.restore(cx);
         if refused > 0 {
             cx.count_drops(NO_ROOM, refused);
         }
@@ -206,6 +221,7 @@ impl Element for TcpIn {
             return self.arm(cx);
         }
         self.tcp.tick(cx.now(), &mut self.out);
+        self.restore(cx);
         // Not in a batch of its own: its memory would take the place of one that has grown.
         self.out.packets.drain(..).for_each(|(port, packet)| cx.emit(port, packet));
         count_drops(cx, &mut self.out);
@@ -253,6 +269,48 @@ impl SessionFunction for TcpIn {
     }
 }
 
+impl ConnectionTransfer for TcpIn {
+    fn is_busy(&self, state: &[u8]) -> bool {
+        connection(state).is_some_and(|conn| self.tcp.is_busy(conn))
+    }
+
+    fn export(&mut self, state: &[u8], functions: Option<[&[u8]; 2]>, out: &mut Vec<u8>) -> bool {
+        connection(state).is_some_and(|conn| self.tcp.export(conn, functions, out))
+    }
+
+    fn import(
+        &mut self,
+        bytes: &[u8],
+        fcbs: [u32; 2],
+        state: &mut [u8],
+    ) -> Result<(), &'static str> {
+        let conn = self.tcp.import(connection(state), bytes, fcbs, self.ports)? + 1;
+        SessionState { conn }.write_to(state).map_err(|_| "a state of another size")
+    }
+
+    fn serve(&mut self, now: i64, serves: bool) {
+        if serves {
+            self.tcp.serve(now);
+        } else {
+            self.tcp.stand_by(now, &mut self.out);
+        }
+    }
+
+    fn replicate(&mut self, is_live: bool) {
+        self.tcp.set_replicating(is_live);
+    }
+
+    fn due(&mut self) -> Option<i64> {
+        let due = self.tcp.due().map(|due| due.max(self.rests_until))?;
+        // Its own timer may be set for later.
+        if self.armed.is_some_and(|at| at <= due) {
+            return None;
+        }
+        self.armed = Some(due);
+        self.armed
+    }
+}
+
 impl StreamMember for TcpIn {
     fn exceptions(&self) -> Vec<Exception> {
         match self.settings.mode {
@@ -269,6 +327,12 @@ impl StreamMember for TcpIn {
         self.pressing = Pressing::before(&plan.leaves);
         self.problem = one_of_each(plan);
     }
+}
+
+/// The number of a session's connection, if it has one here.
+fn connection(state: &[u8]) -> Option<u32> {
+    let state = SessionState::read_from_bytes(state).ok()?;
+    Some(state.conn).filter(|conn| ![0, FOLLOWED].contains(conn)).map(|conn| conn - 1)
 }
 
 /// Lets a packet pass by.
@@ -324,6 +388,16 @@ impl TcpIn {
         self.settings.total = self.settings.total.min(most);
         self.settings.large_max = half(large) / 4 * 3;
         self.tcp.set_settings(self.settings);
+    }
+
+    /// Gives functions their states of connections that another host served.
+    fn restore(&mut self, cx: &mut Cx<'_>) {
+        for restore in self.tcp.restores() {
+            let Restore { conn, fcb, direction, functions } = restore;
+            if cx.restore_stream(fcb, direction, &functions).is_err() {
+                self.tcp.abandon(conn, cx.now(), &mut self.out);
+            }
+        }
     }
 
     /// Sees to it that the engine is called in time.

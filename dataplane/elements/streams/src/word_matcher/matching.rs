@@ -40,7 +40,7 @@ impl Mode {
     }
 
     /// Whether the beginning of a word must not go on before its end is known.
-    fn holds(self) -> bool {
+    pub(super) fn holds(self) -> bool {
         matches!(self, Mode::Mask | Mode::Remove | Mode::Replace)
     }
 }
