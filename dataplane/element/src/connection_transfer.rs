@@ -77,8 +77,8 @@ pub struct ConnectionParts {
 }
 
 /// The parts of an exported connection, of contexts or of functions: for each its slot, and its
-/// bytes; `None` for a truncated one. A part has its slot (1 byte) and its length (2, big-endian) in
-/// front.
+/// bytes; `None` for a truncated one. A part has its slot (1 byte) and its length (2 bytes,
+/// big-endian) in front.
 pub fn connection_parts(mut bytes: &[u8]) -> impl Iterator<Item = Option<(usize, &[u8])>> {
     std::iter::from_fn(move || {
         if bytes.is_empty() {

@@ -75,6 +75,10 @@ pub static IN: Entry = Entry::built::<TcpIn>(
                receiver should take (wrong checksums and numbers, forged RST, data before the \
                handshake, overlaps that differ) are dropped; in front of a StatefulFirewall or any \
                other element that relies on TCP's flags.\n\n\
+               In a chain with Replicate, a backup host goes on with connections or resets them \
+               (STREAMS there; handlers continued and unreplicated). A sender whose connection can go \
+               on is acknowledged its bytes only when the backup was sent what it takes to make them \
+               again.\n\n\
                Packets that are not TCP, and ICMP errors, pass by unseen. So do, where no function \
                looks at payload, packets that functions cannot be shown: fragments that may be of \
                TCP (put an IPReassembler in front), segments without a session, and IP packets \

@@ -85,6 +85,29 @@ fn sessions_go_on_at_another_host() {
     assert_eq!(backup.counts(0).2.created, 199);
 }
 
+/// Functions note changes of their own, which wait in their order.
+#[test]
+fn what_functions_change_is_replicated() {
+    let [mut active, mut backup] = pair();
+    active.log_changes(1 << 12);
+    let fcb = open(&mut active, &tcp(1, 1000), 0);
+    replicate(&mut active, &mut backup, 0);
+    assert_eq!(active.peek_change(), None);
+    let (level, index) = fcb.session().unwrap();
+    active.touch(level, index);
+    active.touch(level, index + 1);
+    active.touch(level, u32::MAX);
+    assert_eq!(active.peek_change(), Some(Change::Changed(level, index)));
+    assert_eq!(active.next_change(), Some(Change::Changed(level, index)));
+    assert_eq!((active.next_change(), active.has_lost_changes()), (None, false));
+
+    let key = active.image(level, index, 0).expect("a session").key;
+    assert_eq!(backup.session(level, &key).map(|found| found.level), Some(level));
+    backup.remove(level, key);
+    assert_eq!(backup.session(level, &key), None);
+    assert_eq!(backup.session(level + 1, &key), None);
+}
+
 #[test]
 fn ends_are_replicated_and_records_used_again() {
     let [mut active, mut backup] = pair();

@@ -84,6 +84,31 @@ proptest! {
 }
 
 #[test]
+fn what_is_held_goes_on_at_another_host() {
+    let (mut stage, mut memory) = (Stage::default(), Memory::default());
+    stage.run(&mut memory, &mut [packet(b"xxa", 0)], (1, 1, 0), &mut replace(b"-"));
+    let kept = [0, 1].map(|direction| stage.replicable(&memory, direction).map(<[u8]>::to_vec));
+    assert_eq!(kept, [Some(vec![]), Some(b"a".to_vec())]);
+
+    // What is held back there is of another time.
+    let (mut there, mut held) = (Stage::default(), Memory::default());
+    there.run(&mut held, &mut [packet(b"a", 0)], (0, 0, 0), &mut replace(b"-"));
+    for (direction, kept) in kept.iter().flatten().enumerate() {
+        assert_eq!(there.restore(&mut held, direction, kept), Ok(()));
+    }
+    assert_eq!(there.holding(), 1);
+    let mut next = [packet(b"bc", 0)];
+    there.run(&mut held, &mut next, (1, 1, 0), &mut replace(b"-"));
+    assert_eq!(next[0].content(), b"-c");
+
+    assert!(there.restore(&mut held, 0, &[b'a'; FEW + 1]).is_err());
+    assert!(timed().restore(&mut held, 0, b"a").is_err());
+    assert_eq!(timed().replicable(&Memory::default(), 0), None);
+    memory.closed = 1;
+    assert_eq!(stage.replicable(&memory, 1), None);
+}
+
+#[test]
 fn what_is_held_too_long_goes_on_alone() {
     let (mut stage, mut memory) = (timed(), Memory::default());
     let mut first = [packet(b"xxa", 0)];

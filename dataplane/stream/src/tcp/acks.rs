@@ -39,7 +39,7 @@ impl Work<'_> {
             return Ok(());
         }
         let is_whole = self.conn.is_whole();
-        let ack = self.find_place(1 - dir, seg)?;
+        let ack = self.find_position(1 - dir, seg)?;
         let endpoint = &mut self.conn.endpoints[1 - dir];
         endpoint.is_behind &= ack.before(endpoint.isn);
         if ack.after(endpoint.sent) {
@@ -229,7 +229,7 @@ impl Work<'_> {
         };
         let other = &self.conn.endpoints[1 - dir];
         let blocks = if self.conn.endpoints[dir].sack && other.sack { blocks } else { &[] };
-        let seq = other.sent;
+        let seq = self.expected(1 - dir);
         let control =
             ControlSegment { flags: flags::ACK, seq, ack, window, timestamps: other.timestamps };
         self.emit(1 - dir, control, blocks);

@@ -53,7 +53,7 @@ impl Work<'_> {
         if self.conn.mode == Mode::Map
             && let Some(parts) = Parts::of_changed_tcp(&packet)
         {
-            let seq = self.conn.endpoints[dir].sent;
+            let seq = self.expected(dir);
             if let Some(header) = tcp_mut(&mut packet, &parts) {
                 header.update_seq(seq.get());
             }

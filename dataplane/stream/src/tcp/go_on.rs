@@ -212,12 +212,21 @@ impl Work<'_> {
         self.restores.push(Restore { conn, fcb, direction, functions });
     }
 
+    /// The number of a segment without data in a direction: that which its receiver expects, where it
+    /// has more than was sent again here. It takes no acknowledgement with an older one (RFC 9293
+    /// section 3.10.7.4).
+    pub(super) fn expected(&self, dir: usize) -> Seq {
+        let sent = self.conn.endpoints[dir].sent;
+        let reached = self.replica.as_deref().and_then(|replica| replica.reached[dir]);
+        reached.map_or(sent, |reached| reached.max(sent))
+    }
+
     /// What an acknowledgement of the receiver of a direction says of a connection that another
     /// host served: whether that is further than what was sent since. Gives the number that counts.
     ///
     /// # Errors
     /// It has bytes of which nothing is known: the connection was reset.
-    pub(super) fn find_place(&mut self, dir: usize, seg: &Seg) -> Result<Seq, DropReason> {
+    pub(super) fn find_position(&mut self, dir: usize, seg: &Seg) -> Result<Seq, DropReason> {
         let (ack, sent) = (seg.ack, self.conn.endpoints[dir].sent);
         let other = self.conn.endpoints[1 - dir].next;
         let watched = |replica: &&mut Replica| replica.watched_until > Some(self.now);
@@ -232,6 +241,8 @@ impl Work<'_> {
             return Err(self.give_up_unknown());
         }
         let Some(known_to) = known_to else { return Ok(ack) };
+        let reached = &mut replica.reached[dir];
+        *reached = Some(reached.map_or(ack, |reached| reached.max(ack)));
         if ack.after(sent) && !self.conn.endpoints[dir].is_within() {
             self.skip_to_reached(dir, ack);
         }
@@ -239,7 +250,7 @@ impl Work<'_> {
         if !sent.before(known_to)
             && let Some(replica) = self.replica.as_deref_mut()
         {
-            replica.known_to[dir] = None;
+            (replica.known_to[dir], replica.reached[dir]) = (None, None);
             replica.known[dir].clear();
         }
         Ok(ack.min(sent))

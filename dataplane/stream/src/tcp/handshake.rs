@@ -229,7 +229,7 @@ impl Work<'_> {
             return self.out.drop(DropReason::BadSegment, packet);
         }
         if self.conn.mode == Mode::Map && endpoint.is_known {
-            let at = endpoint.sent;
+            let at = self.expected(dir);
             if let Some(header) = tcp_mut(&mut packet, &seg.parts) {
                 header.update_seq(at.get());
             }
@@ -256,7 +256,12 @@ impl Work<'_> {
                 let flags = flags::RST | flags::ACK;
                 self.emit(
                     dir,
-                    ControlSegment { flags, seq: endpoint.sent, ack, ..ControlSegment::default() },
+                    ControlSegment {
+                        flags,
+                        seq: self.expected(dir),
+                        ack,
+                        ..ControlSegment::default()
+                    },
                     &[],
                 );
             }

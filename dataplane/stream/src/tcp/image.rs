@@ -43,7 +43,7 @@ pub(super) struct Whole {
     /// The how manyth image of the connection it is.
     pub number: u32,
     /// By direction: what the receiver had acknowledged, and the place.
-    pub places: [(Seq, Checkpoint); 2],
+    pub positions: [(Seq, Checkpoint); 2],
 }
 
 /// Takes a number from the front.
@@ -134,7 +134,7 @@ fn read_end(bytes: &mut &[u8], fcb: u32, ports: u16) -> Option<(Endpoint, Templa
 }
 
 /// Reads the rest of a direction into its endpoint.
-fn read_place(bytes: &mut &[u8], endpoint: &mut Endpoint) -> Option<(Seq, Checkpoint)> {
+fn read_position(bytes: &mut &[u8], endpoint: &mut Endpoint) -> Option<(Seq, Checkpoint)> {
     let [flags, scale] = take(bytes)?;
     if flags > SCALE | SACK | RIGHT | FINISHED || scale > SCALE_MAX {
         return None;
@@ -167,7 +167,7 @@ impl Image {
         }
         let number = number(bytes)?;
         let [(one, _), (other, _)] = &mut ends;
-        let places = [read_place(bytes, one)?, read_place(bytes, other)?];
-        bytes.is_empty().then_some(Image { ends, whole: Some(Whole { number, places }) })
+        let positions = [read_position(bytes, one)?, read_position(bytes, other)?];
+        bytes.is_empty().then_some(Image { ends, whole: Some(Whole { number, positions }) })
     }
 }

@@ -16,6 +16,8 @@ pub(super) struct Replica {
     /// By direction, at a host that took over: the last checkpoint's place, out, until that much
     /// was sent again.
     pub known_to: [Option<Seq>; 2],
+    /// By direction, until then: the last number that the receiver acknowledged.
+    pub reached: [Option<Seq>; 2],
     /// By direction, where the receiver is not known to have reached the first one: that one's
     /// place, out.
     pub unproven: [Option<Seq>; 2],
@@ -45,7 +47,7 @@ impl Replica {
     pub(super) fn take(&mut self, whole: Whole) {
         let is_next = whole.number == self.number.wrapping_add(1);
         self.number = whole.number;
-        for (dir, (acked, checkpoint)) in whole.places.into_iter().enumerate() {
+        for (dir, (acked, checkpoint)) in whole.positions.into_iter().enumerate() {
             let known = &mut self.known[dir];
             if !is_next || !self.can_go_on {
                 known.clear();

@@ -185,7 +185,7 @@ fn replaced(text: &[u8]) -> Vec<u8> {
 fn write_slowly(mut end: &TcpStream, text: &[u8]) -> std::io::Result<()> {
     for piece in text.chunks(5000) {
         end.write_all(piece)?;
-        std::thread::sleep(Duration::from_millis(7));
+        std::thread::sleep(Duration::from_millis(20));
     }
     end.shutdown(std::net::Shutdown::Write)
 }
@@ -292,6 +292,9 @@ fn changed_streams_go_on_by_switchovers() {
                 pair.ctl(from, &["write", "pair.switchover", "now"]).expect(0);
                 pair.wait_role(1 - from, "active");
                 pair.wait_synchronized_at(from);
+                // The new backup can go on when receivers have what was on its way at its first
+                // image of them: their senders' timers double meanwhile.
+                std::thread::sleep(Duration::from_millis(1500));
             }
         });
         assert!(ends.iter().all(Result::is_ok), "{ends:?} {} {}", pair.log(0), pair.log(1));

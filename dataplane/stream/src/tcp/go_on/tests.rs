@@ -235,7 +235,7 @@ impl World {
     }
 
     /// What was not acknowledged is sent again until all is there, or the connection is reset.
-    fn settle(&mut self, commits: bool) {
+    fn finish(&mut self, commits: bool) {
         for _ in 0..400 {
             while !self.queue.is_empty() {
                 self.deliver(false, false, commits);
@@ -299,7 +299,7 @@ fn run(data: &[u8], steps: Vec<Step>, commits: bool) -> World {
             Step::LoseHost => world.lose_host(),
         }
     }
-    world.settle(commits);
+    world.finish(commits);
     world
 }
 
@@ -343,13 +343,13 @@ fn an_idle_connection_goes_on_and_a_busy_one_is_reset_without_output_commit() {
     }
     assert_eq!(idle.acked, 8);
     idle.lose_host();
-    idle.settle(false);
+    idle.finish(false);
     assert_eq!((idle.in_order(), idle.is_reset), (20, false));
 
     let mut busy = World::new(b"a cat and a cat!".to_vec());
     busy.send(0, 8, false);
     busy.deliver(false, false, false);
     busy.lose_host();
-    busy.settle(false);
+    busy.finish(false);
     assert!(busy.is_reset);
 }
