@@ -19,10 +19,12 @@ mod entry;
 mod env;
 mod exception;
 mod handoff;
+mod host;
 mod later;
 mod names;
 mod nearest;
 mod one_thread;
+mod outbox;
 mod outside;
 mod paths;
 mod per_session;
@@ -43,9 +45,9 @@ mod storage;
 pub mod text;
 mod threading;
 mod topic;
+mod transfer;
 mod values;
 mod wants;
-mod wires;
 
 pub use addresses::{Addresses, Declared};
 pub use answers::Answers;
@@ -56,15 +58,17 @@ pub use capability::{
     StreamMember,
 };
 pub use cost::{Apart, Cost, Load, Made, NOTHING_MORE, Operation};
-pub use cx::{Cx, Host, LogSink, Verdict, Visit};
+pub use cx::{Cx, Neighbours, Verdict};
 pub use declared::{Arguments, Handlers};
 pub use entry::{Build, Catalog, Entry, Registry, Share};
 pub use env::{Env, Shared};
 pub use exception::{Exception, Fails};
 pub use handoff::{Handoff, Staged};
+pub use host::{Calls, Driver, Flows, Host, LogSink, Store, Threads, Visit, Wiring};
 pub use later::{Answer, HandlerError, Later, Promise};
 pub use names::{Names, handler_value};
 pub use nearest::nearest;
+pub use outbox::{Outbox, Target};
 pub use outside::{Origin, Outside, Pending, Progress, Ready, Remote, RemoteCall};
 pub use paths::{Paths, Reach};
 pub use per_session::{Known, NoAnswer, Opening, PerSession, Session};
@@ -85,8 +89,8 @@ pub use stats::{NodeStats, Stats};
 pub use storage::{Backlog, Storage};
 pub use threading::Threading;
 pub use topic::Topic;
+pub use transfer::Transfers;
 pub use values::{AnnoArg, Bandwidth, FromArg, Nanos, Size, UdpPort};
-pub use wires::{PullFrom, Slot, Stores, Target, Wires};
 
 /// The element of CONTRIBUTING.md, which must compile.
 #[cfg(doctest)]

@@ -51,10 +51,9 @@ impl Cx<'_> {
         port: usize,
         batch: &mut Batch,
     ) {
-        if let Some(mut flows) = self.take_flows() {
-            let access = *flows.access(self.node());
-            let mut position =
-                Position { flows: &mut flows, access: &access, port, now: self.now() };
+        self.with_flows(|cx, flows| {
+            let access = *flows.access(cx.node());
+            let mut position = Position { flows, access: &access, port, now: cx.now() };
             let mut rest = batch.iter_mut().into_slice();
             while let Some(first) = rest.first() {
                 let n = if first.content_mark().is_shown() { run_len(rest) } else { 1 };
@@ -65,8 +64,7 @@ impl Cx<'_> {
                 }
                 rest = behind;
             }
-            self.put_flows(flows);
-        }
+        });
         self.arm_stage(stage);
         self.pass_on(port, batch);
     }
@@ -78,12 +76,10 @@ impl Cx<'_> {
         let now = self.now();
         while let Some((port, packet)) = stage.late(now) {
             let mut one = [packet];
-            if let Some(mut flows) = self.take_flows() {
-                let access = *flows.access(self.node());
-                let mut position = Position { flows: &mut flows, access: &access, port, now };
-                position.show(stage, function, &mut one);
-                self.put_flows(flows);
-            }
+            self.with_flows(|cx, flows| {
+                let access = *flows.access(cx.node());
+                Position { flows, access: &access, port, now }.show(stage, function, &mut one);
+            });
             let [packet] = one;
             self.count_made(1);
             self.emit(port, packet);

@@ -26,10 +26,10 @@ pub(super) fn chain(cx: &mut Cx<'_>) -> Result<String, String> {
         }
     }
     for node in nodes {
-        let (name, class) = cx.host().describe(node).unwrap_or_default();
+        let (name, class) = cx.describe(node).unwrap_or_default();
         let function = format!("{name} :: {class}");
         text += &format!("; {node} {function}");
-        if !cx.can_transfer(node) {
+        if !cx.transfers().are_possible(node) {
             return Err(format!(
                 "sessions of '{function}' cannot be replicated: only those of NAT and \
                  StatefulFirewall can"

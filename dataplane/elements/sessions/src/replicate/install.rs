@@ -63,7 +63,7 @@ impl Installer {
             match record {
                 Record::Session(session) => self.install_session(cx, &session),
                 Record::Ended(level, key) => {
-                    cx.end_sessions(|flows| flows.remove(level, keys::received(&key)));
+                    cx.transfers().end(|flows| flows.remove(level, keys::received(&key)));
                 }
                 Record::ResyncBegins => {
                     self.transfer = self.transfer.wrapping_add(1);
@@ -94,7 +94,7 @@ impl Installer {
         let Session { level, exchanged, life, leaf, idle, key, states } = *session;
         let key = keys::received(&key);
         let image = SessionImage { level, key, exchanged, life: Life(life), leaf, idle };
-        match cx.import_session(&image, states) {
+        match cx.transfers().import(&image, states) {
             Ok(Installed { level, index }) => {
                 let (level, index) = (usize::from(level), index as usize);
                 if self.stamps.len() <= level {
@@ -127,7 +127,7 @@ impl Installer {
             let extent = cx.flows().map_or(0, |flows| flows.extent(level as u8));
             for index in 0..extent {
                 if own.get(index as usize) != Some(&transfer) {
-                    cx.end_sessions(|flows| flows.remove_record(level as u8, index));
+                    cx.transfers().end(|flows| flows.remove_record(level as u8, index));
                 }
             }
         }

@@ -220,7 +220,7 @@ impl Sender {
         is_wanted: impl FnOnce(&SessionImage) -> bool,
     ) {
         let mut states = std::mem::take(&mut self.states);
-        if let Some(image) = cx.export_session(at, &mut states).filter(is_wanted) {
+        if let Some(image) = cx.transfers().export(at, &mut states).filter(is_wanted) {
             let SessionImage { level, key, exchanged, life, leaf, idle } = image;
             let (life, key) = (life.0, keys::sent(&key));
             let session = Session { level, exchanged, life, leaf, idle, key, states: &states };

@@ -29,7 +29,7 @@ impl Element for TcpOut {
         let now = cx.now();
         let (out, waiting) = (&mut self.out, &mut self.waiting);
         waiting.append(batch);
-        cx.visit(self.enter, &mut |enter, cx| {
+        cx.visit(self.enter, |enter, cx| {
             let Some(enter) = enter.downcast_mut::<TcpIn>() else { return };
             for packet in waiting.drain() {
                 enter.tcp.depart(port, packet, now, out);
