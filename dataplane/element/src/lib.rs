@@ -28,7 +28,6 @@ mod outbox;
 mod outside;
 mod paths;
 mod per_session;
-mod per_stream;
 mod prefix;
 mod pressing;
 mod probe;
@@ -42,6 +41,7 @@ mod session_transfer;
 pub mod spec;
 mod stats;
 mod storage;
+mod stream_plan;
 pub mod text;
 mod threading;
 mod topic;
@@ -72,7 +72,6 @@ pub use outbox::{Outbox, Target};
 pub use outside::{Origin, Outside, Pending, Progress, Ready, Remote, RemoteCall};
 pub use paths::{Paths, Reach};
 pub use per_session::{Known, NoAnswer, Opening, PerSession, Session};
-pub use per_stream::{STAGE_TIMER, StreamPlan, stream_ended};
 pub use prefix::{Ip6Prefix, IpPrefix};
 pub use pressing::Pressing;
 pub use probe::{Egress, PROBE_TAG, Probe, Probed, SHORT_CUT_TIMER, ShortCut};
@@ -87,6 +86,7 @@ pub use spec::{
 };
 pub use stats::{NodeStats, Stats};
 pub use storage::{Backlog, Storage};
+pub use stream_plan::StreamPlan;
 pub use threading::Threading;
 pub use topic::Topic;
 pub use transfer::Transfers;
@@ -105,7 +105,6 @@ pub use thruway_flow::plan::Hop;
 pub use thruway_flow::{Direction, Ended, Life, Phase, Rule};
 use thruway_packet::{Batch, MAX_BATCH};
 pub use thruway_payload::{Layer, Needs, Next, StreamCursor, StreamFunction};
-pub use thruway_stream::stage::{Hold, Stage};
 
 /// What [`Element::run`] wants next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -156,7 +156,7 @@ impl Router {
         flows::install(&flows, &mut engines)?;
         handoff::install(&flows, &mut engines);
         control.set_layout(Arc::clone(&layout));
-        control.set_stats(engines.iter().map(|engine| Arc::clone(&engine.out.stats())).collect());
+        control.set_stats(engines.iter().map(|engine| Arc::clone(engine.out.stats())).collect());
         let figures = engines.iter().map(|engine| Arc::clone(&engine.core.figures));
         control.set_figures(figures.collect());
         Ok(Router { layout, control, engines, flows, streams, cores })
