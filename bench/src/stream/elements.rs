@@ -1,10 +1,12 @@
 //! The bench's own elements: clients, their servers, and functions that do nothing.
 
 use thruway_element::{
-    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handlers, Needs, Next, Run, Spec, Stage,
+    Arg, ArgErrors, Args, Changes, Cx, Element, Entry, Handlers, Needs, Next, Run, Spec,
     StreamCursor, StreamFunction, StreamMember, Threading, Topic, Ty, Wants,
 };
+use thruway_elements_streams::{PerStream, stream_wants};
 use thruway_packet::{Batch, Packet};
+use thruway_stream::stage::Stage;
 use thruway_wire::tcp::flags;
 
 use super::super::flow::elements::{Pass, build};
@@ -254,7 +256,7 @@ static PASS: Entry = Entry::new(
         ports: "1-/=",
         flow: "#/#",
         args: &[Arg::required("NEEDS", Ty::Choice(&["ORDER", "GUARD", "RESIZE"]), "what it needs")],
-        wants: Wants::stream::<u64>(),
+        wants: stream_wants::<u64>(),
         changes: Changes::Nothing,
         ..Spec::DEFAULT
     },

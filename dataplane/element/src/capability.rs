@@ -18,8 +18,8 @@ use crate::cost::{Apart, Cost, Load, Made};
 use crate::cx::Cx;
 use crate::exception::Exception;
 use crate::handoff::Handoff;
-use crate::per_stream::StreamPlan;
 use crate::storage::Storage;
+use crate::stream_plan::StreamPlan;
 
 /// A function of sessions: its demand on the flow manager depends on its arguments, or it must be
 /// notified when sessions end.

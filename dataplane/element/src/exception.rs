@@ -46,7 +46,7 @@ impl Exception {
         argument: "",
     };
 
-    /// Packets that a context cannot show to functions ([`thruway_stream::unseen`]).
+    /// Packets that a context cannot show to functions (`thruway_stream::unseen`).
     pub const fn unseen(refuses: bool) -> Exception {
         Exception {
             what: "fragments; packets without a session; IP headers that hide their payload",

@@ -20,14 +20,15 @@ mod entry;
 mod env;
 mod exception;
 mod handoff;
+mod host;
 mod later;
 mod names;
 mod nearest;
 mod one_thread;
+mod outbox;
 mod outside;
 mod paths;
 mod per_session;
-mod per_stream;
 mod prefix;
 mod pressing;
 mod probe;
@@ -41,12 +42,13 @@ mod session_transfer;
 pub mod spec;
 mod stats;
 mod storage;
+mod stream_plan;
 pub mod text;
 mod threading;
 mod topic;
+mod transfer;
 mod values;
 mod wants;
-mod wires;
 
 pub use addresses::{Addresses, Declared};
 pub use answers::Answers;
@@ -60,19 +62,20 @@ pub use connection_transfer::{
     ConnectionParts, ConnectionTransfer, Connections, StreamTransfer, Streams, connection_parts,
 };
 pub use cost::{Apart, Cost, Load, Made, NOTHING_MORE, Operation};
-pub use cx::{Cx, Host, LogSink, Verdict, Visit};
+pub use cx::{Cx, Neighbours, Verdict};
 pub use declared::{Arguments, Handlers};
 pub use entry::{Build, Catalog, Entry, Registry, Share};
 pub use env::{Env, Shared};
 pub use exception::{Exception, Fails};
 pub use handoff::{Handoff, Staged};
+pub use host::{Calls, Driver, Flows, Host, LogSink, Store, Threads, Visit, Wiring};
 pub use later::{Answer, HandlerError, Later, Promise};
 pub use names::{Names, handler_value};
 pub use nearest::nearest;
+pub use outbox::{Outbox, Target};
 pub use outside::{Origin, Outside, Pending, Progress, Ready, Remote, RemoteCall};
 pub use paths::{Paths, Reach};
 pub use per_session::{Known, NoAnswer, Opening, PerSession, Session};
-pub use per_stream::{STAGE_TIMER, StreamPlan, stream_ended};
 pub use prefix::{Ip6Prefix, IpPrefix};
 pub use pressing::Pressing;
 pub use probe::{Egress, PROBE_TAG, Probe, Probed, SHORT_CUT_TIMER, ShortCut};
@@ -89,10 +92,11 @@ pub use spec::{
 };
 pub use stats::{NodeStats, Stats};
 pub use storage::{Backlog, Storage};
+pub use stream_plan::StreamPlan;
 pub use threading::Threading;
 pub use topic::Topic;
+pub use transfer::Transfers;
 pub use values::{AnnoArg, Bandwidth, FromArg, Nanos, Size, UdpPort};
-pub use wires::{PullFrom, Slot, Stores, Target, Wires};
 
 /// The element of CONTRIBUTING.md, which must compile.
 #[cfg(doctest)]
@@ -107,7 +111,6 @@ pub use thruway_flow::plan::Hop;
 pub use thruway_flow::{Direction, Ended, Life, Phase, Rule};
 use thruway_packet::{Batch, MAX_BATCH};
 pub use thruway_payload::{Layer, Needs, Next, StreamCursor, StreamFunction};
-pub use thruway_stream::stage::{Hold, Stage};
 
 /// What [`Element::run`] wants next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

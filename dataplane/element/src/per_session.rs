@@ -87,12 +87,13 @@ impl Cx<'_> {
     /// stay.
     pub fn per_session<F: PerSession>(&mut self, function: &mut F, batch: &mut Batch) {
         let now = self.now();
-        let Some(mut flows) = self.take_flows() else {
-            return self.filter(batch, |packet| function.without(packet));
-        };
-        let access = *flows.access(self.node());
-        self.filter(batch, |packet| one(&mut flows, &access, function, packet, now));
-        self.put_flows(flows);
+        let done = self.with_flows(|cx, flows| {
+            let access = *flows.access(cx.node());
+            cx.filter(batch, |packet| one(flows, &access, function, packet, now));
+        });
+        if done.is_none() {
+            self.filter(batch, |packet| function.without(packet));
+        }
     }
 }
 
@@ -116,26 +117,24 @@ impl Cx<'_> {
     ) where
         S: FromBytes + IntoBytes + KnownLayout + Immutable,
     {
-        let Some(mut flows) = self.take_flows() else {
-            batch.drain().for_each(|packet| take(packet, None));
-            return;
-        };
-        let access = *flows.access(self.node());
-        for packet in batch.drain() {
-            let fcb = Fcb(packet.fcb());
-            let Some(at) = flows.locate(&access, fcb) else {
-                take(packet, None);
-                continue;
-            };
-            let scratch = flows.enter_zeroed(&at).map_or(&mut [][..], |(_, scratch)| scratch);
-            let known = S::mut_from_bytes(scratch).ok().map(|state| Known {
-                state,
-                direction: at.direction,
-                related: fcb.is_related(),
-            });
-            take(packet, known);
-        }
-        self.put_flows(flows);
+        self.with_flows(|cx, flows| {
+            let access = *flows.access(cx.node());
+            for packet in batch.drain() {
+                let fcb = Fcb(packet.fcb());
+                let Some(at) = flows.locate(&access, fcb) else {
+                    take(packet, None);
+                    continue;
+                };
+                let scratch = flows.enter_zeroed(&at).map_or(&mut [][..], |(_, scratch)| scratch);
+                let known = S::mut_from_bytes(scratch).ok().map(|state| Known {
+                    state,
+                    direction: at.direction,
+                    related: fcb.is_related(),
+                });
+                take(packet, known);
+            }
+        });
+        batch.drain().for_each(|packet| take(packet, None));
     }
 }
 

@@ -23,9 +23,10 @@ impl Pressing {
     pub fn is_felt(&mut self, cx: &Cx<'_>) -> bool {
         let ends = &self.ends;
         let nodes = self.nodes.get_or_insert_with(|| {
-            let found = cx.pressing_downstream(ends);
+            let found = cx.neighbours().pressing_downstream(ends);
             if found.contains(&cx.node()) { Vec::new() } else { found }
         });
-        nodes.iter().any(|node| cx.is_full(*node))
+        let neighbours = cx.neighbours();
+        nodes.iter().any(|node| neighbours.is_full(*node))
     }
 }

@@ -1,8 +1,9 @@
 //! Arguments and handlers that an element's struct declares.
 
 use thruway_element::{
-    Access, Addresses, AnnoArg, ArgErrors, ArgRule, Args, Arguments, Bandwidth, Cx, Element, Entry,
-    Env, Handler, HandlerError, Handlers, Host, Merge, Nanos, PullFrom, Shared, Spec, Ty, Wires,
+    Access, Addresses, AnnoArg, ArgErrors, ArgRule, Args, Arguments, Bandwidth, Calls, Cx, Driver,
+    Element, Entry, Env, Flows, Handler, HandlerError, Handlers, Host, Merge, Nanos, Outbox,
+    Shared, Spec, Threads, Ty, Wiring,
 };
 use thruway_packet::{Anno, Batch};
 
@@ -182,35 +183,23 @@ fn all_errors_are_reported_at_once() {
 struct Idle;
 
 impl Host for Idle {
-    fn pull(&mut self, _: &mut Wires, _: PullFrom, _: usize, _: &mut Batch) {}
+    fn pull(&mut self, _: &mut Outbox, _: (u32, usize), _: usize, _: &mut Batch) {}
     fn set_timer(&mut self, _: u32, _: u32, _: i64) {}
     fn clear_timer(&mut self, _: u32, _: u32) {}
     fn watch(&mut self, _: std::os::fd::RawFd, _: Option<std::os::fd::OwnedFd>) {}
-    fn read(&mut self, _: &mut Wires, _: u32, call: &str) -> Result<String, HandlerError> {
-        Err(HandlerError::no_read(call))
-    }
-    fn write(&mut self, _: &mut Wires, _: u32, call: &str, _: &str) -> Result<(), HandlerError> {
-        Err(HandlerError::no_write(call))
-    }
-    fn write_later(&mut self, _: u32, _: String, _: String) {}
-    fn stop(&mut self) {}
-    fn pending_stops(&mut self, _: bool) -> u32 {
+    fn log(&mut self, _: &str) {}
+}
+
+impl Wiring for Idle {
+    fn inputs(&self, _: u32) -> usize {
         0
     }
-    fn manage_stops(&mut self, _: u32, _: bool) -> Result<(), String> {
-        Ok(())
-    }
-    fn log(&mut self, _: &str) {}
-    fn find(&self, _: u32, _: &str) -> Option<u32> {
-        None
-    }
-    fn describe(&self, _: u32) -> Option<(&str, &str)> {
-        None
-    }
-    fn burst(&self) -> usize {
-        1
-    }
 }
+
+impl Threads for Idle {}
+impl Calls for Idle {}
+impl Driver for Idle {}
+impl Flows for Idle {}
 
 #[test]
 fn handlers_are_listed_and_answered() {
@@ -234,8 +223,8 @@ fn handlers_are_listed_and_answered() {
     assert_eq!((doc("color"), doc("active")), ("0 to 255", "whether it works now"));
 
     let mut element: Box<dyn Element> = Box::new(made(&["5"]).unwrap());
-    let (mut wires, mut host) = (Wires::default(), Idle);
-    let mut cx = Cx::new(0, &mut wires, &mut host);
+    let (mut out, mut host) = (Outbox::default(), Idle);
+    let mut cx = Cx::new(0, &mut out, &mut host);
     let mut read = |name, param| ENTRY.read(&mut *element, &mut cx, name, param);
     assert_eq!(read("color", ""), Ok("5".into()));
     assert_eq!(read("active", ""), Ok("true".into()));

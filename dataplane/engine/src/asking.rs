@@ -3,7 +3,7 @@
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
-use thruway_element::{Answer, HandlerError, Wires};
+use thruway_element::{Answer, HandlerError, Outbox};
 
 use crate::call::Call;
 use crate::command::CommandTarget;
@@ -28,7 +28,7 @@ impl Control {
             return match parsed.name {
                 "trace" => {
                     let call = call.to_owned();
-                    self.ask(0, move |wires, core| core.read_from(wires, 0, &call))?
+                    self.ask(0, move |out, core| core.read_from(out, 0, &call))?
                 }
                 name => handlers::read_global(layout, self, name),
             };
@@ -49,7 +49,7 @@ impl Control {
             return match parsed.name {
                 "trace" => {
                     let (call, value) = (call.to_owned(), value.to_owned());
-                    self.ask(0, move |wires, core| core.write_from(wires, 0, &call, &value))?
+                    self.ask(0, move |out, core| core.write_from(out, 0, &call, &value))?
                 }
                 name => handlers::write_global(self, name, value),
             };
@@ -69,7 +69,7 @@ impl Control {
         for thread in &layout.threads[job.node] {
             let own = job.clone();
             // Between two rounds no element runs.
-            let answer = self.ask(*thread, move |wires, core| core.perform(wires, &own))?;
+            let answer = self.ask(*thread, move |out, core| core.perform(out, &own))?;
             answers.push(handlers::awaited(answer.unwrap_or_else(|| Err(not_running()))));
             if job.one {
                 break;
@@ -82,12 +82,12 @@ impl Control {
     fn ask<T: Send + 'static>(
         &self,
         thread: usize,
-        work: impl FnOnce(&mut Wires, &mut dyn CommandTarget) -> T + Send + 'static,
+        work: impl FnOnce(&mut Outbox, &mut dyn CommandTarget) -> T + Send + 'static,
     ) -> Result<T, HandlerError> {
         let (reply, answer) = std::sync::mpsc::channel();
-        self.mailbox(thread).send(Box::new(move |wires, core| {
+        self.mailbox(thread).send(Box::new(move |out, core| {
             // The caller may have gone.
-            let _ = reply.send(work(wires, core));
+            let _ = reply.send(work(out, core));
         }));
         while self.running() && !self.mailbox(thread).is_left() {
             match answer.recv_timeout(LOOK) {

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use thruway_element::{
-    Addresses, ArgErrors, Args, Element, Env, NodeStats, Paths, Reach, Registry, Share, Shared,
-    Spec, Wires,
+    Addresses, ArgErrors, Args, Element, Env, NodeStats, Outbox, Paths, Reach, Registry, Share,
+    Shared, Spec,
 };
 use thruway_lang::{Checked, ElementDecl, Graph};
-use thruway_packet::Batch;
 
 use crate::error::BuildError;
 use crate::layout::Layout;
+use crate::wires::Wires;
 
 /// The argument texts of an element.
 fn texts(decl: &ElementDecl) -> Vec<String> {
@@ -180,21 +180,13 @@ pub(crate) fn elements(
     if errors.is_empty() { Ok(built) } else { Err(errors) }
 }
 
-/// The wires of one thread.
-pub(crate) fn wires(layout: &Layout, now: i64) -> Wires {
-    let nodes = layout.graph.elements.len();
-    let mut wires = Wires { slots: layout.slots().to_vec(), now, ..Wires::default() };
-    for node in 0..nodes {
-        wires.first_target.push(wires.targets.len() as u32);
-        wires.targets.extend(layout.targets(node));
-        wires.first_source.push(wires.sources.len() as u32);
-        wires.sources.extend(layout.sources(node));
-    }
-    wires.first_target.push(wires.targets.len() as u32);
-    wires.first_source.push(wires.sources.len() as u32);
-    wires.pending = wires.slots.iter().map(|_| Batch::new()).collect();
-    wires.ready = vec![0; wires.slots.len().div_ceil(64)];
-    wires.stats =
-        Arc::new(layout.graph.elements.iter().map(|decl| NodeStats::new(decl.spec)).collect());
-    wires
+/// The wires of one thread, and what its elements send.
+pub(crate) fn wires(layout: &Layout, now: i64) -> (Wires, Outbox) {
+    let nodes = || 0..layout.graph.elements.len();
+    let slots = layout.slots().to_vec();
+    let stats = layout.graph.elements.iter().map(|decl| NodeStats::new(decl.spec)).collect();
+    let targets = nodes().map(|node| layout.targets(node));
+    let mut out = Outbox::new(targets, slots.len(), Arc::new(stats));
+    out.set_now(now);
+    (Wires::new(slots, nodes().map(|node| layout.sources(node))), out)
 }

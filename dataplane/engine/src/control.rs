@@ -165,7 +165,7 @@ impl Control {
     /// written once, in its thread, between two rounds. False if no element waits for it.
     pub fn signal(&self, signal: i32) -> bool {
         self.takers.came(signal, |taker| {
-            let mail: Command = Box::new(move |wires, core| core.signal(wires, taker));
+            let mail: Command = Box::new(move |out, core| core.signal(out, taker));
             self.mailbox(taker.thread).send(mail);
         })
     }

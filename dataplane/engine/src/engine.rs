@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use thruway_element::{Ended, Run, Wires};
+use thruway_element::{Ended, Outbox, Run};
 use thruway_packet::{Batch, MAX_BATCH};
 
 use crate::away::{Away, NO_ELEMENT, Piece};
@@ -31,7 +31,7 @@ struct Task {
 
 /// One thread's graph and its state.
 pub(crate) struct Engine {
-    pub wires: Wires,
+    pub out: Outbox,
     pub core: Core,
     tasks: Vec<Task>,
     pub(crate) time: Time,
@@ -47,12 +47,12 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    pub fn new(wires: Wires, core: Core, time: Time, idle: Idle) -> Engine {
+    pub fn new(out: Outbox, core: Core, time: Time, idle: Idle) -> Engine {
         let runs = |node: &usize| core.layout.runs_task(*node, core.thread);
         let nodes = 0..core.layout.graph.elements.len();
         let tasks = nodes.filter(runs).map(|node| Task { node: node as u32, at: 0 }).collect();
         Engine {
-            wires,
+            out,
             core,
             tasks,
             time,
@@ -96,7 +96,7 @@ impl Engine {
         let waits = self.core.control.mailbox(self.core.thread).waiting();
         if waits {
             self.core.called = NO_ELEMENT;
-            self.core.serve(&mut self.wires);
+            self.core.serve(&mut self.out);
             self.drain();
             self.away.did(Piece::Command, self.core.called);
         }
@@ -117,14 +117,14 @@ impl Engine {
 
     /// When the next timer or task wants to run, if not at once.
     pub(crate) fn next_event(&self) -> Option<i64> {
-        let tasks = self.tasks.iter().map(|task| task.at).filter(|at| *at > self.wires.now);
+        let tasks = self.tasks.iter().map(|task| task.at).filter(|at| *at > self.out.now());
         tasks.chain(self.core.timers.next()).min()
     }
 
     /// One round: mail, timers, tasks. Says whether anything was done.
     fn round(&mut self) -> bool {
         self.tick();
-        if self.wires.now >= self.publish_at {
+        if self.out.now() >= self.publish_at {
             self.publish();
         }
         let mut worked = self.run_commands();
@@ -132,7 +132,7 @@ impl Engine {
         worked |= self.take_handed();
         worked |= self.run_timers();
         for at in 0..self.tasks.len() {
-            if self.tasks[at].at <= self.wires.now {
+            if self.tasks[at].at <= self.out.now() {
                 worked |= self.run_task(at);
                 self.away.did(Piece::Task, self.tasks[at].node);
                 if self.core.control.halted() {
@@ -146,11 +146,11 @@ impl Engine {
     /// Ends some of the expired sessions; returns whether there were any: then more may follow.
     #[inline]
     fn sweep_sessions(&mut self) -> bool {
-        let Some(flows) = &mut self.wires.flows else { return false };
-        flows.sweep(self.wires.now);
+        let Some(flows) = &mut self.core.flows else { return false };
+        flows.sweep(self.out.now());
         let has_ended = flows.next_ended().is_some();
         if has_ended {
-            self.core.notify_functions(&mut self.wires);
+            self.core.notify_functions(&mut self.out);
         }
         self.away.did(Piece::Sessions, NO_ELEMENT);
         has_ended
@@ -158,38 +158,38 @@ impl Engine {
 
     /// Ends all sessions.
     pub(crate) fn end_sessions(&mut self) {
-        while self.wires.flows.as_mut().is_some_and(|flows| flows.end_some(Ended::Removed)) {
-            self.core.notify_functions(&mut self.wires);
+        while self.core.flows.as_mut().is_some_and(|flows| flows.end_some(Ended::Removed)) {
+            self.core.notify_functions(&mut self.out);
         }
     }
 
     /// Notifies functions of sessions that ended while packets of theirs waited.
     pub(crate) fn let_sessions_go(&mut self) {
-        self.wires.flows.iter_mut().for_each(|flows| flows.let_all_go());
-        self.core.notify_functions(&mut self.wires);
+        self.core.flows.iter_mut().for_each(|flows| flows.let_all_go());
+        self.core.notify_functions(&mut self.out);
     }
 
     /// Reads the clock.
     fn tick(&mut self) {
-        self.wires.now = self.time.tick(self.wires.now, self.rest.rounds > 0);
+        self.out.set_now(self.time.tick(self.out.now(), self.rest.rounds > 0));
         self.time.publish(&self.core.control.mailbox(self.core.thread).clock);
     }
 
     /// Continues the clock of the engine that this one replaces: time does not go back.
     pub(crate) fn take_time(&mut self, old: &mut Engine) {
         std::mem::swap(&mut self.time, &mut old.time);
-        self.wires.now = self.time.read(self.wires.now.max(old.wires.now));
+        self.out.set_now(self.time.read(self.out.now().max(old.out.now())));
     }
 
     /// Begins not before this time.
     pub(crate) fn begin_after(&mut self, now: i64) {
-        self.wires.now = self.time.read(self.wires.now.max(now));
+        self.out.set_now(self.time.read(self.out.now().max(now)));
     }
 
     fn run_timers(&mut self) -> bool {
         let mut worked = false;
         let mut left = LOOK_UP;
-        while let Some(timer) = self.core.timers.pop_due(self.wires.now) {
+        while let Some(timer) = self.core.timers.pop_due(self.out.now()) {
             worked = true;
             left -= 1;
             if left == 0 {
@@ -199,13 +199,13 @@ impl Engine {
                 left = LOOK_UP;
             }
             self.core.sample();
-            self.core.meter(&self.wires, timer.node);
+            self.core.meter(&self.out, timer.node);
             let traced = self.trace_begins(timer.node);
-            self.core.with(&mut self.wires, timer.node, |element, cx| {
+            self.core.with(&mut self.out, timer.node, |element, cx| {
                 element.timer(cx, timer.token);
             });
             if traced {
-                self.core.trace_made(&mut self.wires, timer.node);
+                self.core.trace_made(&mut self.out, timer.node);
             }
             self.count_made(timer.node);
             self.drain();
@@ -220,11 +220,11 @@ impl Engine {
     fn run_task(&mut self, at: usize) -> bool {
         let node = self.tasks[at].node;
         self.core.sample();
-        self.core.meter(&self.wires, node);
+        self.core.meter(&self.out, node);
         let traced = self.trace_begins(node);
-        let result = self.core.with(&mut self.wires, node, |element, cx| element.run(cx));
+        let result = self.core.with(&mut self.out, node, |element, cx| element.run(cx));
         if traced {
-            self.core.trace_made(&mut self.wires, node);
+            self.core.trace_made(&mut self.out, node);
         }
         let made = self.count_made(node);
         self.drain();
@@ -241,7 +241,7 @@ impl Engine {
     pub(crate) fn trace_begins(&mut self, node: u32) -> bool {
         let traced = self.core.tracer.is_some();
         if traced {
-            self.core.trace_enter(&self.wires, node);
+            self.core.trace_enter(&self.out, node);
         }
         traced
     }
@@ -249,9 +249,9 @@ impl Engine {
     /// Counts the packets that a source's task or timer emitted; packets that others emit were
     /// counted when they came. Returns whether there were any packets.
     fn count_made(&mut self, node: u32) -> bool {
-        let emitted = self.wires.emitted;
-        if emitted > 0 && self.wires.inputs(node) == 0 {
-            let stats = &self.wires.stats[node as usize];
+        let emitted = self.out.emitted();
+        if emitted > 0 && self.core.wires.inputs(node) == 0 {
+            let stats = self.out.counters(node);
             stats.packets.add(u64::from(emitted));
             stats.batches.add(1);
         }
@@ -261,13 +261,13 @@ impl Engine {
     /// Dispatches until no packet is in flight.
     pub(crate) fn drain(&mut self) {
         self.call_later();
-        if self.wires.emitted == 1 {
+        if self.out.emitted() == 1 {
             self.drain_single();
-        } else if self.wires.emitted > 1 {
+        } else if self.out.emitted() > 1 {
             self.drain_vectors();
         }
-        self.wires.emitted = 0;
-        self.core.meter(&self.wires, IDLE);
+        self.out.set_emitted(0);
+        self.core.meter(&self.out, IDLE);
     }
 
     /// Does the handler calls that waited for the running element to return: before the packets
@@ -283,7 +283,7 @@ impl Engine {
     fn call_all(&mut self) {
         for Later { node, call, value, origin } in std::mem::take(&mut self.core.later) {
             let before = std::mem::replace(&mut self.core.origin, origin);
-            if let Err(error) = self.core.write_from(&mut self.wires, node, &call, &value) {
+            if let Err(error) = self.core.write_from(&mut self.out, node, &call, &value) {
                 self.core.report_failure(format!("{call}:"), error);
             }
             self.core.origin = before;
@@ -293,8 +293,8 @@ impl Engine {
     /// Vectors: the lowest ready slot first, so that paths that join make one batch.
     fn drain_vectors(&mut self) {
         let mut left = LOOK_UP;
-        while let Some(slot) = self.wires.next_ready() {
-            std::mem::swap(&mut self.batch, &mut self.wires.pending[slot]);
+        while let Some(slot) = self.out.next_ready() {
+            self.out.take(slot, &mut self.batch);
             if self.batch.len() > MAX_BATCH {
                 self.dispatch_in_parts(slot);
             } else {
@@ -315,11 +315,11 @@ impl Engine {
     #[cold]
     fn look_up(&mut self) -> bool {
         if self.core.control.mailbox(self.core.thread).waiting() {
-            let sent = self.wires.log.len();
-            self.core.serve(&mut self.wires);
+            let sent = self.out.log().len();
+            self.core.serve(&mut self.out);
             self.call_later();
             // Sent first goes first: the log is a stack.
-            self.wires.log[sent..].reverse();
+            self.out.log_mut()[sent..].reverse();
         }
         if self.core.control.is_stopping() {
             self.look_whether_drained(true);
@@ -339,27 +339,26 @@ impl Engine {
 
     /// One packet: depth first, in the order of sending, as in Click.
     fn drain_single(&mut self) {
-        let Some(slot) = self.wires.next_ready() else { return };
-        let Some(packet) = self.wires.pending[slot].pop() else { return };
-        self.wires.single = true;
-        self.wires.log.push((slot as u32, packet));
+        if !self.out.begin_single() {
+            return;
+        }
         let mut left = LOOK_UP;
-        while let Some((slot, packet)) = self.wires.log.pop() {
-            let mark = self.wires.log.len();
+        while let Some((slot, packet)) = self.out.log_mut().pop() {
+            let mark = self.out.log().len();
             self.batch.push(packet);
             self.dispatch(slot as usize);
             // Sent first goes first: the log is a stack.
-            self.wires.log[mark..].reverse();
+            self.out.log_mut()[mark..].reverse();
             left -= 1;
             if left == 0 {
                 if self.look_up() {
-                    self.wires.log.clear();
+                    self.out.log_mut().clear();
                     break;
                 }
                 left = LOOK_UP;
             }
         }
-        self.wires.single = false;
+        self.out.set_single(false);
     }
 
     /// Runs a slot's element on `self.batch`, and sends the packets that it left in it.
@@ -374,13 +373,13 @@ impl Engine {
     /// [`Engine::dispatch`] without an observer.
     #[inline]
     pub(crate) fn dispatch_plain(&mut self, slot: usize) {
-        let at = self.wires.slots[slot];
-        self.core.meter(&self.wires, at.node);
-        let stats = &self.wires.stats[at.node as usize];
+        let at = self.core.wires.slots[slot];
+        self.core.meter(&self.out, at.node);
+        let stats = self.out.counters(at.node);
         stats.packets.add(self.batch.len() as u64);
         stats.batches.add(1);
         let batch = &mut self.batch;
-        self.core.with(&mut self.wires, at.node, |element, cx| {
+        self.core.with(&mut self.out, at.node, |element, cx| {
             element.process(cx, at.port as usize, batch);
             pass_rest(cx, batch);
         });

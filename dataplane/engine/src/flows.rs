@@ -110,7 +110,7 @@ pub(crate) fn install(flows: &Flows, engines: &mut [Engine]) -> Result<(), Vec<B
     for engine in engines {
         let manager =
             Manager::with_shared_flows(Arc::clone(&flows.plan), &flows.settings, &shared_flows);
-        engine.wires.flows = Some(Box::new(manager.map_err(|why| vec![why.into()])?));
+        engine.core.flows = Some(Box::new(manager.map_err(|why| vec![why.into()])?));
     }
     Ok(())
 }
@@ -123,11 +123,11 @@ pub(crate) fn take_over(
     node_of: impl Fn(u32) -> Option<u32>,
 ) {
     for (new, old) in new.iter_mut().zip(old) {
-        if let (Some(new), Some(old)) = (&mut new.wires.flows, &mut old.wires.flows) {
+        if let (Some(new), Some(old)) = (&mut new.core.flows, &mut old.core.flows) {
             new.take_over(old, &node_of);
         }
     }
-    new.iter_mut().filter_map(|new| new.wires.flows.as_mut()).for_each(|new| new.rejoin());
+    new.iter_mut().filter_map(|new| new.core.flows.as_mut()).for_each(|new| new.rejoin());
 }
 
 /// The same where there are more or fewer threads: `heirs` go on for the previous ones.
@@ -143,7 +143,7 @@ pub(crate) fn inherit(
             new.inherit(old, &node_of, (&own, taken));
         }
     }
-    new.iter_mut().filter_map(|new| new.wires.flows.as_mut()).for_each(|new| new.rejoin());
+    new.iter_mut().filter_map(|new| new.core.flows.as_mut()).for_each(|new| new.rejoin());
 }
 
 /// Takes back what `new` inherited and never served.
@@ -176,6 +176,6 @@ fn pair<'a>(
     old: &'a mut [Engine],
     (heirs, thread): (&[usize], usize),
 ) -> Option<(&'a mut Manager, &'a mut Manager)> {
-    let new = new.get_mut(heirs[thread])?.wires.flows.as_deref_mut()?;
-    Some((new, old.get_mut(thread)?.wires.flows.as_deref_mut()?))
+    let new = new.get_mut(heirs[thread])?.core.flows.as_deref_mut()?;
+    Some((new, old.get_mut(thread)?.core.flows.as_deref_mut()?))
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use thruway_element::{Access, Answer, Handler, HandlerError, Merge, Wires};
+use thruway_element::{Access, Answer, Handler, HandlerError, Merge, Outbox};
 use thruway_lang::{EdgeKind, PortRef, Processing};
 
 use crate::call::Call;
@@ -121,12 +121,12 @@ fn describe(name: &str, access: Access) -> String {
 /// Answers the handlers that every element has.
 pub(crate) fn read_default(
     layout: &Layout,
-    wires: &Wires,
+    out: &Outbox,
     node: usize,
     name: &str,
 ) -> Option<String> {
     let decl = &layout.graph.elements[node];
-    let stats = &wires.stats[node];
+    let stats = out.counters(node as u32);
     Some(match name {
         "name" => decl.name.clone(),
         "class" => decl.class.clone(),

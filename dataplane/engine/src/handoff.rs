@@ -44,7 +44,8 @@ pub(crate) fn install(flows: &Flows, engines: &mut [Engine]) {
     }
     for (thread, (engine, handoffs)) in engines.iter_mut().zip(all).enumerate() {
         let stages = handoffs.out.iter().flatten().any(|outlet| !outlet.is_store);
-        engine.wires.staged = if stages { Staged::of(threads, thread) } else { Staged::default() };
+        let staged = if stages { Staged::of(threads, thread) } else { Staged::default() };
+        engine.out.set_staged(staged);
         engine.core.handoffs = handoffs;
     }
     if shares_sessions {
@@ -59,7 +60,7 @@ fn join(flows: &Flows, layout: &Layout, engines: &mut [Engine]) {
     let entries = || flows.plan.entries.iter().map(|entry| entry.node as usize);
     let row = |node| (0..threads).map(|thread| layout.can_serve(node, thread)).collect();
     for (me, engine) in engines.iter_mut().enumerate() {
-        if let Some(flows) = &mut engine.wires.flows {
+        if let Some(flows) = &mut engine.core.flows {
             flows.join_threads(ThreadSet::new(
                 me,
                 entries().map(row).collect(),
@@ -164,14 +165,14 @@ impl Engine {
     /// Classifies packets that came from a thread for their sessions, and reports that to it: a
     /// session may end there only after they, and those handed off further, are served.
     fn serve(&mut self, node: u32, from: usize, count: usize) {
-        let Some(flows) = &mut self.wires.flows else { return };
+        let Some(flows) = &mut self.core.flows else { return };
         if count == 0 {
             return flows.report_served(from);
         }
         let before = flows.handed();
         self.run_handed(node);
         self.drain();
-        if let Some(flows) = &mut self.wires.flows {
+        if let Some(flows) = &mut self.core.flows {
             flows.took(from, count, before);
         }
     }
@@ -179,16 +180,16 @@ impl Engine {
     /// Has an element handle `self.batch`, which was handed to it.
     fn run_handed(&mut self, node: u32) {
         self.core.sample();
-        self.core.meter(&self.wires, node);
+        self.core.meter(&self.out, node);
         let traced = self.trace_begins(node);
         let Some(entry) = self.core.layout.entries[node as usize] else { return };
         let batch = &mut self.batch;
-        self.core.with(&mut self.wires, node, |element, cx| {
+        self.core.with(&mut self.out, node, |element, cx| {
             entry.handed(element, cx, batch);
             pass_rest(cx, batch);
         });
         if traced {
-            self.core.trace_made(&mut self.wires, node);
+            self.core.trace_made(&mut self.out, node);
             // The next ones are not to be taken for these.
             self.drain();
         }
@@ -197,7 +198,7 @@ impl Engine {
     /// Counts packets that no thread takes any more.
     pub(crate) fn drop_handed(&mut self) {
         for (node, packets) in self.core.handoffs.take_all() {
-            let stats = &self.wires.stats[node as usize];
+            let stats = self.out.counters(node);
             stats.dropped(Reason::STOPPED, packets.len() as u64);
         }
     }
@@ -221,7 +222,7 @@ pub(crate) fn take_over(
             match heir {
                 Some((node, heir)) => heir.core.handoffs.left.push((node, packets)),
                 None => {
-                    let stats = &old.wires.stats[node as usize];
+                    let stats = &old.out.counters(node);
                     stats.dropped(Reason::STOPPED, packets.len() as u64);
                 }
             }

@@ -81,7 +81,7 @@ impl Router {
 
     /// Time does not go back, in threads that have no predecessor either.
     fn pass_clocks(&mut self, old: &mut Router) {
-        let last = old.engines.iter().map(|engine| engine.wires.now).max();
+        let last = old.engines.iter().map(|engine| engine.out.now()).max();
         let continued = old.engines.len();
         for (new, old) in self.engines.iter_mut().zip(&mut old.engines) {
             new.take_time(old);

@@ -3,10 +3,11 @@
 
 use std::collections::HashMap;
 
-use thruway_element::{Entry, PullFrom, Registry, Slot, Target, Threading};
+use thruway_element::{Entry, Registry, Target, Threading};
 use thruway_lang::{Checked, EdgeKind, Graph, Port, Processing};
 
 use crate::traverse::Traversal;
+use crate::wires::{PullFrom, Slot};
 
 /// A checked configuration with its threads assigned. Shared, never changed.
 pub struct Layout {

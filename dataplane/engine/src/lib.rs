@@ -26,6 +26,7 @@ mod figures;
 mod flows;
 mod handlers;
 mod handoff;
+mod host;
 mod hot_swap;
 mod hot_swaps;
 mod job;
@@ -52,6 +53,7 @@ mod timers;
 mod topology;
 mod trace;
 mod traverse;
+mod wires;
 
 pub use build::check_arguments;
 pub use clock::{ClockKind, Machine, has_constant_cycles};

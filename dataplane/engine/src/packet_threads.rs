@@ -129,8 +129,8 @@ impl Engine {
         }
         self.drop_handed();
         for node in 0..self.core.layout.graph.elements.len() {
-            let Engine { wires, core, .. } = self;
-            let close = || core.with(wires, node as u32, |element, cx| element.finish(cx));
+            let Engine { out, core, .. } = self;
+            let close = || core.with(out, node as u32, |element, cx| element.finish(cx));
             match catch_unwind(AssertUnwindSafe(close)) {
                 Ok(Some(Err(message))) => said(Some(node), message),
                 Ok(_) => {}

@@ -2,7 +2,7 @@
 //! ([`thruway_element::ShortCut`]).
 
 use thruway_element::{
-    PROBE_TAG, Probe, Probed, Purpose, SHORT_CUT_TIMER, ShortCut, Target, Wires,
+    Outbox, PROBE_TAG, Probe, Probed, Purpose, SHORT_CUT_TIMER, ShortCut, Target,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -31,14 +31,14 @@ impl Engine {
     /// Ends all short cuts, and has elements count the packets that took them: before sessions end
     /// or move to another configuration. Nothing runs.
     pub(crate) fn close_short_cuts(&mut self) {
-        let Some(flows) = &mut self.wires.flows else { return };
+        let Some(flows) = &mut self.core.flows else { return };
         if flows.short_cuts().is_none() {
             return;
         }
         flows.forget_short_cuts();
         for node in 0..self.core.layout.graph.elements.len() {
             if self.core.layout.graph.elements[node].spec.purpose == Purpose::ReceiveFromDevice {
-                self.core.with(&mut self.wires, node as u32, |element, cx| {
+                self.core.with(&mut self.out, node as u32, |element, cx| {
                     element.timer(cx, SHORT_CUT_TIMER);
                 });
             }
@@ -50,25 +50,25 @@ impl Core {
     /// See [`thruway_element::Cx::probe`].
     pub(crate) fn send_probe(
         &mut self,
-        wires: &mut Wires,
+        out: &mut Outbox,
         node: u32,
         mut packet: Packet,
         stands_for: [u64; 2],
     ) -> Probed {
-        let Target::Slot(slot) = wires.target(node, 0) else { return Probed::Lost };
-        if !wires.is_quiet() || wires.probe.is_some() || self.tracer.is_some() {
+        let Target::Slot(slot) = out.target(node, 0) else { return Probed::Lost };
+        if !out.is_quiet() || out.probe().is_some() || self.tracer.is_some() {
             return Probed::Lost;
         }
         packet.set_tag(PROBE_TAG);
-        let emitted = wires.emitted;
-        wires.probe = Some(Box::new(Probe { stands_for, ..Probe::default() }));
-        self.set_probing(wires, true);
-        wires.pending[slot as usize].push(packet);
-        wires.ready[slot as usize / 64] |= 1 << (slot % 64);
-        let forbidden = self.follow_probe(wires);
-        self.set_probing(wires, false);
-        wires.emitted = emitted;
-        let probe = wires.probe.take().unwrap_or_default();
+        let emitted = out.emitted();
+        out.replace_probe(Some(Box::new(Probe { stands_for, ..Probe::default() })));
+        self.set_probing(true);
+        // A slot takes packets always.
+        drop(out.send(Target::Slot(slot), packet));
+        let forbidden = self.follow_probe(out);
+        self.set_probing(false);
+        out.set_emitted(emitted);
+        let probe = out.replace_probe(None).unwrap_or_default();
         match (forbidden, probe.spoiled, probe.end) {
             (Some(node), ..) => Probed::Forbidden(node),
             (None, Some(node), _) => Probed::Spoiled(node),
@@ -80,21 +80,21 @@ impl Core {
         }
     }
 
-    fn set_probing(&self, wires: &mut Wires, is_probing: bool) {
-        if let Some(flows) = &mut wires.flows {
+    fn set_probing(&mut self, is_probing: bool) {
+        if let Some(flows) = &mut self.flows {
             flows.set_probing(is_probing);
         }
     }
 
     /// Dispatches until no packet is in flight; returns the element that stops the probe, if one
     /// does.
-    fn follow_probe(&mut self, wires: &mut Wires) -> Option<u32> {
+    fn follow_probe(&mut self, out: &mut Outbox) -> Option<u32> {
         let mut batch = Batch::new();
         for _ in 0..STEPS_MAX {
-            let slot = wires.next_ready()?;
+            let slot = out.next_ready()?;
             batch.clear();
-            std::mem::swap(&mut batch, &mut wires.pending[slot]);
-            let at = wires.slots[slot];
+            out.take(slot, &mut batch);
+            let at = self.wires.slots[slot];
             let is_probe = batch.iter().any(|packet| packet.tag() == PROBE_TAG);
             let place = match is_probe {
                 true => self.next_after(at.node, at.port as usize),
@@ -102,33 +102,33 @@ impl Core {
             };
             match place {
                 Next::Here(node, port) => {
-                    self.hand_probe(wires, (node, port), is_probe, &mut batch);
+                    self.hand_probe(out, (node, port), is_probe, &mut batch);
                 }
                 Next::Not => {
                     without_probe(&mut batch);
-                    self.hand_probe(wires, (at.node, at.port as usize), false, &mut batch);
-                    self.finish_others(wires);
+                    self.hand_probe(out, (at.node, at.port as usize), false, &mut batch);
+                    self.finish_others(out);
                     return Some(at.node);
                 }
             }
         }
         // A loop: the remaining packets are dispatched as usual, without the probe.
-        for pending in &mut wires.pending {
+        for pending in out.pending_mut() {
             without_probe(pending);
         }
         None
     }
 
     /// Dispatches packets that a probe caused (queries for addresses, say).
-    fn finish_others(&mut self, wires: &mut Wires) {
+    fn finish_others(&mut self, out: &mut Outbox) {
         let mut batch = Batch::new();
         for _ in 0..STEPS_MAX {
-            let Some(slot) = wires.next_ready() else { return };
+            let Some(slot) = out.next_ready() else { return };
             batch.clear();
-            std::mem::swap(&mut batch, &mut wires.pending[slot]);
+            out.take(slot, &mut batch);
             without_probe(&mut batch);
-            let at = wires.slots[slot];
-            self.hand_probe(wires, (at.node, at.port as usize), false, &mut batch);
+            let at = self.wires.slots[slot];
+            self.hand_probe(out, (at.node, at.port as usize), false, &mut batch);
         }
     }
 
@@ -157,7 +157,7 @@ impl Core {
 
     fn hand_probe(
         &mut self,
-        wires: &mut Wires,
+        out: &mut Outbox,
         (node, port): (u32, usize),
         is_probe: bool,
         batch: &mut Batch,
@@ -165,11 +165,11 @@ impl Core {
         if batch.is_empty() {
             return;
         }
-        let stands_for = wires.probe.as_ref().map_or(0, |probe| probe.stands_for[0]);
+        let stands_for = out.probe().map_or(0, |probe| probe.stands_for[0]);
         let count = if is_probe { stands_for } else { batch.len() as u64 };
-        wires.stats[node as usize].packets.add(count);
-        wires.stats[node as usize].batches.add(1);
-        self.with(wires, node, |element, cx| {
+        out.counters(node).packets.add(count);
+        out.counters(node).batches.add(1);
+        self.with(out, node, |element, cx| {
             element.process(cx, port, batch);
             pass_rest(cx, batch);
         });

@@ -30,7 +30,7 @@ impl Engine {
         if std::mem::take(&mut rest.lying) {
             self.core.control.mailbox(self.core.thread).sleep_state.end_wait();
         }
-        let quiet = self.wires.now.saturating_sub(rest.since);
+        let quiet = self.out.now().saturating_sub(rest.since);
         rest.patience.learn(quiet, std::mem::take(&mut rest.slept));
         rest.rounds = 0;
     }
@@ -51,10 +51,10 @@ impl Engine {
     fn idle(&mut self) {
         let next = self.next_event();
         if let (true, Some(next)) = (self.time.is_simulated(), next) {
-            self.wires.now = self.wires.now.max(next);
+            self.out.set_now(self.out.now().max(next));
             return;
         }
-        let now = self.wires.now;
+        let now = self.out.now();
         if self.rest.rounds == 1 {
             self.rest.since = now;
         }
@@ -79,7 +79,7 @@ impl Engine {
         self.sleep(left.min(longest));
         sleep_state.end_wait();
         (self.rest.lying, self.rest.slept) = (false, true);
-        self.wires.now = self.time.read(self.wires.now);
+        self.out.set_now(self.time.read(self.out.now()));
     }
 
     fn sleep(&mut self, longest: Duration) {

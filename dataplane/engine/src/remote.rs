@@ -34,7 +34,7 @@ struct Handlers {
 type Reply = Result<String, HandlerError>;
 
 /// The task of one thread.
-type Share = Box<dyn FnOnce(&mut thruway_element::Wires, &mut dyn CommandTarget) -> Reply + Send>;
+type Share = Box<dyn FnOnce(&mut thruway_element::Outbox, &mut dyn CommandTarget) -> Reply + Send>;
 
 impl Handlers {
     fn answer(&self, call: &RemoteCall, ready: &Ready) -> Result<Box<dyn Pending>, HandlerError> {
@@ -53,7 +53,7 @@ impl Handlers {
         let threads = if one { threads.get(..1).unwrap_or(&[]) } else { threads };
         let shares = threads.iter().map(|thread| {
             let job = Job::new(node, &parsed, (one, call.write), Origin::clone(&origin));
-            let share: Share = Box::new(move |wires, core| core.perform_remotely(wires, &job));
+            let share: Share = Box::new(move |out, core| core.perform_remotely(out, &job));
             self.send(*thread, share, ready)
         });
         let shares: Vec<Sent> = shares.collect();
@@ -90,9 +90,9 @@ impl Handlers {
         self.permit(parsed, call)?;
         if parsed.name == "trace" {
             let (path, text, write) = (call.path.clone(), call.text.clone(), call.write);
-            let share: Share = Box::new(move |wires, core| match write {
-                true => core.write_from(wires, 0, &path, &text).map(|()| String::new()),
-                false => core.read_from(wires, 0, &format!("{path} {text}")),
+            let share: Share = Box::new(move |out, core| match write {
+                true => core.write_from(out, 0, &path, &text).map(|()| String::new()),
+                false => core.read_from(out, 0, &format!("{path} {text}")),
             });
             let shares = vec![self.send(0, share, ready)];
             return Ok(InProgress::of(shares, Merge::First, write, ready));
@@ -110,11 +110,11 @@ impl Handlers {
         let (reply, answer): (Sender<Reply>, Receiver<Reply>) = channel();
         let taken = Arc::new(AtomicBool::new(false));
         let (theirs, ready) = (Arc::clone(&taken), Arc::clone(ready));
-        let mail: Command = Box::new(move |wires, core| {
+        let mail: Command = Box::new(move |out, core| {
             // AcqRel: either the thread begins the call or the caller cancels it first.
             if !theirs.swap(true, Ordering::AcqRel) {
                 // The caller may have gone.
-                let _ = reply.send(share(wires, core));
+                let _ = reply.send(share(out, core));
                 ready();
             }
         });

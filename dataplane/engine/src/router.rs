@@ -143,20 +143,20 @@ impl Router {
         let reference = Arc::default();
         for (thread, elements) in replicas.into_iter().enumerate() {
             let mut time = Time::new(options.clock, &reference);
-            let wires = build::wires(&layout, time.start());
+            let (wires, out) = build::wires(&layout, time.start());
             let core = Core::new(
                 Arc::clone(&layout),
                 Arc::clone(&control),
                 thread,
-                elements,
+                (elements, wires),
                 options.burst,
             );
-            engines.push(Engine::new(wires, core, time, options.idle));
+            engines.push(Engine::new(out, core, time, options.idle));
         }
         flows::install(&flows, &mut engines)?;
         handoff::install(&flows, &mut engines);
         control.set_layout(Arc::clone(&layout));
-        control.set_stats(engines.iter().map(|engine| Arc::clone(&engine.wires.stats)).collect());
+        control.set_stats(engines.iter().map(|engine| Arc::clone(engine.out.stats())).collect());
         let figures = engines.iter().map(|engine| Arc::clone(&engine.core.figures));
         control.set_figures(figures.collect());
         Ok(Router { layout, control, engines, flows, streams, cores })
@@ -207,8 +207,8 @@ impl Router {
         let mut errors = Vec::new();
         for engine in &mut self.engines {
             for node in 0..self.layout.graph.elements.len() {
-                let Engine { wires, core, .. } = engine;
-                let done = core.with(wires, node as u32, |element, cx| element.initialize(cx));
+                let Engine { out, core, .. } = engine;
+                let done = core.with(out, node as u32, |element, cx| element.initialize(cx));
                 if let Some(Err(message)) = done {
                     errors.push(BuildError::at(Stage::Initialize, node, message));
                 }
@@ -293,8 +293,8 @@ impl Router {
         let mut answers = Vec::new();
         for thread in &layout.threads[node] {
             if let Some(engine) = self.engines.get_mut(*thread) {
-                let Engine { wires, core, .. } = engine;
-                let answer = core.read_local(wires, node, call.name, call.param);
+                let Engine { out, core, .. } = engine;
+                let answer = core.read_local(out, node, call.name, call.param);
                 answers.push(handlers::awaited(answer));
             }
             if merge.one_speaks() && !answers.is_empty() {
@@ -322,8 +322,8 @@ impl Router {
         let merge = handlers::merge_of(&layout, node, call.name);
         for thread in &layout.threads[node] {
             if let Some(engine) = self.engines.get_mut(*thread) {
-                let Engine { wires, core, .. } = engine;
-                let done = core.write_local(wires, node, call.name, value);
+                let Engine { out, core, .. } = engine;
+                let done = core.write_local(out, node, call.name, value);
                 handlers::awaited(done.map(|()| String::new()))?;
                 engine.drain();
             }
@@ -337,8 +337,8 @@ impl Router {
 
 /// Has a thread that is not running do something about traces.
 fn obey(engines: &mut [Engine], thread: usize, order: Order) -> Result<Vec<Event>, HandlerError> {
-    let Some(Engine { wires, core, .. }) = engines.get_mut(thread) else {
+    let Some(Engine { out, core, .. }) = engines.get_mut(thread) else {
         return Err(HandlerError::refused(format!("thread {thread} did not start")));
     };
-    Ok(core.change_trace(wires, order))
+    Ok(core.change_trace(out, order))
 }

@@ -81,7 +81,7 @@ impl Events {
     fn end(&mut self, cx: &mut Cx<'_>, connection: u16) {
         let Some((level, index)) = with(|stage| stage.records.remove(&connection)) else { return };
         with(|stage| *stage.ended.entry(connection).or_default() += 1);
-        cx.end_sessions(|flows| flows.end(level, index, Ended::Removed));
+        cx.transfers().end(|flows| flows.end(level, index, Ended::Removed));
     }
 
     fn apply(&mut self, cx: &mut Cx<'_>, event: &Event) -> i64 {

@@ -1,29 +1,26 @@
 //! The flow manager as an element sees it.
 
-use thruway_flow::Fcb;
 use thruway_flow::manager::{Input, Manager, Refusal};
-use thruway_flow::plan::Hop;
-use thruway_packet::{Batch, Packet};
+use thruway_packet::Batch;
 
 use crate::Cx;
 use crate::reason::Reason;
+use crate::session_mover::SessionMover;
 
 impl Cx<'_> {
-    /// Takes the flow manager out, to use it while packets are sent.
+    /// Runs `work` with the flow manager, where the configuration has one, taken out so that
+    /// packets can be sent meanwhile.
     #[inline]
-    pub(crate) fn take_flows(&mut self) -> Option<Box<Manager>> {
-        self.wires.flows.take()
-    }
-
-    /// Puts it back.
-    #[inline]
-    pub(crate) fn put_flows(&mut self, flows: Box<Manager>) {
-        self.wires.flows = Some(flows);
+    pub fn with_flows<T>(&mut self, work: impl FnOnce(&mut Self, &mut Manager) -> T) -> Option<T> {
+        let mut flows = self.host.take_manager()?;
+        let result = work(self, &mut flows);
+        self.host.put_manager(flows);
+        Some(result)
     }
 
     /// The flow manager of this thread, where the configuration has one.
     pub fn flows(&mut self) -> Option<&mut Manager> {
-        self.wires.flows.as_deref_mut()
+        self.host.manager()
     }
 
     /// Has the flow manager look up class and session of each packet of a batch. Drops refused
@@ -36,31 +33,37 @@ impl Cx<'_> {
         batch: &mut Batch,
         reason: impl Fn(Refusal) -> Reason,
     ) {
-        let Some(mut flows) = self.wires.flows.take() else { return };
-        let now = self.wires.now;
-        flows.classify((self.node, input), batch, now, |packet, refusal| match refusal {
-            // A probe reports on this thread.
-            Refusal::Elsewhere(_) if self.is_probe() => {}
-            Refusal::Elsewhere(to) => self.stage(usize::from(to), packet),
-            _ => self.drop(reason(refusal), packet),
+        let (node, now) = (self.node, self.now());
+        let news = self.with_flows(|cx, flows| {
+            flows.classify((node, input), batch, now, |packet, refusal| match refusal {
+                // A probe reports on this thread.
+                Refusal::Elsewhere(_) if cx.is_probe() => {}
+                Refusal::Elsewhere(to) => cx.stage(usize::from(to), packet),
+                _ => cx.drop(reason(refusal), packet),
+            });
+            cx.hand_staged(|to, rest| flows.not_handed(to as u16, rest));
+            (flows.next_ended().is_some(), flows.is_spoiled())
         });
-        self.hand_staged(|to, rest| flows.not_handed(to as u16, rest));
-        let (ended, is_spoiled) = (flows.next_ended().is_some(), flows.is_spoiled());
-        self.wires.flows = Some(flows);
+        let Some((ended, is_spoiled)) = news else { return };
         if is_spoiled {
             self.spoil_probe();
         }
         if ended {
-            self.host.notify_ended(self.wires);
+            self.host.notify_ended(self.out);
         }
     }
 
-    /// Where the flow manager's plan sends a packet from this dispatcher.
-    #[inline]
-    pub fn hop(&self, packet: &Packet) -> Hop {
-        match &self.wires.flows {
-            Some(flows) => flows.hop(self.node, Fcb(packet.fcb())),
-            None => Hop::InPlace,
-        }
+    /// Calls `f` with another element of this thread that can move its sessions; `None` if the
+    /// element cannot.
+    pub fn session_mover<R>(
+        &mut self,
+        node: u32,
+        visit: impl FnOnce(&mut dyn SessionMover) -> R,
+    ) -> Option<R> {
+        let (mut visit, mut found) = (Some(visit), None);
+        self.host.session_mover(node, &mut |mover| {
+            found = visit.take().map(|visit| visit(mover));
+        });
+        found
     }
 }

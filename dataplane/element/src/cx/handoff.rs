@@ -32,7 +32,7 @@ impl Cx<'_> {
     /// [`Cx::handoff_staged`] is to follow.
     #[inline]
     pub fn stage(&mut self, thread: usize, packet: Packet) {
-        if let Err(packet) = self.wires.staged.push(thread, packet) {
+        if let Err(packet) = self.out.staged.push(thread, packet) {
             self.drop(Reason::CONGESTION, packet);
         }
     }
@@ -48,7 +48,7 @@ impl Cx<'_> {
     /// dropped for that reason.
     #[inline]
     pub(crate) fn hand_staged(&mut self, mut lost: impl FnMut(usize, usize)) -> usize {
-        match std::mem::take(&mut self.wires.staged.is_any) {
+        match std::mem::take(&mut self.out.staged.is_any) {
             true => self.hand_all(&mut lost),
             false => 0,
         }
@@ -57,7 +57,7 @@ impl Cx<'_> {
     // Once for a batch: not in the loop of the element that calls it.
     #[inline(never)]
     fn hand_all(&mut self, lost: &mut dyn FnMut(usize, usize)) -> usize {
-        let mut batches = std::mem::take(&mut self.wires.staged.batches);
+        let mut batches = std::mem::take(&mut self.out.staged.batches);
         let mut handed = 0;
         for (thread, batch) in batches.iter_mut().enumerate().filter(|(_, b)| !b.is_empty()) {
             handed += self.try_handoff(thread, batch);
@@ -66,22 +66,7 @@ impl Cx<'_> {
                 self.drop_all(Reason::CONGESTION, batch);
             }
         }
-        self.wires.staged.batches = batches;
+        self.out.staged.batches = batches;
         handed
-    }
-
-    /// Packets that any element handed off from this thread, and that the others have not taken.
-    pub fn handing(&self) -> usize {
-        self.host.handing()
-    }
-
-    /// The threads that have a replica of this element, ascending.
-    pub fn threads(&self) -> &[usize] {
-        self.host.threads(self.node)
-    }
-
-    /// The thread that runs this element's task, timers and handlers.
-    pub fn home(&self) -> usize {
-        self.host.home(self.node)
     }
 }

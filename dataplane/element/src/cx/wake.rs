@@ -1,24 +1,10 @@
-//! Wake-ups of an idle thread.
+//! Descriptors that wake an idle thread.
 
 use std::os::fd::{AsFd, AsRawFd};
 
 use super::Cx;
 
 impl Cx<'_> {
-    /// Wakes the other sleeping threads that pull at this element. An element that threads share
-    /// calls this once per batch, after it has made the packets visible to the others.
-    #[inline]
-    pub fn wake_takers(&mut self) {
-        self.host.wake_takers(self.node);
-    }
-
-    /// Wakes the thread of this number ([`Env::thread`](crate::Env::thread)), if it sleeps. To be
-    /// called once for a batch that was left where a task of that thread looks.
-    #[inline]
-    pub fn wake(&mut self, thread: usize) {
-        self.host.wake(thread);
-    }
-
     /// Lets the thread's sleep end when `fd` is readable; the element's task then runs.
     ///
     /// # Errors

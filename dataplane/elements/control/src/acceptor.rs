@@ -165,7 +165,7 @@ impl Acceptor {
     /// Learns which element it belongs to.
     pub(super) fn belongs_to(&mut self, cx: &mut Cx<'_>) {
         let node = cx.node();
-        if let Some((name, class)) = cx.host().describe(node) {
+        if let Some((name, class)) = cx.describe(node) {
             self.label = format!("{name} :: {class}: ");
         }
     }

@@ -102,7 +102,7 @@ impl Element for ChatterSocket {
         let Some(server) = self.post.stop() else { return Ok(()) };
         if self.hears {
             let log = Arc::clone(&self.log);
-            cx.host().add_log_sink(Arc::new(move |line| log.add(line)));
+            cx.driver().add_log_sink(Arc::new(move |line| log.add(line)));
         }
         self.post.begin(cx, server)
     }

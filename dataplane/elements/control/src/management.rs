@@ -80,7 +80,7 @@ impl<S: Service> Post<S> {
         let warning = service.acceptor().open(Instant::now())?;
         warning.iter().for_each(|line| cx.log(line));
         let node = cx.node();
-        self.remote = cx.host().remote(node);
+        self.remote = cx.calls().remote(node);
         self.start(service)
     }
 

@@ -149,7 +149,8 @@ impl Element for SFlow {
         self.skip = self.draw();
         let collector = Collector::open(self.to)?;
         self.source.agent = self.agent.unwrap_or(collector.source());
-        self.source.sub_agent = cx.home() as u32;
+        let node = cx.node();
+        self.source.sub_agent = cx.threads().home(node) as u32;
         self.out = Some((collector, Writer::new(self.source, cx.now())));
         Ok(())
     }

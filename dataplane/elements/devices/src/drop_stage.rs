@@ -142,7 +142,7 @@ fn begin(cx: &mut Cx<'_>, live: &DeviceIn, ports: &Ports) -> Result<(DropStage, 
 /// The table of the classifier right behind; with classes if they are wanted and do not make it too
 /// large.
 fn table(cx: &mut Cx<'_>, wants_classes: bool) -> Result<DropTable, String> {
-    let behind = cx.leads_to(0).map(|(node, _)| node);
+    let behind = cx.neighbours().leads_to(0).map(|(node, _)| node);
     let flows = cx.flows();
     let table = flows.and_then(|flows| {
         let entry = flows.entry_of_frames(behind?)?;

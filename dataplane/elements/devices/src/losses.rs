@@ -21,7 +21,6 @@ pub(super) fn say(cx: &mut Cx<'_>, interface: &str, mode: &str) {
 
 /// Shows the user something, with the element's name.
 pub(super) fn complain(cx: &mut Cx<'_>, what: &str) {
-    let node = cx.node();
-    let name = cx.host().describe(node).map_or(String::new(), |(name, _)| name.to_owned());
+    let name = cx.name();
     cx.log(&format!("{name}: {what}"));
 }

@@ -8,7 +8,7 @@ use thruway_port::drop_stage::Notes;
 /// Has the classifier right behind trust notes: they are of the program that has its table.
 #[cold]
 pub(super) fn trust(cx: &mut Cx<'_>, notes: Option<Notes>) {
-    let behind = cx.leads_to(0).map(|(node, _)| node);
+    let behind = cx.neighbours().leads_to(0).map(|(node, _)| node);
     if let (Some(node), Some(flows)) = (behind, cx.flows()) {
         flows.trust_notes(node, notes.map(Notes::number));
     }

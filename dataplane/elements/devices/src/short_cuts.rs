@@ -174,7 +174,7 @@ impl PortShortCuts {
         self.totals.refused += 1;
         self.pause = cx.now().saturating_add(PAUSE_NS);
         self.why.clear();
-        if let Some((name, class)) = node.and_then(|node| cx.host().describe(node)) {
+        if let Some((name, class)) = node.and_then(|node| cx.describe(node)) {
             let _ = write!(self.why, "'{name}' ({class}) ");
         }
         self.why.push_str(why);

@@ -219,7 +219,7 @@ impl ToDevice {
             Sink::HandedOver(_) => return self.look_later(cx),
         };
         if let Some(thread) = sent.handed_to {
-            cx.wake(thread);
+            cx.threads().wake(thread);
         }
         self.is_pending = sent.pending > 0;
         cx.count_drops(Unsent::Refused, sent.refused);

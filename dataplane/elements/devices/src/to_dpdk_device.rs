@@ -186,7 +186,7 @@ impl ToDpdkDevice {
     fn send(&mut self, cx: &mut Cx<'_>) {
         if let Some(ring) = &mut self.ring {
             ring.put(&mut self.waiting);
-            cx.wake(ring.thread());
+            cx.threads().wake(ring.thread());
             return;
         }
         let refused = self.send_some();

@@ -95,8 +95,7 @@ fn build(args: &Args<'_>) -> Result<Box<dyn Element>, ArgErrors> {
 impl Element for VhostUser {
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         if self.link.port().is_none() {
-            let node = cx.node();
-            let name = cx.host().describe(node).map_or(String::new(), |(name, _)| name.to_owned());
+            let name = cx.name();
             self.link.set_port(Arc::new(Port::open(&name, self.address.clone())?));
         }
         self.link.watch(cx)

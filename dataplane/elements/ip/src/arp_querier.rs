@@ -166,10 +166,8 @@ impl ArpQuerier {
     fn warn_of_zero(&mut self, cx: &mut Cx<'_>) {
         self.zero_warned = true;
         let node = cx.node();
-        let name = cx
-            .host()
-            .describe(node)
-            .map_or(String::new(), |(name, class)| format!("{name} :: {class}: "));
+        let name =
+            cx.describe(node).map_or(String::new(), |(name, class)| format!("{name} :: {class}: "));
         let what = "would query for 0.0.0.0; missing dest IP addr annotation?";
         cx.log(&format!("{name}{what}"));
     }

@@ -205,8 +205,7 @@ impl ArpResponder {
 impl ArpResponder {
     /// Reports on entries that others hide.
     fn warn(&mut self, cx: &mut Cx<'_>) {
-        let node = cx.node();
-        let name = cx.host().describe(node).map_or("", |(name, _)| name).to_owned();
+        let name = cx.name();
         for prefix in std::mem::take(&mut self.repeated) {
             let what = show(&prefix);
             cx.log(&format!(

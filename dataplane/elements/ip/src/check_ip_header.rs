@@ -324,8 +324,7 @@ impl CheckIpHeader {
 
     #[cold]
     fn complain(&mut self, cx: &mut Cx<'_>) {
-        let node = cx.node();
-        let name = cx.host().describe(node).map_or(String::new(), |(name, _)| name.to_owned());
+        let name = cx.name();
         for bad in self.complaints.drain(..) {
             cx.log(&format!("{name}: IP header check failed: {}", TEXTS[bad as usize]));
         }

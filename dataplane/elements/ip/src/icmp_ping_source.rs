@@ -251,8 +251,7 @@ impl IcmpPingSource {
 
 /// Shows the user, with the element's name in front.
 fn report(cx: &mut Cx<'_>, what: &str) {
-    let node = cx.node();
-    let name = cx.host().describe(node).map_or(String::new(), |(name, _)| name.to_owned());
+    let name = cx.name();
     cx.log(&format!("{name}: {what}"));
 }
 

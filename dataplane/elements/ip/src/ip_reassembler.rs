@@ -271,7 +271,8 @@ const OTHER: usize = usize::MAX / 2;
 
 impl Element for IpReassembler {
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.threads = cx.threads().to_vec();
+        let node = cx.node();
+        self.threads = cx.threads().having(node).to_vec();
         match cx.is_pull_input(0) && self.threads.len() > 1 {
             true => {
                 Err("several threads pull packets here: have one of them do so, or push".into())

@@ -110,7 +110,7 @@ impl Outlet {
         let Some(as_taker) = self.as_taker else { return };
         for hop in self.hops.iter_mut().flatten() {
             if std::mem::replace(&mut hop.is_used, false) {
-                cx.visit(hop.node, &mut |neighbour, cx| {
+                cx.visit(hop.node, |neighbour, cx| {
                     if let Some(taker) = as_taker(neighbour) {
                         taker.end_tokens(cx);
                     }
@@ -210,7 +210,7 @@ impl Outlet {
         let known = (packet.carried(), packet.fcb());
         let input = hop.input;
         let (mut given, mut went_along) = (Some(packet), false);
-        cx.visit(hop.node, &mut |neighbour, cx| {
+        cx.visit(hop.node, |neighbour, cx| {
             let Some(taker) = as_taker(neighbour) else { return };
             if let Some(packet) = given.take() {
                 match taker.take_token(cx, input, packet, came) {
@@ -302,9 +302,9 @@ fn reshape(packet: &mut Packet, entered: u32, span: Span) -> bool {
 /// The function that an output leads to, if it takes tokens, with what is known of them or
 /// without.
 fn hop(cx: &mut Cx<'_>, port: usize, carries: bool, as_taker: AsTaker) -> Option<Hop> {
-    let (node, input) = cx.leads_to(port)?;
+    let (node, input) = cx.neighbours().leads_to(port)?;
     let mut takes = false;
-    cx.visit(node, &mut |neighbour, _| {
+    cx.visit(node, |neighbour, _| {
         takes = as_taker(neighbour).is_some_and(|taker| taker.takes_tokens(carries));
     });
     let hop = Hop { node, input: input as u8, is_closed: false, is_used: false };

@@ -143,8 +143,7 @@ impl Nf {
             };
             let region = frames.as_ref().map(|frames| frames.region.clone());
             let (entries, arena) = self.entries();
-            let node = cx.node();
-            let label = cx.host().describe(node).map_or(String::new(), |(name, _)| name.to_owned());
+            let label = cx.name();
             let settings = (label, &self.settings);
             let function = self.shared.start(|| process::start(settings, region, arena));
             let function = function.and_then(|function| match &entries {

@@ -6,13 +6,13 @@
 //! packet's content when that comes back, as it is in the function, and goes on without the
 //! function when that fails.
 
-use thruway_element::{Hold, Needs, Next, Stage, StreamCursor};
+use thruway_element::{Needs, Next, StreamCursor};
 use thruway_exchange::{Mapped, SlotTag, Span, Token};
 use thruway_nf_abi::{StreamHead, stream_flag};
 use thruway_packet::Packet;
 use thruway_stream::content::{HasContent, flag};
 use thruway_stream::pieces::{head, headers};
-use thruway_stream::stage::Memory;
+use thruway_stream::stage::{Hold, Memory, Stage};
 
 /// What is known of a session.
 #[derive(Debug, Clone, Copy, Default)]

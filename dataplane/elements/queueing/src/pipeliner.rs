@@ -113,7 +113,8 @@ impl Pipeliner {
 
 impl Element for Pipeliner {
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.home = cx.home();
+        let node = cx.node();
+        self.home = cx.threads().home(node);
         Ok(())
     }
 

@@ -293,7 +293,8 @@ impl Element for Queue {
         self.highwater = self.highwater.max(self.store.len());
         self.notify_sources(cx);
         if matches!(self.store, Store::Shared(_)) {
-            cx.wake_takers();
+            let node = cx.node();
+            cx.threads().wake_takers(node);
         }
     }
 

@@ -238,10 +238,10 @@ pub(super) fn find_stores(cx: &mut Cx<'_>, names: &[String]) -> Result<Vec<u32>,
     let node = cx.node();
     let mut found = Vec::new();
     for name in names {
-        let Some(store) = cx.host().find(node, name) else {
+        let Some(store) = cx.find(node, name) else {
             return Err(format!("QUEUES: no element named '{name}'"));
         };
-        if cx.storage(store).is_none() {
+        if cx.neighbours().storage(store).is_none() {
             return Err(format!(
                 "QUEUES: '{name}' stores no packets (in this thread); name a Queue"
             ));
@@ -254,14 +254,14 @@ pub(super) fn find_stores(cx: &mut Cx<'_>, names: &[String]) -> Result<Vec<u32>,
 impl Red {
     /// Packets in the queues.
     fn queued(&self, cx: &Cx<'_>) -> u64 {
-        let stored = |node: &u32| cx.storage(*node).map_or(0, |storage| storage.len as u64);
+        let all = cx.neighbours();
+        let stored = |node: &u32| all.storage(*node).map_or(0, |storage| storage.len as u64);
         self.queues.iter().map(stored).sum()
     }
 
     /// Their names, a line each.
     fn names(&self, cx: &mut Cx<'_>) -> String {
-        let host = cx.host();
-        let names = self.queues.iter().filter_map(|queue| host.describe(*queue));
+        let names = self.queues.iter().filter_map(|queue| cx.describe(*queue));
         names.map(|(name, _)| format!("{name}\n")).collect()
     }
 
@@ -289,8 +289,10 @@ impl Red {
 
 impl Element for Red {
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.queues =
-            if self.named.is_empty() { cx.nearest_stores() } else { find_stores(cx, &self.named)? };
+        self.queues = match self.named.is_empty() {
+            true => cx.neighbours().nearest_stores(),
+            false => find_stores(cx, &self.named)?,
+        };
         if self.queues.is_empty() {
             let side = if cx.is_pull_input(0) { "upstream" } else { "downstream" };
             return Err(format!("no Queue is {side}; name the Queues to watch in QUEUES"));

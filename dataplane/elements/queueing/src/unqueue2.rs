@@ -53,13 +53,13 @@ impl Element for Unqueue2 {
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.queues = match &self.named {
             Some(names) => find_stores(cx, names)?,
-            None => cx.nearest_stores_downstream(),
+            None => cx.neighbours().nearest_stores_downstream(),
         };
         Ok(())
     }
 
     fn run(&mut self, cx: &mut Cx<'_>) -> Run {
-        let stores = self.queues.iter().filter_map(|queue| cx.storage(*queue));
+        let stores = self.queues.iter().filter_map(|queue| cx.neighbours().storage(*queue));
         let room = stores.map(|store| store.capacity.saturating_sub(store.len)).min();
         let burst = self.burst.min(room.unwrap_or(usize::MAX));
         if burst == 0 {

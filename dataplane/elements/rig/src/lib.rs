@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use thruway_element::{
-    Addresses, ArgErrors, Args, Buffer, Cx, Element, Entry, Env, HandlerError, Host, NodeStats,
-    PullFrom, Run, SessionMover, Shared, Slot, Staged, Target, Wires,
+    Addresses, ArgErrors, Args, Buffer, Calls, Cx, Driver, Element, Entry, Env, Flows,
+    HandlerError, Host, NodeStats, Outbox, Run, SessionMover, Shared, Staged, Target, Threads,
+    Wiring,
 };
 use thruway_packet::{Batch, Packet};
 
@@ -16,7 +17,7 @@ use thruway_packet::{Batch, Packet};
 pub struct Rig {
     entry: &'static Entry,
     element: Box<dyn Element>,
-    wires: Wires,
+    out: Outbox,
     host: Alone,
 }
 
@@ -51,7 +52,20 @@ impl Others {
 }
 
 impl Host for Alone {
-    fn pull(&mut self, _: &mut Wires, _: PullFrom, _: usize, _: &mut Batch) {}
+    fn pull(&mut self, _: &mut Outbox, _: (u32, usize), _: usize, _: &mut Batch) {}
+    fn set_timer(&mut self, _: u32, token: u32, at: i64) {
+        self.timers.push((token, at));
+    }
+    fn clear_timer(&mut self, _: u32, token: u32) {
+        self.timers.retain(|(set, _)| *set != token);
+    }
+    fn watch(&mut self, _: RawFd, _: Option<OwnedFd>) {}
+    fn log(&mut self, line: &str) {
+        self.lines.push(line.to_owned());
+    }
+}
+
+impl Threads for Alone {
     fn handoff(&mut self, _: u32, thread: usize, batch: &mut Batch) -> usize {
         let Others { own, capacity, rings, .. } = &self.others;
         let mut rings = rings.lock();
@@ -60,43 +74,23 @@ impl Host for Alone {
         ring.extend(batch.drain_front(room));
         room
     }
-    fn threads(&self, _: u32) -> &[usize] {
+    fn having(&self, _: u32) -> &[usize] {
         &self.others.all
     }
-    fn set_timer(&mut self, _: u32, token: u32, at: i64) {
-        self.timers.push((token, at));
-    }
-    fn clear_timer(&mut self, _: u32, token: u32) {
-        self.timers.retain(|(set, _)| *set != token);
-    }
-    fn watch(&mut self, _: RawFd, _: Option<OwnedFd>) {}
-    fn read(&mut self, _: &mut Wires, _: u32, call: &str) -> Result<String, HandlerError> {
-        Err(HandlerError::no_read(call))
-    }
-    fn write(&mut self, _: &mut Wires, _: u32, call: &str, _: &str) -> Result<(), HandlerError> {
-        Err(HandlerError::no_write(call))
-    }
-    fn write_later(&mut self, _: u32, _: String, _: String) {}
-    fn stop(&mut self) {}
-    fn pending_stops(&mut self, _: bool) -> u32 {
-        0
-    }
-    fn manage_stops(&mut self, _: u32, _: bool) -> Result<(), String> {
-        Ok(())
-    }
-    fn log(&mut self, line: &str) {
-        self.lines.push(line.to_owned());
-    }
-    fn find(&self, _: u32, _: &str) -> Option<u32> {
-        None
-    }
-    fn describe(&self, _: u32) -> Option<(&str, &str)> {
-        None
-    }
-    fn burst(&self) -> usize {
+}
+
+impl Wiring for Alone {
+    fn inputs(&self, _: u32) -> usize {
         1
     }
+    fn input_of(&self, slot: u32) -> Option<(u32, usize)> {
+        Some((1, slot as usize))
+    }
 }
+
+impl Calls for Alone {}
+impl Driver for Alone {}
+impl Flows for Alone {}
 
 impl Rig {
     /// An initialised element with this many outputs.
@@ -160,21 +154,12 @@ impl Rig {
         entry: &'static Entry,
         outputs: usize,
     ) -> Result<Rig, String> {
-        let slot = |port| Slot { node: 1, port: port as u32 };
-        let wires = Wires {
-            slots: (0..outputs).map(slot).collect(),
-            targets: (0..outputs as u32).map(Target::Slot).collect(),
-            // The second node stands for the downstream.
-            first_target: vec![0, outputs as u32, outputs as u32],
-            sources: vec![None],
-            first_source: vec![0, 1],
-            pending: (0..outputs).map(|_| Batch::new()).collect(),
-            ready: vec![0; outputs / 64 + 1],
-            stats: Arc::new(vec![NodeStats::new(&entry.spec)]),
-            staged: Staged::of(others.all.len(), others.own),
-            ..Wires::default()
-        };
-        let mut rig = Rig { entry, element, wires, host: Alone { others, ..Alone::default() } };
+        // The second node stands for the downstream.
+        let targets = [(0..outputs as u32).map(Target::Slot).collect(), Vec::new()];
+        let stats = Arc::new(vec![NodeStats::new(&entry.spec)]);
+        let mut out = Outbox::new(targets, outputs, stats);
+        out.set_staged(Staged::of(others.all.len(), others.own));
+        let mut rig = Rig { entry, element, out, host: Alone { others, ..Alone::default() } };
         rig.with(|element, cx| element.initialize(cx))?;
         Ok(rig)
     }
@@ -195,22 +180,22 @@ impl Rig {
 
     /// Lets time pass, nanoseconds.
     pub fn pass(&mut self, ns: i64) {
-        self.wires.now += ns;
+        self.out.set_now(self.out.now() + ns);
     }
 
     /// The same; timers go off when they are due. What leaves by each output.
     pub fn pass_on_time(&mut self, ns: i64) -> Vec<Vec<Packet>> {
-        let end = self.wires.now + ns;
+        let end = self.out.now() + ns;
         let mut left: Vec<Vec<Packet>> = self.left();
         loop {
             let next = (0..self.host.timers.len()).min_by_key(|at| self.host.timers[*at].1);
             let Some(at) = next.filter(|at| self.host.timers[*at].1 <= end) else { break };
             let (token, due) = self.host.timers.swap_remove(at);
-            self.wires.now = self.wires.now.max(due);
+            self.out.set_now(self.out.now().max(due));
             self.with(|element, cx| element.timer(cx, token));
             left.iter_mut().zip(self.left()).for_each(|(all, more)| all.extend(more));
         }
-        self.wires.now = end;
+        self.out.set_now(end);
         left
     }
 
@@ -248,11 +233,11 @@ impl Rig {
     }
 
     fn left(&mut self) -> Vec<Vec<Packet>> {
-        self.wires.pending.iter_mut().map(|batch| batch.drain().collect()).collect()
+        self.out.pending_mut().iter_mut().map(|batch| batch.drain().collect()).collect()
     }
 
     fn with<T>(&mut self, f: impl FnOnce(&mut dyn Element, &mut Cx<'_>) -> T) -> T {
-        f(&mut *self.element, &mut Cx::new(0, &mut self.wires, &mut self.host))
+        f(&mut *self.element, &mut Cx::new(0, &mut self.out, &mut self.host))
     }
 
     /// The packets of each output after one batch went in.
@@ -282,7 +267,7 @@ impl Rig {
         self.with(|element, cx| element.process(cx, 0, batch));
         between();
         let _ = self.with(|element, cx| element.run(cx));
-        batch.append(&mut self.wires.pending[0]);
+        batch.append(&mut self.out.pending_mut()[0]);
     }
 
     /// Allocations while a batch of copies of a frame passes, once another one has passed.
@@ -301,7 +286,7 @@ impl Rig {
 
     /// Drops so far, by reason.
     pub fn drops(&self) -> Vec<u64> {
-        self.wires.stats[0].drops.iter().map(|count| count.get()).collect()
+        self.out.counters(0).drops.iter().map(|count| count.get()).collect()
     }
 
     /// Lines that the element logged for the user.

@@ -6,8 +6,9 @@ use thruway_element::{
     Spec, Topic, Ty, reasons,
 };
 use thruway_flow::chain::useless_rule;
+use thruway_flow::manager::Manager;
 use thruway_flow::{
-    Base, DROP, Expr, IpProgram, NO_MATCH, PacketView, PatternProgram, SessionDef, parse_class,
+    Base, DROP, Expr, Fcb, IpProgram, NO_MATCH, PacketView, PatternProgram, SessionDef, parse_class,
 };
 
 use super::class_output::{Output, split};
@@ -276,12 +277,28 @@ fn never(args: &Args<'_>, at: usize, same: Option<usize>) -> ArgError {
 
 impl Element for FlowDispatcher {
     fn process(&mut self, cx: &mut Cx<'_>, _port: usize, batch: &mut Batch) {
-        if cx.is_probe() && batch.iter().any(|packet| cx.hop(packet) == Hop::InPlace) {
+        let sorted = cx.with_flows(|cx, flows| self.sort(cx, Some(flows), batch));
+        if sorted.is_none() {
+            self.sort(cx, None, batch);
+        }
+    }
+}
+
+impl FlowDispatcher {
+    /// Sends each packet of a batch where the flow manager's plan or, without one, the rules say.
+    #[inline]
+    fn sort(&mut self, cx: &mut Cx<'_>, flows: Option<&Manager>, batch: &mut Batch) {
+        let node = cx.node();
+        let hop = |packet: &Packet| match flows {
+            Some(flows) => flows.hop(node, Fcb(packet.fcb())),
+            None => Hop::InPlace,
+        };
+        if cx.is_probe() && batch.iter().any(|packet| hop(packet) == Hop::InPlace) {
             cx.spoil_probe();
         }
         let (program, outputs) = (&self.program, self.outputs);
-        let port_of = |cx: &Cx<'_>, packet: &Packet| {
-            let output = match cx.hop(packet) {
+        let port_of = |packet: &Packet| {
+            let output = match hop(packet) {
                 Hop::Output(output) => u32::from(output),
                 Hop::Drop => NO_MATCH,
                 Hop::InPlace | Hop::Never => program.classify(packet),
@@ -291,21 +308,19 @@ impl Element for FlowDispatcher {
         };
         if batch.len() > MAX_BATCH {
             for packet in batch.drain() {
-                let port = port_of(cx, &packet);
+                let port = port_of(&packet);
                 cx.apply(packet, verdict(port));
             }
             return;
         }
         let ports = &mut self.ports[..batch.len()];
         for (port, packet) in ports.iter_mut().zip(batch.iter()) {
-            *port = port_of(cx, packet);
+            *port = port_of(packet);
         }
         let alike = ports.iter().all(|port| *port == ports[0]);
         self.sorter.send(cx, batch, ports, alike);
     }
-}
 
-impl FlowDispatcher {
     fn read_program(&mut self) -> Result<String, HandlerError> {
         Ok(match &self.program {
             Program::Pattern(program) => program.to_string(),

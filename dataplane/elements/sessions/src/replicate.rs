@@ -440,9 +440,9 @@ impl Element for Replicate {
         self.begin_stream(cx, key, chain.text)?;
         let states = States::new(self.pace, &chain.functions);
         self.sender.follow_states(states, chain.states_len_max);
-        self.elements = (0..).take_while(|node| cx.host().describe(*node).is_some()).count() as u32;
+        self.elements = (0..).take_while(|node| cx.describe(*node).is_some()).count() as u32;
         (self.ticked, self.steady_since) = (cx.now(), cx.now());
-        self.sender.set_goes_on(self.streams_go_on && cx.has_connections());
+        self.sender.set_goes_on(self.streams_go_on && cx.transfers().has_connections());
         if let Some(flows) = cx.flows() {
             flows.log_changes(CHANGES);
             if self.commits {

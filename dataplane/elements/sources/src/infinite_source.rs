@@ -164,8 +164,10 @@ impl InfiniteSource {
 
     /// Whether all packets would end in queues that are full.
     fn is_blocked(&mut self, cx: &Cx<'_>) -> bool {
-        let queues = self.queues.get_or_insert_with(|| cx.stores_downstream(0).unwrap_or_default());
-        !queues.is_empty() && queues.iter().all(|queue| cx.is_full(*queue))
+        let around = cx.neighbours();
+        let find = || around.stores_downstream(0).unwrap_or_default();
+        let queues = self.queues.get_or_insert_with(find);
+        !queues.is_empty() && queues.iter().all(|queue| around.is_full(*queue))
     }
 
     /// Makes the call, once, when the limit is reached.

@@ -1,6 +1,7 @@
 //! The common part of functions that hold bytes back: arguments and counters.
 
-use thruway_element::{Arg, ArgErrors, Args, Handler, Hold, Nanos, Size, Stage, Ty};
+use thruway_element::{Arg, ArgErrors, Args, Handler, Nanos, Size, Ty};
+use thruway_stream::stage::{Hold, Stage};
 
 /// How much all sessions may hold back.
 pub(super) const TOTAL: Arg =

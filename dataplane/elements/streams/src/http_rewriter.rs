@@ -4,12 +4,13 @@ use std::any::Any;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Buffer, Changes, Cx, Element, Ended, Entry, Handlers, HotSwap, Layer,
-    Needs, Operation, Replicas, STAGE_TIMER, SessionFunction, Spec, Stage, StreamFunction,
-    StreamMember, Topic, Ty, Wants, stream_ended,
+    Needs, Operation, Replicas, SessionFunction, Spec, StreamFunction, StreamMember, Topic, Ty,
 };
 use thruway_packet::Batch;
+use thruway_stream::stage::Stage;
 
 use super::holding::{GIVEN_UP, TOTAL, given_up, hold};
+use super::per_stream::{PerStream, STAGE_TIMER, stream_ended, stream_wants};
 use rewriting::{Page, Rewriting, SessionState};
 use rules::Rules;
 
@@ -63,7 +64,7 @@ pub static ENTRY: Entry = Entry::built::<HttpRewriter>(
             Arg::keyword("HOLD", Ty::Time, "longest time that they are held back; 0: ever").or("0"),
             TOTAL,
         ],
-        wants: Wants::stream::<SessionState>(),
+        wants: stream_wants::<SessionState>(),
         changes: Changes::Nothing,
         cost: &[Operation::SessionState.once(), Operation::MatchLine.once()],
         replicas: Replicas::Apart("each follows the connections of its thread"),

@@ -7,14 +7,16 @@ use std::sync::Arc;
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, Exception, Fails,
     HandlerError, Handlers, HotSwap, Layer, Load, Needs, Operation, Replicas, SessionFunction,
-    Spec, Stage, StreamFunction, StreamMember, Topic, Ty, Wants, stream_ended,
+    Spec, StreamFunction, StreamMember, Topic, Ty,
 };
 use thruway_elements_support::reaching::matching;
 use thruway_flow::Ended;
 use thruway_inspect::rules::{Found, Inspector, Limits, Variables};
 use thruway_packet::Batch;
+use thruway_stream::stage::Stage;
 
 use super::journal::{JOURNAL_TIMER, Journal, RECORDS_MAX};
+use super::per_stream::{PerStream, stream_ended, stream_wants};
 use event::Event;
 use guard::{Guard, SessionState, Totals};
 use loading::{Loaded, Shared, Wanted};
@@ -70,7 +72,7 @@ pub static ENTRY: Entry = Entry::built::<IntrusionPrevention>(
                 .or("4096"),
             RECORDS_MAX,
         ],
-        wants: Wants::stream::<SessionState>(),
+        wants: stream_wants::<SessionState>(),
         changes: Changes::Nothing,
         cost: &[Operation::SessionState.once(), Operation::MatchLine.once()],
         replicas: Replicas::Sharing(

@@ -11,11 +11,14 @@ mod journal;
 mod parties;
 mod payload_checksum;
 mod payload_stats;
+mod per_stream;
 mod tcp;
 mod udp;
 mod word_matcher;
 
 use thruway_element::Entry;
+
+pub use per_stream::{PerStream, STAGE_TIMER, stream_ended, stream_wants};
 
 /// The elements of this topic, sorted by name.
 pub static ELEMENTS: &[&Entry] = &[

@@ -5,15 +5,17 @@ use std::fmt::Write as _;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Changes, Cost, CostModel, Cx, Element, Entry, HandlerError, Handlers,
-    HotSwap, Load, Needs, Next, Operation, Replicas, SessionFunction, Spec, Stage, StreamCursor,
-    StreamFunction, StreamMember, Topic, Ty, Wants, stream_ended,
+    HotSwap, Load, Needs, Next, Operation, Replicas, SessionFunction, Spec, StreamCursor,
+    StreamFunction, StreamMember, Topic, Ty,
 };
 use thruway_flow::Ended;
 use thruway_packet::Batch;
+use thruway_stream::stage::Stage;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::journal::{JOURNAL_TIMER, Journal, RECORDS_MAX};
 use super::parties::{CSV_COLUMNS, Parties};
+use super::per_stream::{PerStream, stream_ended, stream_wants};
 
 /// See the spec.
 pub static ENTRY: Entry = Entry::built::<PayloadChecksum>(
@@ -38,7 +40,7 @@ pub static ENTRY: Entry = Entry::built::<PayloadChecksum>(
             Arg::optional("FILE", Ty::OutFile, "where records are written; - for standard output"),
             RECORDS_MAX,
         ],
-        wants: Wants::stream::<SessionState>(),
+        wants: stream_wants::<SessionState>(),
         changes: Changes::Nothing,
         cost: &[Operation::SessionState.once(), Operation::ChecksumLine.once()],
         replicas: Replicas::Apart("each sums up the sessions of its thread"),

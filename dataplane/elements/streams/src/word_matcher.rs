@@ -6,16 +6,17 @@ use std::sync::Arc;
 
 use thruway_element::{
     Arg, ArgErrors, Args, Buffer, Changes, Cost, CostModel, Cx, Element, Entry, Exception, Fails,
-    Handlers, HotSwap, Layer, Load, Needs, Operation, Replicas, STAGE_TIMER, SessionFunction, Spec,
-    Stage, StreamMember, StreamTransfer, Topic, Ty, Wants, stream_ended,
+    Handlers, HotSwap, Layer, Load, Needs, Operation, Replicas, SessionFunction, Spec,
+    StreamMember, StreamTransfer, Topic, Ty,
 };
 use thruway_elements_support::reaching::matching;
 use thruway_flow::Ended;
 use thruway_packet::Batch;
-use thruway_stream::stage::Memory;
+use thruway_stream::stage::{Memory, Stage};
 use zerocopy::FromBytes;
 
 use super::holding::{GIVEN_UP, TOTAL, given_up, hold};
+use super::per_stream::{PerStream, STAGE_TIMER, stream_ended, stream_wants};
 use asked::Asked;
 use list::{List, Shared, Wanted};
 use matching::{Acts, Matcher, Mode, SessionState, Totals};
@@ -82,7 +83,7 @@ pub static ENTRY: Entry = Entry::built::<WordMatcher>(
                 .or("0"),
             TOTAL,
         ],
-        wants: Wants::stream::<SessionState>(),
+        wants: stream_wants::<SessionState>(),
         changes: Changes::Nothing,
         cost: &[Operation::SessionState.once(), Operation::MatchLine.once()],
         replicas: Replicas::Sharing("the words; each looks through the sessions of its thread"),

@@ -22,7 +22,7 @@ impl Call {
 
     /// The call with the permissions of the running handler's caller.
     pub fn by_caller(self, cx: &mut Cx<'_>) -> Call {
-        Call { origin: cx.host().origin(), ..self }
+        Call { origin: cx.calls().origin(), ..self }
     }
 
     /// The write handler that asks the driver to stop.
@@ -37,16 +37,16 @@ impl Call {
 
     /// Calls the handler once the running element has returned.
     pub fn write_later(&self, cx: &mut Cx<'_>) {
-        let before = cx.host().set_origin(self.origin.clone());
+        let before = cx.calls().set_origin(self.origin.clone());
         cx.write_later(self.handler.as_str(), self.value.as_str());
-        cx.host().set_origin(before);
+        cx.calls().set_origin(before);
     }
 
     /// Calls the handler, and logs failures to the user.
     pub fn write(&self, cx: &mut Cx<'_>) {
-        let before = cx.host().set_origin(self.origin.clone());
+        let before = cx.calls().set_origin(self.origin.clone());
         self.write_now(cx);
-        cx.host().set_origin(before);
+        cx.calls().set_origin(before);
     }
 
     fn write_now(&self, cx: &mut Cx<'_>) {
@@ -59,7 +59,7 @@ impl Call {
             None => {
                 if let Err(error) = cx.write_handler(&self.handler, &self.value) {
                     let call = format!("While calling '{}':", self.handler);
-                    cx.host().report(call, error);
+                    cx.calls().report(call, error);
                 }
             }
         }
@@ -76,9 +76,7 @@ pub fn end_call(args: &Args<'_>) -> Result<Option<Call>, ArgErrors> {
 }
 
 fn own_path(cx: &mut Cx<'_>, name: &str) -> String {
-    let node = cx.node();
-    let element = cx.host().describe(node).map_or(String::new(), |(name, _)| name.to_owned());
-    format!("{element}.{name}")
+    format!("{}.{name}", cx.name())
 }
 
 /// The name of the handler that `path` means, if it is one of the running element's own: `name`
@@ -87,9 +85,9 @@ pub fn own_handler<'a>(cx: &mut Cx<'_>, path: &'a str) -> Option<&'a str> {
     let node = cx.node();
     match path.rsplit_once('.') {
         Some(("", _)) => None,
-        Some((element, name)) => (cx.host().find(node, element) == Some(node)).then_some(name),
+        Some((element, name)) => (cx.find(node, element) == Some(node)).then_some(name),
         None => {
-            let spec = cx.host().spec(node)?;
+            let spec = cx.spec(node)?;
             spec.handlers.iter().any(|handler| handler.name == path).then_some(path)
         }
     }

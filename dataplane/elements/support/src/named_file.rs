@@ -18,7 +18,7 @@ use thruway_element::{Cx, Outside};
 /// # Errors
 /// The system's error; or that the caller has no permission.
 pub fn create(cx: &mut Cx<'_>, name: &str) -> io::Result<File> {
-    match cx.host().origin() {
+    match cx.calls().origin() {
         None => File::create(name),
         Some(outside) => {
             let file = beneath(&outside, name, OFlags::WRONLY | OFlags::CREATE)?;
@@ -33,7 +33,7 @@ pub fn create(cx: &mut Cx<'_>, name: &str) -> io::Result<File> {
 /// # Errors
 /// As [`create`].
 pub fn read(cx: &mut Cx<'_>, name: &str) -> io::Result<File> {
-    match cx.host().origin() {
+    match cx.calls().origin() {
         None => File::open(name),
         Some(outside) => beneath(&outside, name, OFlags::RDONLY),
     }
@@ -44,7 +44,7 @@ pub fn read(cx: &mut Cx<'_>, name: &str) -> io::Result<File> {
 /// # Errors
 /// The caller is one.
 pub fn standard_output(cx: &mut Cx<'_>) -> io::Result<()> {
-    match cx.host().origin() {
+    match cx.calls().origin() {
         None => Ok(()),
         Some(_) => Err(io::Error::other("standard output is not for callers from outside")),
     }

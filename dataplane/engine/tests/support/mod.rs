@@ -472,7 +472,7 @@ struct Await(String);
 impl Element for Await {
     fn initialize(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         let node = cx.node();
-        cx.host().take_signal(node, SIGNAL)
+        cx.driver().take_signal(node, SIGNAL)
     }
 }
 

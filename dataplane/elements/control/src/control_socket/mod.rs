@@ -100,7 +100,7 @@ impl Element for ControlSocket {
         let Some(server) = self.post.stop() else { return Ok(()) };
         if let Some(proxy) = &server.rules.proxy {
             let node = cx.node();
-            if cx.host().find(node, proxy).is_none() {
+            if cx.find(node, proxy).is_none() {
                 return Err(format!("PROXY: no element named '{proxy}'"));
             }
         }

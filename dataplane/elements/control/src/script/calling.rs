@@ -2,7 +2,7 @@
 
 use thruway_element::{Cx, Handler, HandlerError};
 
-use super::machine::{FAILED, Machine, element_name};
+use super::machine::{FAILED, Machine};
 use super::parse::Quotes;
 use thruway_elements_support::call::own_handler;
 
@@ -17,9 +17,9 @@ impl Machine {
         call: impl FnOnce(&mut Machine, &mut Cx<'_>) -> T,
     ) -> T {
         let origin = self.remote_entry.clone().filter(|_| derived);
-        let before = cx.host().set_origin(origin);
+        let before = cx.calls().set_origin(origin);
         let answer = call(self, cx);
-        cx.host().set_origin(before);
+        cx.calls().set_origin(before);
         answer
     }
 
@@ -72,7 +72,7 @@ impl Machine {
                 self.read_own(cx, name, param)
             }
             None if bare && Handler::OF_ALL.iter().any(|handler| handler.name == path) => {
-                let path = format!("{}.{path}", element_name(cx));
+                let path = format!("{}.{path}", cx.name());
                 cx.read_handler(&path)
             }
             _ if param.is_empty() => self.deferred.read(cx, path),

@@ -394,7 +394,7 @@ impl Machine {
         }
         if let Some(answer) = self.report(&path, "read", answer) {
             let full = if own_handler(cx, &path).is_some() && !path.contains('.') {
-                format!("{}.{path}", element_name(cx))
+                format!("{}.{path}", cx.name())
             } else {
                 path
             };
@@ -443,13 +443,8 @@ impl Values for Scope<'_, '_, '_> {
     }
 }
 
-pub(super) fn element_name(cx: &mut Cx<'_>) -> String {
-    let node = cx.node();
-    cx.host().describe(node).map_or(String::new(), |(name, _)| name.to_owned())
-}
-
 /// The element as a configuration declares it: `name :: Class`.
 pub(super) fn declaration(cx: &mut Cx<'_>) -> String {
     let node = cx.node();
-    cx.host().describe(node).map_or(String::new(), |(name, class)| format!("{name} :: {class}"))
+    cx.describe(node).map_or(String::new(), |(name, class)| format!("{name} :: {class}"))
 }

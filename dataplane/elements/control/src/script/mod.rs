@@ -203,7 +203,7 @@ impl Script {
         if std::mem::take(&mut self.managing) {
             let node = cx.node();
             // Giving up cannot fail.
-            let _ = cx.host().manage_stops(node, false);
+            let _ = cx.driver().manage_stops(node, false);
         }
     }
 
@@ -237,7 +237,7 @@ impl Element for Script {
         match self.machine.kind {
             Kind::Driver => {
                 let node = cx.node();
-                cx.host().manage_stops(node, true)?;
+                cx.driver().manage_stops(node, true)?;
                 self.managing = true;
                 cx.set_timer(START, cx.now());
             }
@@ -259,7 +259,7 @@ impl Element for Script {
         if self.managing && self.machine.state != RunState::Blocked {
             // It ended by itself: the next stop counts, or one that came meanwhile.
             self.release(cx);
-            if cx.host().pending_stops(false) > 0 {
+            if cx.driver().pending_stops(false) > 0 {
                 cx.stop();
             }
         }
@@ -267,7 +267,7 @@ impl Element for Script {
 
     fn run(&mut self, cx: &mut Cx<'_>) -> Run {
         let mut stepped = false;
-        while self.managing && cx.host().pending_stops(true) > 0 {
+        while self.managing && cx.driver().pending_stops(true) > 0 {
             self.driver_step(cx, 1);
             stepped = true;
         }

@@ -6,7 +6,7 @@ use thruway_element::{Cx, HandlerError, handler_value, text};
 
 use super::functions;
 use super::kind::Kind;
-use super::machine::{Caller, Machine, RunState, WAIT, element_name};
+use super::machine::{Caller, Machine, RunState, WAIT};
 use super::parse::Ending;
 use super::signal;
 use thruway_elements_support::call::first_word;
@@ -99,14 +99,14 @@ impl Machine {
 
     /// Records an outside caller whose values become the script's.
     fn note_remote_entry(&mut self, cx: &mut Cx<'_>) {
-        if let Some(origin) = cx.host().origin() {
+        if let Some(origin) = cx.calls().origin() {
             self.remote_entry = Some(origin);
         }
     }
 
     /// Whether the caller of a handler may change anything.
     fn may_change(&self, cx: &mut Cx<'_>) -> bool {
-        cx.host().origin().is_none_or(|outside| !outside.read_only)
+        cx.calls().origin().is_none_or(|outside| !outside.read_only)
     }
 
     /// Runs the script from its beginning on behalf of a handler.
@@ -173,7 +173,7 @@ fn all_handlers(cx: &mut Cx<'_>, param: &str, right: char) -> bool {
 
 fn has_right(cx: &mut Cx<'_>, path: &str, right: char) -> bool {
     let (owner, name) = path.rsplit_once('.').unwrap_or(("", path));
-    let own = format!("{}.handlers", element_name(cx));
+    let own = format!("{}.handlers", cx.name());
     let lists = match owner {
         // A bare name is this element's own handler, or the router's.
         "" => vec![own, "handlers".to_owned()],

@@ -33,7 +33,7 @@ pub(super) fn parse(text: &str) -> Result<Signal, String> {
 /// Has the driver call this element's `run` when one of the signals comes.
 pub(super) fn install(cx: &mut Cx<'_>, signals: &[Signal]) -> Result<(), String> {
     let node = cx.node();
-    signals.iter().try_for_each(|signal| cx.host().take_signal(node, signal.as_raw()))
+    signals.iter().try_for_each(|signal| cx.driver().take_signal(node, signal.as_raw()))
 }
 
 /// `kill SIGNAL PID...`. Delivers a signal to this very process that an element waits for directly,
@@ -41,7 +41,7 @@ pub(super) fn install(cx: &mut Cx<'_>, signals: &[Signal]) -> Result<(), String>
 pub(super) fn kill(cx: &mut Cx<'_>, param: &str) -> Result<String, String> {
     for (process, signal) in targets(param)? {
         let own = process == rustix::process::getpid();
-        if own && cx.host().raise(signal.as_raw()) {
+        if own && cx.driver().raise(signal.as_raw()) {
             continue;
         }
         let id = process.as_raw_nonzero();

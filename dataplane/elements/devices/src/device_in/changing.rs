@@ -136,7 +136,7 @@ fn take_former(
             is_kept(key)
         });
         // What it gave is with the threads of its sessions before others go on.
-        let has_left = batch.len() == before && former.is_empty() && cx.handing() == 0;
+        let has_left = batch.len() == before && former.is_empty() && cx.threads().handing() == 0;
         let is_over = is_shut && has_left;
         if is_over && !former.is_changing() {
             let mut former = change.drop_former(at);

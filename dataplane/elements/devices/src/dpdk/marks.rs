@@ -37,7 +37,7 @@ impl Marks {
     fn trust(&mut self, cx: &mut Cx<'_>, receiver: &mut Receiver, number: u32) {
         self.trusted = number;
         receiver.read_marks(number != 0);
-        let behind = cx.leads_to(0).map(|(node, _)| node);
+        let behind = cx.neighbours().leads_to(0).map(|(node, _)| node);
         if let (Some(node), Some(flows)) = (behind, cx.flows()) {
             flows.trust_notes(node, (number != 0).then_some(u64::from(number)));
             self.leaves_errors = !flows.plan().levels.is_empty();

@@ -85,7 +85,7 @@ impl Offload {
     /// Finds out the rules, before packets flow: that may take its time.
     pub(in super::super) fn prepare(&mut self, cx: &mut Cx<'_>) {
         let RuleState::Waiting(table) = &mut self.state else { return };
-        let Some((behind, _)) = cx.leads_to(0) else { return };
+        let Some((behind, _)) = cx.neighbours().leads_to(0) else { return };
         *table = cx.flows().and_then(|flows| {
             let plan = flows.plan();
             let entry = plan.nodes.get(behind as usize)?.entry?;
@@ -283,7 +283,7 @@ fn make(table: &mut HardwareTable, abilities: &mut Abilities<'_>, number: u32) -
 
 /// The rules, if packets come straight to a classifier that reads them as frames.
 fn usable(cx: &mut Cx<'_>, table: Option<HardwareTable>) -> Result<HardwareTable, String> {
-    let behind = cx.leads_to(0).map(|(node, _)| node);
+    let behind = cx.neighbours().leads_to(0).map(|(node, _)| node);
     let entry = cx.flows().and_then(|flows| flows.entry_of_frames(behind?));
     let table = table.filter(|_| entry.is_some());
     let table = table.ok_or("it does not lead straight to a FlowClassifier of frames")?;

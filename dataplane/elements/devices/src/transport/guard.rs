@@ -28,11 +28,11 @@ impl Guard {
         for (name, table) in [("ALLOW", &self.allow), ("DENY", &self.deny)] {
             let Some(table) = table else { continue };
             let node = cx.node();
-            let found = cx.host().find(node, table);
+            let found = cx.find(node, table);
             let found = found.ok_or_else(|| format!("{name}: no element named '{table}'"))?;
-            let spec = cx.host().spec(found);
+            let spec = cx.spec(found);
             if spec.is_none_or(|spec| spec.name != "DirectIPLookup") {
-                let class = cx.host().describe(found).map_or("", |(_, class)| class);
+                let class = cx.describe(found).map_or("", |(_, class)| class);
                 return Err(format!(
                     "{name}: '{table}' is a {class}; take an IPRouteTable, such as \
                                     RadixIPLookup"

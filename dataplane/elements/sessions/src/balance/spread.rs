@@ -80,7 +80,8 @@ impl Spread {
     pub(super) fn find_buffers(&mut self, cx: &Cx<'_>) {
         for (at, behind) in self.behind.iter_mut().enumerate() {
             let outputs = (at..cx.outputs()).step_by(self.replicas);
-            behind.buffers = outputs.flat_map(|port| cx.nearest_buffers_downstream(port)).collect();
+            let nearest = |port| cx.neighbours().nearest_buffers_downstream(port);
+            behind.buffers = outputs.flat_map(nearest).collect();
             behind.buffers.sort_unstable();
             behind.buffers.dedup();
         }
@@ -95,7 +96,7 @@ impl Spread {
         }
         for (at, behind) in self.behind.iter_mut().enumerate() {
             let (mut packets, mut accepts) = (0, true);
-            for backlog in behind.buffers.iter().filter_map(|node| cx.backlog(*node)) {
+            for backlog in behind.buffers.iter().filter_map(|node| cx.neighbours().backlog(*node)) {
                 packets += backlog.packets as u64;
                 accepts &= backlog.accepts;
             }

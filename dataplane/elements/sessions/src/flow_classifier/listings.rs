@@ -72,7 +72,7 @@ pub(super) fn scratch(cx: &mut Cx<'_>) -> String {
     }
     let mut text = String::new();
     for (node, sort, size, now) in rows {
-        let name = cx.host().describe(node).map_or_else(String::new, |(name, _)| name.to_owned());
+        let name = cx.describe(node).map_or("", |(name, _)| name);
         let bytes = size as u64 * u64::from(now);
         let _ = writeln!(text, "{name}\t{sort}\t{size}\t{now}\t{bytes}");
     }

@@ -61,12 +61,12 @@ impl Chain {
     }
 
     fn add(&mut self, cx: &mut Cx<'_>, node: u32) -> Result<TransferForm, String> {
-        let (name, class) = cx.host().describe(node).unwrap_or_default();
+        let (name, class) = cx.describe(node).unwrap_or_default();
         let function = format!("{name} :: {class}");
-        let form = match cx.transfer_form(node) {
+        let form = match cx.transfers().form(node) {
             Some(form) => form,
             // It begins anew, or its context goes on with the connection or resets it.
-            None if cx.is_in_stream(node) => Ok(TransferForm::default()),
+            None if cx.transfers().is_in_stream(node) => Ok(TransferForm::default()),
             None => {
                 Err("only those of NAT, StatefulFirewall, Nf and functions of streams can".into())
             }

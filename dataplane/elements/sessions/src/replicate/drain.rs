@@ -12,7 +12,7 @@ impl Replicate {
     /// Whether no function holds a packet. Until then packets that come are held.
     pub(super) fn is_drained(&mut self, cx: &mut Cx<'_>) -> bool {
         self.held.get_or_insert_with(Held::new);
-        (0..self.elements).all(|node| cx.is_settled(node))
+        (0..self.elements).all(|node| cx.transfers().is_settled(node))
     }
 
     /// Whether the stream has room for what is held.

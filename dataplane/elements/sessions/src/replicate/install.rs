@@ -63,10 +63,12 @@ impl Installer {
             match record {
                 Record::Session(session) => self.install_session(cx, &session),
                 Record::Ended(level, key) => {
-                    cx.end_sessions(|flows| flows.remove(level, keys::received(&key)));
+                    cx.transfers().end(|flows| flows.remove(level, keys::received(&key)));
                 }
                 Record::Connection(level, key, parts) => {
-                    if let Err(why) = cx.import_connection(level, keys::received(&key), parts) {
+                    if let Err(why) =
+                        cx.transfers().import_connection(level, keys::received(&key), parts)
+                    {
                         self.note_unusable(cx, why);
                     }
                 }
@@ -99,7 +101,7 @@ impl Installer {
         let Session { level, exchanged, life, leaf, idle, key, states } = *session;
         let key = keys::received(&key);
         let image = SessionImage { level, key, exchanged, life: Life(life), leaf, idle };
-        match cx.import_session(&image, states) {
+        match cx.transfers().import(&image, states) {
             Ok(Installed { level, index }) => {
                 let (level, index) = (usize::from(level), index as usize);
                 if self.stamps.len() <= level {
@@ -134,7 +136,7 @@ impl Installer {
             let extent = cx.flows().map_or(0, |flows| flows.extent(level as u8));
             for index in 0..extent {
                 if own.get(index as usize) != Some(&transfer) {
-                    cx.end_sessions(|flows| flows.remove_record(level as u8, index));
+                    cx.transfers().end(|flows| flows.remove_record(level as u8, index));
                 }
             }
         }

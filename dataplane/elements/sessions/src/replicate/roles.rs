@@ -56,13 +56,13 @@ impl Replicate {
         self.link.advance(term);
         (self.role, self.held_until, self.is_new) = (Role::Active, 0, false);
         self.has_resumed = false;
-        self.commits_now = has_all && !cx.has_connections();
+        self.commits_now = has_all && !cx.transfers().has_connections();
         self.hurry_until = cx.now().saturating_add(PASS_ON_NS);
         self.sender.begin(cx, term, has_all);
         cx.log(&format!("Replicate: this host serves the traffic now: {why}"));
         self.announcement.begin(cx.now());
         self.announce(cx);
-        cx.set_serving(true);
+        cx.transfers().set_serving(true);
         self.call(cx);
     }
 
@@ -83,7 +83,7 @@ impl Replicate {
             // That believes that they are all here.
             self.link.renew();
         }
-        cx.set_serving(false);
+        cx.transfers().set_serving(false);
         self.installer.begin(has_all);
         cx.log("Replicate: the other host serves the traffic now, and this one is its backup");
         self.call(cx);

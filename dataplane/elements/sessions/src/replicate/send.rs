@@ -137,7 +137,7 @@ impl Sender {
     pub(super) fn begin(&mut self, cx: &mut Cx<'_>, term: Term, has_all: bool) {
         (self.term, self.has_moved, self.is_live) = (term, false, false);
         // What contexts of streams made of connections since is not at the other host.
-        let has_all = has_all && !cx.has_connections();
+        let has_all = has_all && !cx.transfers().has_connections();
         self.drop_batch();
         self.begin_stream(self.link.stream());
         self.resync(cx);
@@ -212,7 +212,7 @@ impl Sender {
         }
         if self.goes_on && stream.is_some() != self.is_live {
             self.is_live = stream.is_some();
-            cx.set_replicating(self.is_live);
+            cx.transfers().set_replicating(self.is_live);
         }
         let Some(flows) = cx.flows().filter(|_| stream.is_some()) else { return };
         if flows.has_lost_changes() {
@@ -288,7 +288,7 @@ impl Sender {
             if while_settled
                 && let Some(Change::Changed(level, index)) =
                     cx.flows().and_then(|flows| flows.peek_change())
-                && cx.is_connection_busy((level, index))
+                && cx.transfers().is_connection_busy((level, index))
             {
                 return;
             }
@@ -311,7 +311,7 @@ impl Sender {
     ) -> usize {
         let before = self.batch.as_ref().map_or(0, |batch| batch.bytes.len());
         let mut states = std::mem::take(&mut self.exported);
-        if let Some(image) = cx.export_session(at, &mut states).filter(is_wanted) {
+        if let Some(image) = cx.transfers().export(at, &mut states).filter(is_wanted) {
             let SessionImage { level, key, exchanged, life, leaf, idle } = image;
             let (life, key) = (life.0, keys::sent(&key));
             let session = Session { level, exchanged, life, leaf, idle, key, states: &states };
@@ -325,7 +325,7 @@ impl Sender {
     /// Sends what contexts know of the connection, behind its session.
     fn send_connection(&mut self, cx: &mut Cx<'_>, at: (u8, u32), key: SessionKey) {
         let mut parts = std::mem::take(&mut self.parts);
-        if cx.export_connection(at, self.goes_on, &mut parts) {
+        if cx.transfers().export_connection(at, self.goes_on, &mut parts) {
             self.write(&Record::Connection(at.0, key, &parts.contexts));
         }
         self.parts = parts;

@@ -55,7 +55,7 @@ impl States {
 
     /// How many sessions wait to be sent again.
     pub(super) fn count(&self, cx: &mut Cx<'_>) -> usize {
-        self.left.iter().map(|(node, _)| cx.count_changed(*node)).sum()
+        self.left.iter().map(|(node, _)| cx.transfers().count_changed(*node)).sum()
     }
 
     /// Begins a pass, if one is due.
@@ -69,7 +69,7 @@ impl States {
 
     /// Begins a pass now.
     pub(super) fn begin(&mut self, cx: &mut Cx<'_>) {
-        self.left.iter_mut().for_each(|(node, left)| *left = cx.count_changed(*node));
+        self.left.iter_mut().for_each(|(node, left)| *left = cx.transfers().count_changed(*node));
     }
 
     /// Bytes for the time since the last call.
@@ -94,7 +94,7 @@ impl States {
     /// The next session of this pass, as level and record.
     pub(super) fn next(&mut self, cx: &mut Cx<'_>) -> Option<(u8, u32)> {
         for (node, left) in self.left.iter_mut().filter(|(_, left)| *left > 0) {
-            if let Some(session) = cx.next_changed(*node) {
+            if let Some(session) = cx.transfers().next_changed(*node) {
                 *left -= 1;
                 return Some(session);
             }

@@ -145,7 +145,7 @@ impl FtpPortMapper {
         let parts = Parts { network, transport, payload, end: packet.len(), is_ipv6: false };
         // Its length was found to be right above.
         let _ = finish(packet, &parts, TCP);
-        cx.visit(self.control.1, &mut |other, cx| {
+        cx.visit(self.control.1, |other, cx| {
             if let Some(other) = other.downcast_mut::<Rewriter>() {
                 other.with(cx, |_, store| store.sequences.add(number, is_reply, end, more));
             }
@@ -158,7 +158,7 @@ impl FtpPortMapper {
     /// changes and its annotation.
     fn known(&self, cx: &mut Cx<'_>, flow: &FiveTuple<u32>) -> Option<(bool, u32, u8)> {
         let mut known = None;
-        cx.visit(self.control.1, &mut |other, cx| {
+        cx.visit(self.control.1, |other, cx| {
             let Some(other) = other.downcast_mut::<Rewriter>() else { return };
             let Some(direction) = other.find_or_begin(cx, flow, None) else { return };
             let store = other.with(cx, |_, store| {
@@ -173,7 +173,7 @@ impl FtpPortMapper {
     /// Address and port that a data connection's client has behind the rewriter.
     fn mapped(&self, cx: &mut Cx<'_>, flow: &FiveTuple<u32>, anno: u8) -> Option<(u32, u16)> {
         let mut mapped = None;
-        cx.visit(self.data.1, &mut |other, cx| {
+        cx.visit(self.data.1, |other, cx| {
             let Some(other) = other.downcast_mut::<Rewriter>() else { return };
             let Some(reduced) = other.class.reduced(flow) else { return };
             let Some(direction) = other.find_or_begin(cx, &reduced, Some(self.input)) else {

@@ -150,7 +150,7 @@ impl IcmpRewriter {
     fn ask(&self, cx: &mut Cx<'_>, quoted: &Quoted) -> Option<(Ends, Rewritten, usize)> {
         self.maps.iter().find_map(|map| {
             let mut found = None;
-            cx.visit(map.node, &mut |other, cx| {
+            cx.visit(map.node, |other, cx| {
                 let other = other.downcast_mut::<Rewriter>();
                 found = other.and_then(|other| other.answer_to(cx, quoted));
             });

@@ -15,7 +15,7 @@ impl Rewriter {
         match self.keeper {
             Keeper::Node(node) => {
                 let mut taken = None;
-                cx.visit(node, &mut |other, _| {
+                cx.visit(node, |other, _| {
                     let other = other.downcast_mut::<Rewriter>();
                     taken = other.and_then(|other| other.store.take());
                 });
@@ -30,7 +30,7 @@ impl Rewriter {
         match self.keeper {
             Keeper::Node(node) => {
                 let mut store = Some(store);
-                cx.visit(node, &mut |other, _| {
+                cx.visit(node, |other, _| {
                     if let Some(other) = other.downcast_mut::<Rewriter>() {
                         other.store = store.take();
                     }
@@ -71,10 +71,10 @@ impl Rewriter {
         name: &str,
         ask: impl Fn(&Rewriter) -> T,
     ) -> Result<(u32, T), String> {
-        let found = cx.host().find(from, name);
+        let found = cx.find(from, name);
         let node = found.ok_or_else(|| format!("no element named '{name}'"))?;
         let mut said = None;
-        cx.visit(node, &mut |other, _| {
+        cx.visit(node, |other, _| {
             said = other.downcast_mut::<Rewriter>().map(|other| ask(other));
         });
         let said = said.ok_or_else(|| {

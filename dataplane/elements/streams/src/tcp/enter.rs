@@ -394,7 +394,7 @@ impl TcpIn {
     fn restore(&mut self, cx: &mut Cx<'_>) {
         for restore in self.tcp.restores() {
             let Restore { conn, fcb, direction, functions } = restore;
-            if cx.restore_stream(fcb, direction, &functions).is_err() {
+            if cx.transfers().restore_stream(fcb, direction, &functions).is_err() {
                 self.tcp.abandon(conn, cx.now(), &mut self.out);
             }
         }

@@ -44,7 +44,7 @@ impl Element for TcpOut {
         let now = cx.now();
         let (out, waiting, changed) = (&mut self.out, &mut self.waiting, &mut self.changed);
         waiting.append(batch);
-        cx.visit(self.enter, &mut |enter, cx| {
+        cx.visit(self.enter, |enter, cx| {
             let Some(enter) = enter.downcast_mut::<TcpIn>() else { return };
             let is_replicating = enter.tcp.is_replicating();
             for packet in waiting.drain() {

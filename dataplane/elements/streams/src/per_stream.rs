@@ -1,60 +1,57 @@
 //! The host of stream functions: shows each one the payload of sessions, at its place in the graph.
 
+use thruway_element::{Cx, Direction, Scratch, StreamCursor, StreamFunction, Wants};
+use thruway_flow::Fcb;
 use thruway_flow::manager::{AccessByLevel, Manager};
-use thruway_flow::{Direction, Fcb};
 use thruway_packet::{Batch, Packet};
-use thruway_payload::{Layer, Needs, StreamCursor, StreamFunction};
 use thruway_stream::content::{HasContent, flag};
 use thruway_stream::stage::{Memory, Stage};
 use zerocopy::FromBytes;
 
-use crate::cx::Cx;
-use crate::spec::{Scratch, Wants};
-
 /// Token of the timer that releases bytes held back too long; an element with a [`Stage`] passes
-/// its [`crate::Element::timer`] on to [`Cx::stream_timer`] for this token.
+/// its [`thruway_element::Element::timer`] on to [`PerStream::stream_timer`] for this token.
 pub const STAGE_TIMER: u32 = u32::MAX;
 
-/// Requirements of the elements of a configuration on a context, passed to its first and its last
-/// element.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct StreamPlan {
-    /// The union of the needs of all functions in it.
-    pub needs: Needs,
-    /// Elements where it begins.
-    pub enters: Vec<u32>,
-    /// Elements where it ends.
-    pub leaves: Vec<u32>,
-    /// Functions in it, with their needs.
-    pub functions: Vec<(u32, Needs)>,
-    /// The layer of the context that it stands in.
-    pub within: Option<Layer>,
+/// The demand of a function of streams with this state per session.
+pub const fn stream_wants<S>() -> Wants {
+    let state = Scratch::of::<S>();
+    let align = if state.align > 8 { state.align } else { 8 };
+    let scratch = Scratch { size: size_of::<Memory>() + state.size, align };
+    Wants { session: Some("connection"), scratch, ..Wants::NOTHING }
 }
 
-impl Wants {
-    /// Of a function of streams with this state per session.
-    pub const fn stream<S>() -> Wants {
-        let state = Scratch::of::<S>();
-        let align = if state.align > 8 { state.align } else { 8 };
-        let scratch = Scratch { size: size_of::<Memory>() + state.size, align };
-        Wants { session: Some("connection"), scratch, ..Wants::NOTHING }
-    }
-}
-
-impl Cx<'_> {
+/// The host of stream functions: what an element that has one calls of its [`Cx`].
+pub trait PerStream {
     /// Shows a function the payload of the packets of a batch that came in by input `port`, and
     /// sends them on by the output of the same number.
-    pub fn per_stream<F: StreamFunction>(
+    fn per_stream<F: StreamFunction>(
+        &mut self,
+        stage: &mut Stage,
+        function: &mut F,
+        port: usize,
+        batch: &mut Batch,
+    );
+
+    /// Releases the bytes that a stage has held back for too long, after the function has seen them
+    /// for the last time.
+    fn stream_timer<F: StreamFunction>(&mut self, stage: &mut Stage, function: &mut F);
+
+    /// Sets the timer that releases a stage's held-back bytes, if it is not set: for a stage that
+    /// another element has left.
+    fn arm_stage(&mut self, stage: &mut Stage);
+}
+
+impl PerStream for Cx<'_> {
+    fn per_stream<F: StreamFunction>(
         &mut self,
         stage: &mut Stage,
         function: &mut F,
         port: usize,
         batch: &mut Batch,
     ) {
-        if let Some(mut flows) = self.take_flows() {
-            let access = *flows.access(self.node());
-            let mut position =
-                Position { flows: &mut flows, access: &access, port, now: self.now() };
+        self.with_flows(|cx, flows| {
+            let access = *flows.access(cx.node());
+            let mut position = Position { flows, access: &access, port, now: cx.now() };
             let mut rest = batch.iter_mut().into_slice();
             while let Some(first) = rest.first() {
                 let n = if first.content_mark().is_shown() { run_len(rest) } else { 1 };
@@ -65,25 +62,20 @@ impl Cx<'_> {
                 }
                 rest = behind;
             }
-            self.put_flows(flows);
-        }
+        });
         self.arm_stage(stage);
         self.pass_on(port, batch);
     }
 
-    /// Releases the bytes that a stage has held back for too long, after the function has seen them
-    /// for the last time.
-    pub fn stream_timer<F: StreamFunction>(&mut self, stage: &mut Stage, function: &mut F) {
+    fn stream_timer<F: StreamFunction>(&mut self, stage: &mut Stage, function: &mut F) {
         stage.is_armed = false;
         let now = self.now();
         while let Some((port, packet)) = stage.late(now) {
             let mut one = [packet];
-            if let Some(mut flows) = self.take_flows() {
-                let access = *flows.access(self.node());
-                let mut position = Position { flows: &mut flows, access: &access, port, now };
-                position.show(stage, function, &mut one);
-                self.put_flows(flows);
-            }
+            self.with_flows(|cx, flows| {
+                let access = *flows.access(cx.node());
+                Position { flows, access: &access, port, now }.show(stage, function, &mut one);
+            });
             let [packet] = one;
             self.count_made(1);
             self.emit(port, packet);
@@ -91,9 +83,7 @@ impl Cx<'_> {
         self.arm_stage(stage);
     }
 
-    /// Sets the timer that releases a stage's held-back bytes, if it is not set: for a stage that
-    /// another element has left.
-    pub fn arm_stage(&mut self, stage: &mut Stage) {
+    fn arm_stage(&mut self, stage: &mut Stage) {
         if let Some(at) = stage.due().filter(|_| !stage.is_armed) {
             stage.is_armed = true;
             self.set_timer(STAGE_TIMER, at);
@@ -102,7 +92,7 @@ impl Cx<'_> {
 }
 
 /// Notifies a function of the end of a session, with the arguments of
-/// [`crate::SessionFunction::closed`].
+/// [`thruway_element::SessionFunction::closed`].
 pub fn stream_ended<F: StreamFunction>(stage: &mut Stage, function: &mut F, scratch: &[u8]) {
     let Ok((mut memory, state)) = Memory::read_from_prefix(scratch) else { return };
     stage.forget(&mut memory);

@@ -1,12 +1,30 @@
 //! Transfer of sessions to another host: exported here, imported there.
 
+mod connections;
+
 use thruway_flow::manager::{Installed, Manager, SessionImage};
 
-use crate::Cx;
 use crate::answers::Asked;
+use crate::cx::Cx;
+use crate::host::Host;
+use crate::outbox::Outbox;
 use crate::session_transfer::{SessionTransfer, TransferForm, states, write_state};
 
+/// The sessions of a thread, for transfer to another host: see [`Cx::transfers`].
+pub struct Transfers<'a> {
+    out: &'a mut Outbox,
+    host: &'a mut dyn Host,
+}
+
 impl Cx<'_> {
+    /// The sessions of this thread, for an element that transfers them to another host.
+    pub fn transfers(&mut self) -> Transfers<'_> {
+        let (out, host) = self.sessions();
+        Transfers { out, host }
+    }
+}
+
+impl Transfers<'_> {
     /// What `ask` gets of the function `node` of this thread; `None` if that takes no part in the
     /// transfer of sessions to another host.
     fn ask_function<T>(
@@ -15,18 +33,18 @@ impl Cx<'_> {
         mut ask: impl FnMut(&mut dyn SessionTransfer) -> T,
     ) -> Option<T> {
         let mut answer = None;
-        self.host.transfer(self.wires, node, &mut |function| answer = Some(ask(function)));
+        self.host.transfer(node, &mut |function| answer = Some(ask(function)));
         answer
     }
 
     /// What another host must have in common to take over sessions of the function `node` of this
     /// thread, or why none can; `None` if the function takes no part in that.
-    pub fn transfer_form(&mut self, node: u32) -> Option<Result<TransferForm, String>> {
+    pub fn form(&mut self, node: u32) -> Option<Result<TransferForm, String>> {
         self.ask_function(node, |function| function.form())
     }
 
     /// How many sessions of the function `node` may have changed by packets since
-    /// [`Cx::next_changed`] gave them.
+    /// [`Transfers::next_changed`] gave them.
     pub fn count_changed(&mut self, node: u32) -> usize {
         self.ask_function(node, |function| function.count_changed()).unwrap_or(0)
     }
@@ -44,17 +62,17 @@ impl Cx<'_> {
 
     /// Exports the session of a record into `states`, which it overwrites; `None` if the record has
     /// no session or one of its functions cannot be replicated.
-    pub fn export_session(
+    pub fn export(
         &mut self,
         (level, index): (u8, u32),
         states: &mut Vec<u8>,
     ) -> Option<SessionImage> {
         states.clear();
-        let flows = self.take_flows()?;
-        let image = flows.image(level, index, self.now());
+        let flows = self.host.take_manager()?;
+        let image = flows.image(level, index, self.out.now());
         let exported =
             image.filter(|_| self.export_states(&flows, Installed { level, index }, states));
-        self.put_flows(flows);
+        self.host.put_manager(flows);
         exported
     }
 
@@ -88,27 +106,29 @@ impl Cx<'_> {
     ///
     /// # Errors
     /// Why this host cannot take the session over; then there is no such session.
-    pub fn import_session(
+    pub fn import(
         &mut self,
         image: &SessionImage,
         bytes: &[u8],
     ) -> Result<Installed, &'static str> {
-        let now = self.now();
-        let Some(mut flows) = self.take_flows() else { return Err("there is no FlowClassifier") };
+        let now = self.out.now();
+        let Some(mut flows) = self.host.take_manager() else {
+            return Err("there is no FlowClassifier");
+        };
         let installed = flows.install(image, now).map_err(|_| "the table has no room for it");
         let result = installed.and_then(|session| {
             let imported = self.import_states(&mut flows, session, bytes);
             imported.inspect_err(|_| flows.remove_record(session.level, session.index))?;
             Ok(session)
         });
-        self.put_flows(flows);
-        self.host.notify_ended(self.wires);
+        self.host.put_manager(flows);
+        self.host.notify_ended(self.out);
         result
     }
 
     fn import_states(
         &mut self,
-        flows: &mut Box<Manager>,
+        flows: &mut Manager,
         session: Installed,
         bytes: &[u8],
     ) -> Result<(), &'static str> {
@@ -134,10 +154,10 @@ impl Cx<'_> {
     }
 
     /// Ends sessions as `end` does with the flow manager, and has functions know.
-    pub fn end_sessions(&mut self, end: impl FnOnce(&mut Manager)) {
-        if let Some(flows) = self.flows() {
+    pub fn end(&mut self, end: impl FnOnce(&mut Manager)) {
+        if let Some(flows) = self.host.manager() {
             end(flows);
         }
-        self.host.notify_ended(self.wires);
+        self.host.notify_ended(self.out);
     }
 }

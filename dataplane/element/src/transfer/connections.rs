@@ -4,7 +4,7 @@ use thruway_flow::manager::{Installed, Key, Manager};
 use thruway_flow::plan::LevelId;
 use thruway_flow::{Direction, Fcb};
 
-use crate::Cx;
+use super::Transfers;
 use crate::connection_transfer::{ConnectionParts, ConnectionTransfer, connection_parts};
 
 /// Bytes in front of a context's part: its slot and its length.
@@ -28,7 +28,7 @@ fn write_part(parts: &mut Vec<u8>, slot: usize, write: impl FnOnce(&mut Vec<u8>)
     }
 }
 
-impl Cx<'_> {
+impl Transfers<'_> {
     /// Whether the function `node` of this thread belongs to streams: sessions of other hosts begin
     /// anew for it.
     pub fn is_in_stream(&self, node: u32) -> bool {
@@ -44,7 +44,7 @@ impl Cx<'_> {
         parts: &mut ConnectionParts,
     ) -> bool {
         parts.contexts.clear();
-        let Some(flows) = self.take_flows() else { return false };
+        let Some(flows) = self.host.take_manager() else { return false };
         let session = Installed { level, index };
         let is_complete = goes_on && self.export_functions(&flows, session, &mut parts.functions);
         let [one, other] = &parts.functions;
@@ -56,7 +56,7 @@ impl Cx<'_> {
             let host = &mut *self.host;
             write_part(&mut parts.contexts, slot, |out| {
                 let mut is_exported = false;
-                host.connections(self.wires, node, &mut |context| {
+                host.connections(node, &mut |context| {
                     is_exported = context.export(state, functions, out);
                     due = context.due();
                 });
@@ -66,7 +66,7 @@ impl Cx<'_> {
                 self.host.set_timer(node, 0, due);
             }
         }
-        self.put_flows(flows);
+        self.host.put_manager(flows);
         !parts.contexts.is_empty()
     }
 
@@ -86,14 +86,14 @@ impl Cx<'_> {
                 continue;
             }
             let mut is_context = false;
-            self.host.connections(self.wires, node, &mut |_| is_context = true);
+            self.host.connections(node, &mut |_| is_context = true);
             contexts += usize::from(is_context);
             let Some(state) = flows.state(&at).filter(|_| !is_context) else { continue };
             for (direction, parts) in parts.iter_mut().enumerate() {
                 let host = &mut *self.host;
                 let is_exported = write_part(parts, slot, |out| {
                     let mut is_exported = false;
-                    host.streams(self.wires, node, &mut |function| {
+                    host.streams(node, &mut |function| {
                         is_exported = function.export(state, direction, out);
                     });
                     is_exported
@@ -109,16 +109,16 @@ impl Cx<'_> {
     /// Whether packets of the connection in a record are with functions: it is exported when they
     /// have left.
     pub fn is_connection_busy(&mut self, (level, index): (u8, u32)) -> bool {
-        let Some(flows) = self.take_flows() else { return false };
+        let Some(flows) = self.host.take_manager() else { return false };
         let mut is_busy = false;
         for slot in 0.. {
             let Some((at, node)) = flows.slot(Installed { level, index }, slot) else { break };
             let Some(state) = flows.state(&at) else { continue };
-            self.host.connections(self.wires, node, &mut |context| {
+            self.host.connections(node, &mut |context| {
                 is_busy |= context.is_busy(state);
             });
         }
-        self.put_flows(flows);
+        self.host.put_manager(flows);
         is_busy
     }
 
@@ -135,7 +135,9 @@ impl Cx<'_> {
     ) -> Result<(), &'static str> {
         let session = Fcb(fcb).session().ok_or("a connection without a session")?;
         let session = Installed { level: session.0, index: session.1 };
-        let Some(mut flows) = self.take_flows() else { return Err("there is no FlowClassifier") };
+        let Some(mut flows) = self.host.take_manager() else {
+            return Err("there is no FlowClassifier");
+        };
         let result = connection_parts(functions).try_for_each(|part| {
             let (slot, part) = part.ok_or("the state of a function is cut short")?;
             let (at, node) = flows.slot(session, slot).ok_or("a function that is not here")?;
@@ -144,12 +146,12 @@ impl Cx<'_> {
             }
             let state = flows.scratch_mut(&at);
             let mut imported = Err("a function that cannot go on with streams of other hosts");
-            self.host.streams(self.wires, node, &mut |function| {
+            self.host.streams(node, &mut |function| {
                 imported = function.import(part, direction, state);
             });
             imported.inspect(|()| flows.set_opened(&at))
         });
-        self.put_flows(flows);
+        self.host.put_manager(flows);
         result
     }
 
@@ -163,7 +165,9 @@ impl Cx<'_> {
         key: Key,
         bytes: &[u8],
     ) -> Result<(), &'static str> {
-        let Some(mut flows) = self.take_flows() else { return Err("there is no FlowClassifier") };
+        let Some(mut flows) = self.host.take_manager() else {
+            return Err("there is no FlowClassifier");
+        };
         let result = (|| {
             let session =
                 flows.session(level, &key).ok_or("there is no session of a connection")?;
@@ -177,7 +181,7 @@ impl Cx<'_> {
                 }
                 let state = flows.scratch_mut(&at);
                 let mut imported = Err("a context that takes no connections of other hosts");
-                self.host.connections(self.wires, node, &mut |context| {
+                self.host.connections(node, &mut |context| {
                     imported = context.import(part, fcbs, state);
                 });
                 imported?;
@@ -185,13 +189,13 @@ impl Cx<'_> {
             }
             Ok(())
         })();
-        self.put_flows(flows);
+        self.host.put_manager(flows);
         result
     }
 
     /// Has contexts know that this host serves the traffic from now on, or no longer does.
     pub fn set_serving(&mut self, serves: bool) {
-        let now = self.now();
+        let now = self.out.now();
         self.each_context(|context| context.serve(now, serves));
     }
 
@@ -208,14 +212,14 @@ impl Cx<'_> {
     }
 
     fn each_context(&mut self, mut visit: impl FnMut(&mut dyn ConnectionTransfer)) {
-        let Some(flows) = self.flows() else { return };
+        let Some(flows) = self.host.manager() else { return };
         let levels = 0..flows.plan().levels.len() as LevelId;
         let mut nodes: Vec<u32> = levels.flat_map(|level| flows.functions(level)).collect();
         nodes.sort_unstable();
         nodes.dedup();
         for node in nodes {
             let mut due = None;
-            self.host.connections(self.wires, node, &mut |context| {
+            self.host.connections(node, &mut |context| {
                 visit(context);
                 due = context.due();
             });
