@@ -45,6 +45,10 @@ pub trait ConnectionTransfer: Any {
 /// of what this one made of them. So what it makes of bytes depends on its state and on them alone:
 /// not on time, nor on how they come in packets.
 pub trait StreamTransfer: Any {
+    /// What the function of the other host must have alike, as text without `;`: else it makes
+    /// other bytes.
+    fn identity(&self) -> String;
+
     /// Appends its state in one direction of a session, whose state `state` is; false if it cannot
     /// go on with that.
     fn export(&self, state: &[u8], direction: usize, out: &mut Vec<u8>) -> bool;

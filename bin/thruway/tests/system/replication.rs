@@ -55,8 +55,9 @@ struct Pair {
     has_witness: bool,
     /// Functions behind NAT.
     functions: Option<functions::Functions>,
-    /// Where a function replaces words in TCP streams: what becomes of these.
-    streams: Option<&'static str>,
+    /// Where a function replaces words in TCP streams: what becomes of these, and what it puts in
+    /// the place of "attack".
+    streams: Option<[&'static str; 2]>,
 }
 
 impl Between for Pair {

@@ -35,6 +35,14 @@ impl Transfers<'_> {
         self.host.is_in_stream(node)
     }
 
+    /// What a function in streams of this thread must have alike on the other host; `None` if no
+    /// other host can go on with its streams.
+    pub fn stream_identity(&mut self, node: u32) -> Option<String> {
+        let mut identity = None;
+        self.host.streams(node, &mut |function| identity = Some(function.identity()));
+        identity
+    }
+
     /// Exports what contexts know of the connection in a record, and what functions do if it is to
     /// go on at the other host; overwrites `parts`. False if that is nothing.
     pub fn export_connection(

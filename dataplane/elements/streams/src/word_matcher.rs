@@ -245,6 +245,13 @@ impl Buffer for WordMatcher {
 }
 
 impl StreamTransfer for WordMatcher {
+    fn identity(&self) -> String {
+        self.list().map_or(String::new(), |list| {
+            let put = list::number(&[self.with.clone(), self.mask.clone()], false);
+            format!("words {:08x} {:?} {put:08x}", list.number, self.mode)
+        })
+    }
+
     /// What is held back, of a mode that holds back whatever may be the beginning of a word: then
     /// there is nothing else.
     fn export(&self, state: &[u8], direction: usize, out: &mut Vec<u8>) -> bool {

@@ -12,14 +12,14 @@
 use super::checkpoints::Checkpoint;
 use super::endpoint::{Endpoint, Phase};
 use super::image::{FUNCTIONS_MAX, write_ends, write_whole};
-use super::replica::{Replica, Restore};
+use super::replica::Restore;
 use super::seg::Seg;
 use super::seq_map::SeqMap;
 use super::{DropReason, Mode, Out, Seq, Tcp, Work};
 
-/// How long a host that took over expects acknowledgements of what the other one sent, nanoseconds:
-/// a receiver keeps what it got early until the bytes before are there, which come again after a
-/// minute at most (RFC 6298 section 2.5).
+/// How long a host that took over takes acknowledgements of what the other one sent with any number
+/// near the expected one, nanoseconds: a receiver keeps what it got early until the bytes before
+/// are there, which mostly come again within a minute (RFC 6298 section 2.5).
 const WATCHED_NS: i64 = 120_000_000_000;
 /// Segments that are sent again for each acknowledgement of one: twice as many in each round.
 const RESENT: usize = 2;
@@ -212,9 +212,9 @@ impl Work<'_> {
         self.restores.push(Restore { conn, fcb, direction, functions });
     }
 
-    /// The number of a segment without data in a direction: that which its receiver expects, where it
-    /// has more than was sent again here. It takes no acknowledgement with an older one (RFC 9293
-    /// section 3.10.7.4).
+    /// The number of a segment without data in a direction: that which its receiver expects, where
+    /// it has more than was sent again here. It takes no acknowledgement with an older one (RFC
+    /// 9293 section 3.10.7.4).
     pub(super) fn expected(&self, dir: usize) -> Seq {
         let sent = self.conn.endpoints[dir].sent;
         let reached = self.replica.as_deref().and_then(|replica| replica.reached[dir]);
@@ -229,12 +229,14 @@ impl Work<'_> {
     pub(super) fn find_position(&mut self, dir: usize, seg: &Seg) -> Result<Seq, DropReason> {
         let (ack, sent) = (seg.ack, self.conn.endpoints[dir].sent);
         let other = self.conn.endpoints[1 - dir].next;
-        let watched = |replica: &&mut Replica| replica.watched_until > Some(self.now);
-        let Some(replica) = self.replica.as_deref_mut().filter(watched) else { return Ok(ack) };
+        let Some(replica) = self.replica.as_deref_mut() else { return Ok(ack) };
+        let Some(watched_until) = replica.watched_until else { return Ok(ack) };
         let known_to = replica.known_to[dir];
         if ack.after(known_to.unwrap_or(sent).max(sent)) {
-            // Others' guesses reset nothing.
-            let is_near = seg.seq.distance(other).wrapping_add(NEAR) <= 2 * NEAR;
+            // Others' guesses reset nothing. The receiver comes to this place as late as its sender
+            // sends again, and asks then with the number that is expected.
+            let near = if watched_until > self.now { NEAR } else { 0 };
+            let is_near = seg.seq.distance(other).wrapping_add(near) <= 2 * near;
             return if is_near { Err(self.give_up_unknown()) } else { Ok(ack) };
         }
         if replica.unproven[dir].take().is_some_and(|place| ack.before(place)) {

@@ -24,7 +24,8 @@ pub(super) struct Replica {
     /// By direction: all before is sent again as the receiver asks for it. Its sender is not told
     /// yet how far the receiver is, and would begin too early.
     pub resend_to: [Option<Seq>; 2],
-    /// At a host that took over: how long receivers may acknowledge what the other one sent.
+    /// At a host that took over: how long an acknowledgement of what the other one sent counts with
+    /// any number near the expected one; later, with that alone.
     pub watched_until: Option<i64>,
     /// At a backup: the last image was of a connection that can go on.
     pub can_go_on: bool,

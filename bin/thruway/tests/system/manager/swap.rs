@@ -263,7 +263,7 @@ fn swaps_under_traffic_lose_no_packet_and_no_session_even_if_the_manager_dies() 
     let pid = lab.is_up("web");
     let counts = under_traffic(&network, (LIMIT, ask), || swap_on(&mut lab, &network, pid));
     println!("{SWAPS} swaps, {counts:?} datagrams of each flow");
-    assert!(counts.iter().all(|count| *count > 100), "{counts:?}");
+    assert!(counts.iter().all(|count| *count > u64::from(5 * SWAPS)), "{counts:?}");
     let late = client(&network, Duration::from_millis(300));
     late.send(b"new").expect("it is up");
     assert!(late.recv(&mut [0; 8]).is_err(), "the last rules let nobody new in");

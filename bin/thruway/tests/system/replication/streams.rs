@@ -18,7 +18,7 @@ const SENT: &[u8] = b"an attack on the attack. ";
 const GOT: &[u8] = b"an embrace on the embrace. ";
 
 /// The pair's configuration with a function that replaces words of IPv4's TCP.
-pub fn with_words(text: &str, streams: &str) -> String {
+pub fn with_words(text: &str, [streams, with]: [&str; 2]) -> String {
     let through =
         |port| format!("[{port}]tcp[{port}] -> [{port}]words[{port}] -> [{port}]out[{port}]");
     let changes = [
@@ -27,9 +27,10 @@ pub fn with_words(text: &str, streams: &str) -> String {
         ("nat[1] -> [1]firewall;", format!("nat[1] -> {} -> [1]firewall;", through(1))),
         (
             "from_lan :: Flow",
-            "tcp :: TCPIn;\nwords :: WordMatcher(attack, MODE REPLACE, WITH embrace);\n\
-             out :: TCPOut;\nfrom_lan :: Flow"
-                .into(),
+            format!(
+                "tcp :: TCPIn;\nwords :: WordMatcher(attack, MODE REPLACE, WITH {with});\n\
+                 out :: TCPOut;\nfrom_lan :: Flow"
+            ),
         ),
     ];
     changes.into_iter().fold(text.to_owned(), |text, (plain, changed)| {
@@ -95,6 +96,20 @@ fn open(pair: &Pair, listener: &TcpListener) -> Vec<Ends> {
     all
 }
 
+/// A pair with a backup, where a function replaces words in TCP streams.
+fn pair_with_streams(
+    streams: &'static str,
+    commits: Option<&'static str>,
+    after: &'static str,
+) -> Pair {
+    let mut pair = Pair::new();
+    (pair.streams, pair.commits, pair.after) = (Some([streams, "embrace"]), commits, after);
+    pair.start_backup();
+    pair.start_active();
+    pair.wait_synchronized();
+    pair
+}
+
 /// All connections are reset at both ends, soon, and new ones work.
 fn all_are_reset(pair: &Pair, listener: &TcpListener, all: &[Ends], serves: usize) {
     let begun = Instant::now();
@@ -114,11 +129,7 @@ fn changed_streams_are_reset_at_both_ends_when_a_host_is_lost() {
     if !privileged("changed_streams_are_reset_at_both_ends_when_a_host_is_lost") {
         return;
     }
-    let mut pair = Pair::new();
-    pair.streams = Some("close");
-    pair.start_backup();
-    pair.start_active();
-    pair.wait_synchronized();
+    let mut pair = pair_with_streams("close", None, "150ms");
     let listener = listen(&pair);
     let mut all = open(&pair, &listener);
     // The last numbers that the backup knows of these are old.
@@ -134,11 +145,7 @@ fn changed_streams_are_reset_at_both_ends_by_a_switchover() {
     if !privileged("changed_streams_are_reset_at_both_ends_by_a_switchover") {
         return;
     }
-    let mut pair = Pair::new();
-    pair.streams = Some("close");
-    pair.start_backup();
-    pair.start_active();
-    pair.wait_synchronized();
+    let pair = pair_with_streams("close", None, "150ms");
     let listener = listen(&pair);
     for serves in [1, 0] {
         let mut all: Vec<Ends> = (0..SILENT).map(|_| Ends::open(&pair, &listener)).collect();
@@ -160,6 +167,8 @@ fn changed_streams_are_reset_at_both_ends_by_a_switchover() {
 /// Connections that are used in both directions while the host is lost, and bytes of each of these.
 const TRANSFERS: usize = 10;
 const BYTES: usize = 1 << 20;
+/// Longest wait for a byte: senders' timers double while hosts change, and count what they waited.
+const STALLED_AFTER: Duration = Duration::from_secs(60);
 /// Words that are replaced before the host is lost, of some 800,000.
 const WORDS_BEFORE: u64 = 200_000;
 
@@ -213,6 +222,10 @@ fn read_all(mut end: &TcpStream, expected: &[u8]) -> Result<(), ErrorKind> {
 fn transfer(pair: &mut Pair, meanwhile: impl FnOnce(&mut Pair)) -> Vec<Result<(), ErrorKind>> {
     let listener = listen(pair);
     let all: Vec<Ends> = (0..TRANSFERS).map(|_| Ends::open(pair, &listener)).collect();
+    for end in all.iter().flat_map(|Ends { client, server }| [client, server]) {
+        end.set_read_timeout(Some(STALLED_AFTER)).expect("a socket");
+        end.set_write_timeout(Some(STALLED_AFTER)).expect("a socket");
+    }
     let texts: Vec<[Vec<u8>; 2]> = (0..2 * TRANSFERS)
         .map(|seed| text(seed * 100))
         .map(|text| [replaced(&text), text])
@@ -235,21 +248,12 @@ fn transfer(pair: &mut Pair, meanwhile: impl FnOnce(&mut Pair)) -> Vec<Result<()
     })
 }
 
-fn pair_with_streams(commits: Option<&'static str>, after: &'static str) -> Pair {
-    let mut pair = Pair::new();
-    (pair.streams, pair.commits, pair.after) = (Some("replicate"), commits, after);
-    pair.start_backup();
-    pair.start_active();
-    pair.wait_synchronized();
-    pair
-}
-
 #[test]
 fn with_output_commit_changed_streams_survive_the_loss_of_a_host() {
     if !privileged("with_output_commit_changed_streams_survive_the_loss_of_a_host") {
         return;
     }
-    let mut pair = pair_with_streams(Some("DROP"), "400ms");
+    let mut pair = pair_with_streams("replicate", Some("DROP"), "400ms");
     let ends = transfer(&mut pair, Pair::kill_active);
     assert!(ends.iter().all(Result::is_ok), "{ends:?} {}", pair.log(1));
     assert_eq!(pair.count(1, "tcp.continued"), TRANSFERS as u64);
@@ -264,7 +268,7 @@ fn without_output_commit_no_byte_of_changed_streams_is_wrong() {
     if !privileged("without_output_commit_no_byte_of_changed_streams_is_wrong") {
         return;
     }
-    let mut pair = pair_with_streams(None, "400ms");
+    let mut pair = pair_with_streams("replicate", None, "400ms");
     let listener = listen(&pair);
     let mut idle: Vec<Ends> = (0..SILENT).map(|_| Ends::open(&pair, &listener)).collect();
     idle.iter_mut().for_each(|ends| ends.talk().expect("the host serves"));
@@ -286,7 +290,7 @@ fn changed_streams_go_on_by_switchovers() {
         return;
     }
     for commits in [None, Some("DROP")] {
-        let mut pair = pair_with_streams(commits, "0");
+        let mut pair = pair_with_streams("replicate", commits, "0");
         let ends = transfer(&mut pair, |pair| {
             for from in [0, 1] {
                 pair.ctl(from, &["write", "pair.switchover", "now"]).expect(0);
@@ -300,4 +304,21 @@ fn changed_streams_go_on_by_switchovers() {
         assert!(ends.iter().all(Result::is_ok), "{ends:?} {} {}", pair.log(0), pair.log(1));
         assert_eq!([0, 1].map(|which| pair.count(which, "tcp.unreplicated")), [0, 0]);
     }
+}
+
+/// A function that makes other bytes cannot go on.
+#[test]
+fn other_words_on_the_other_host_are_refused() {
+    if !privileged("other_words_on_the_other_host_are_refused") {
+        return;
+    }
+    let mut pair = Pair::new();
+    pair.streams = Some(["replicate", "embrace"]);
+    pair.start_backup();
+    pair.streams = Some(["replicate", "hug"]);
+    pair.start_active();
+    pair.wait_log(1, "the chains differ");
+    pair.wait_log(0, "the other host refused");
+    assert!(pair.log(0).contains("words :: WordMatcher (words "), "{}", pair.log(0));
+    assert_eq!(pair.read(0, "pair.synchronized"), "false");
 }

@@ -66,7 +66,10 @@ impl Chain {
         let form = match cx.transfers().form(node) {
             Some(form) => form,
             // It begins anew, or its context goes on with the connection or resets it.
-            None if cx.transfers().is_in_stream(node) => Ok(TransferForm::default()),
+            None if cx.transfers().is_in_stream(node) => {
+                let identity = cx.transfers().stream_identity(node).unwrap_or_default();
+                Ok(TransferForm { identity, state_len_max: 0 })
+            }
             None => {
                 Err("only those of NAT, StatefulFirewall, Nf and functions of streams can".into())
             }

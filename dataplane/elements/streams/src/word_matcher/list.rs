@@ -74,7 +74,7 @@ fn word(line: &[u8]) -> Vec<u8> {
 }
 
 /// FNV-1a, 32 bits (draft-eastlake-fnv section 2).
-fn number(names: &[Vec<u8>], nocase: bool) -> u32 {
+pub(super) fn number(names: &[Vec<u8>], nocase: bool) -> u32 {
     let step = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
     let lens = |word: &Vec<u8>| (word.len() as u32).to_le_bytes();
     let all = names.iter().flat_map(|word| lens(word).into_iter().chain(word.iter().copied()));

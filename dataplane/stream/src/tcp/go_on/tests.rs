@@ -42,6 +42,8 @@ fn changed(bytes: &[u8]) -> Vec<u8> {
     text.replace("cat", "tiger").replace('.', "").into()
 }
 
+const SECOND: i64 = 1_000_000_000;
+
 struct Host {
     tcp: Tcp,
     conn: u32,
@@ -116,6 +118,8 @@ struct World {
     /// Packets on their way, with the port that they left by.
     queue: VecDeque<(usize, Packet)>,
     now: i64,
+    /// How long the client waits before it sends again for the first time.
+    pause: i64,
 }
 
 fn header(packet: &Packet) -> (TcpHeader, &[u8]) {
@@ -148,6 +152,7 @@ impl World {
             has_backup: true,
             queue: VecDeque::new(),
             now: 0,
+            pause: SECOND,
         };
         world.replicate();
         world
@@ -243,7 +248,7 @@ impl World {
             if self.is_reset || self.acked == self.data.len() {
                 return;
             }
-            self.now += 1_000_000_000;
+            self.now += std::mem::replace(&mut self.pause, SECOND);
             self.tick();
             self.send(self.acked, 7, commits);
             if !commits {
@@ -283,8 +288,13 @@ fn data() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(piece, 1..60).prop_map(|pieces| (pieces.concat() + "!").into_bytes())
 }
 
-fn run(data: &[u8], steps: Vec<Step>, commits: bool) -> World {
-    let mut world = World::new(data.to_vec());
+/// Also after more than two minutes, as a sender that was not answered for long.
+fn pause() -> impl Strategy<Value = i64> {
+    prop_oneof![Just(SECOND), Just(130 * SECOND)]
+}
+
+fn run(data: &[u8], steps: Vec<Step>, (commits, pause): (bool, i64)) -> World {
+    let mut world = World { pause, ..World::new(data.to_vec()) };
     for step in steps {
         match step {
             Step::Send(len) => world.send(world.sent, len, commits),
@@ -308,8 +318,8 @@ proptest! {
 
     /// With output commit, all arrives.
     #[test]
-    fn every_byte_arrives(data in data(), steps in steps()) {
-        let world = run(&data, steps, true);
+    fn every_byte_arrives(data in data(), steps in steps(), pause in pause()) {
+        let world = run(&data, steps, (true, pause));
         prop_assert!(!world.is_reset);
         let got: Option<Vec<u8>> = world.got.iter().copied().collect();
         let got = got.map(|got| got.escape_ascii().to_string());
@@ -319,8 +329,8 @@ proptest! {
 
     /// Without, all arrives or the connection is reset, and no byte is wrong.
     #[test]
-    fn no_byte_is_wrong(data in data(), steps in steps()) {
-        let world = run(&data, steps, false);
+    fn no_byte_is_wrong(data in data(), steps in steps(), pause in pause()) {
+        let world = run(&data, steps, (false, pause));
         let right = changed(&data);
         for (at, byte) in world.got.iter().enumerate() {
             prop_assert!(byte.is_none_or(|byte| right.get(at) == Some(&byte)), "byte {}", at);
