@@ -53,12 +53,11 @@ mod tests {
     use super::*;
 
     fn tree(manifest: &str, library: &str) -> Tree {
-        let mut tree = Tree::default();
-        tree.files = vec![
+        let files = vec![
             ("base/x/Cargo.toml".into(), manifest.into()),
             ("base/x/src/lib.rs".into(), library.into()),
         ];
-        tree
+        Tree { files }
     }
 
     #[test]

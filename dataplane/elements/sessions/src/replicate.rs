@@ -104,9 +104,9 @@ pub static ENTRY: Entry = Entry::built::<Replicate>(
                the last, sessions begin anew at the other host, but for TCP connections that TCPIn \
                guards or changes. With STREAMS replicate these go on if all functions in them can \
                (WordMatcher that masks, removes or replaces, without HOLD), and all is known: with \
-               output commit always, else if they were idle, or by a switchover. Others, and all \
-               with STREAMS close, are reset at both ends (handlers continued and unreplicated of \
-               TCPIn).\n\n\
+               output commit always, else if they were idle, or, nearly all, by a switchover. \
+               Others, and all with STREAMS close, are reset at both ends (handlers continued and \
+               unreplicated of TCPIn).\n\n\
                Without output commit, sessions \
                that begin within about 10 ms of the active host's end are lost. See docs/replication.md.",
         example: "rep :: Replicate(192.0.2.1 02:00:00:00:00:01, TO 198.51.100.2:7070, KEY /etc/thruway/key);\n\

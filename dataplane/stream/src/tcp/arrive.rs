@@ -55,6 +55,10 @@ impl Work<'_> {
         if self.conn.phase == Phase::Reset && self.conn.mode >= Mode::Guard {
             return self.answer_dead(dir, &seg, packet);
         }
+        if self.stands_still(dir, &seg) {
+            let drop_reason = self.give_up_unknown();
+            return self.out.drop(drop_reason, packet);
+        }
         if let Err(drop_reason) = self.is_open(dir, &seg).and_then(|()| self.ack(dir, &seg)) {
             return self.refuse_unopened(dir, &seg, packet, drop_reason);
         }

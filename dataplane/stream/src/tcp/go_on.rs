@@ -21,6 +21,11 @@ use super::{DropReason, Mode, Out, Seq, Tcp, Work};
 /// near the expected one, nanoseconds: a receiver keeps what it got early until the bytes before
 /// are there, which mostly come again within a minute (RFC 6298 section 2.5).
 const WATCHED_NS: i64 = 120_000_000_000;
+/// How long a sender may send the same again in vain, nanoseconds, and how long after its takeover a
+/// host looks for that: then it knows too little, and a reset is better than a connection that
+/// stands still.
+const STUCK_NS: i64 = 20_000_000_000;
+const STUCK_WITHIN_NS: i64 = 300_000_000_000;
 /// Segments that are sent again for each acknowledgement of one: twice as many in each round.
 const RESENT: usize = 2;
 /// So far from the expected number may be that of a segment with such an acknowledgement.
@@ -269,8 +274,32 @@ impl Work<'_> {
         self.drain(dir);
     }
 
+    /// Whether a segment shows that a connection that another host served stands still: its sender
+    /// sends again and again what came before, and is acknowledged nothing.
+    pub(super) fn stands_still(&mut self, dir: usize, seg: &Seg) -> bool {
+        let endpoint = &self.conn.endpoints[dir];
+        let (acked_to, next) = (endpoint.acked_to, endpoint.next);
+        let Some(replica) = self.replica.as_deref_mut() else { return false };
+        let Some(watched_until) = replica.watched_until else { return false };
+        let looks_until = watched_until.saturating_add(STUCK_WITHIN_NS - WATCHED_NS);
+        if seg.len + seg.fin() == 0 || self.now > looks_until {
+            return false;
+        }
+        let repeated = &mut replica.repeated[dir];
+        if !seg.seq.before(next) {
+            *repeated = None;
+        }
+        match *repeated {
+            Some((of, since)) if of == acked_to => self.now - since > STUCK_NS,
+            _ => {
+                *repeated = seg.seq.before(next).then_some((acked_to, self.now));
+                false
+            }
+        }
+    }
+
     /// Resets a connection that cannot go on here.
-    fn give_up_unknown(&mut self) -> DropReason {
+    pub(super) fn give_up_unknown(&mut self) -> DropReason {
         self.counts.unreplicated += 1;
         self.kill();
         DropReason::Closed

@@ -162,7 +162,7 @@ impl World {
     fn replicate(&mut self) {
         if self.has_backup {
             let image = self.hosts[0].image();
-            let known = (self.hosts[1].tcp.len() > 0).then_some(self.hosts[1].conn);
+            let known = (!self.hosts[1].tcp.is_empty()).then_some(self.hosts[1].conn);
             self.hosts[1].conn =
                 self.hosts[1].tcp.import(known, &image, FCBS, 2).expect("an image");
         }
@@ -362,4 +362,21 @@ fn an_idle_connection_goes_on_and_a_busy_one_is_reset_without_output_commit() {
     busy.lose_host();
     busy.finish(false);
     assert!(busy.is_reset);
+}
+
+/// A sender that is acknowledged nothing for long after a takeover gets a reset.
+#[test]
+fn a_connection_that_stands_still_is_reset() {
+    let mut world = World::new(b"a cat and a cat!".to_vec());
+    world.lose_host();
+    for round in 0..5 {
+        world.send(0, 8, false);
+        assert!(!world.is_reset, "round {round}");
+        // Nothing comes to the server but a reset.
+        world.queue.retain(|(_, packet)| header(packet).0.flags() & RST != 0);
+        world.deliver(false, false, false);
+        world.now += 10 * SECOND;
+    }
+    assert!(world.is_reset);
+    assert_eq!(world.hosts[1].tcp.counts.unreplicated, 1);
 }
