@@ -97,9 +97,9 @@ received is gone with it. While it has no buffer, QUEUE packets of each card wai
 dropped (no-buffer). A configuration that replaces this one goes on with the machine if it is the \
 same.\n\
 With STANDBY another machine boots, and QEMU pauses it once it is ready. It continues when the \
-first one ends, which then boots again and waits in turn: so packets are dropped for less than a \
-second, and not for as long as a machine boots. With ACTIVE false as well, one machine waits and \
-none serves, until a configuration has ACTIVE true. Both have the same addresses, each needs \
+first one ends, which then boots again and waits in turn: so packets are dropped for about a \
+second (where machines are emulated), and not for as long as one boots. With ACTIVE false as well, \
+one machine waits and none serves, until a configuration has ACTIVE true. Both have the same addresses, each needs \
 MEMORY, and they share no state.\n\
 Cards have addresses of their own that stay (02:...), merged buffers, one queue pair, no offloads.";
 

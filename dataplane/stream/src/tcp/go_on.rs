@@ -21,10 +21,11 @@ use super::{DropReason, Mode, Out, Seq, Tcp, Work};
 /// near the expected one, nanoseconds: a receiver keeps what it got early until the bytes before
 /// are there, which mostly come again within a minute (RFC 6298 section 2.5).
 const WATCHED_NS: i64 = 120_000_000_000;
-/// How long a sender may send the same again in vain, nanoseconds, and how long after its takeover a
-/// host looks for that: then it knows too little, and a reset is better than a connection that
-/// stands still.
+/// How long, in nanoseconds, and how often a sender may send the same again in vain, and how long
+/// after its takeover a host looks for that: then it knows too little, and a reset is better than a
+/// connection that stands still.
 const STUCK_NS: i64 = 20_000_000_000;
+const STUCK_REPEATS: u8 = 4;
 const STUCK_WITHIN_NS: i64 = 300_000_000_000;
 /// Segments that are sent again for each acknowledgement of one: twice as many in each round.
 const RESENT: usize = 2;
@@ -289,10 +290,13 @@ impl Work<'_> {
         if !seg.seq.before(next) {
             *repeated = None;
         }
-        match *repeated {
-            Some((of, since)) if of == acked_to => self.now - since > STUCK_NS,
+        match repeated {
+            Some((of, since, count)) if *of == acked_to => {
+                *count = count.saturating_add(1);
+                *count > STUCK_REPEATS && self.now - *since > STUCK_NS
+            }
             _ => {
-                *repeated = seg.seq.before(next).then_some((acked_to, self.now));
+                *repeated = seg.seq.before(next).then_some((acked_to, self.now, 1));
                 false
             }
         }

@@ -27,9 +27,9 @@ pub(super) struct Replica {
     /// At a host that took over: how long an acknowledgement of what the other one sent counts with
     /// any number near the expected one; later, with that alone.
     pub watched_until: Option<i64>,
-    /// By direction, at a host that took over: what its sender is acknowledged, and since when it
-    /// sends the same again.
-    pub repeated: [Option<(Seq, i64)>; 2],
+    /// By direction, at a host that took over: what its sender is acknowledged, and since when and
+    /// how often it sends the same again.
+    pub repeated: [Option<(Seq, i64, u8)>; 2],
     /// At a backup: the last image was of a connection that can go on.
     pub can_go_on: bool,
 }

@@ -135,11 +135,12 @@ fn a_machine_that_waits_takes_the_place_at_once() {
     let mut client = start(&mut network, &wait, &dir.path().join("control"));
     is_ready(&mut client);
     // Where others use the processors, everything takes longer in proportion.
-    let soon = (begun.elapsed() / 4).max(Duration::from_secs(1));
+    let boot = begun.elapsed();
+    let soon = (boot / 2).max(Duration::from_secs(2));
     assert_eq!((client.read("vm.state"), client.read("vm.pid")), ("stopped".into(), "0".into()));
     assert!(!pings(&network), "a machine that stands still passes nothing");
 
-    // Called, it is there within a second, and another one begins to boot.
+    // Called, it is there soon, and another one begins to boot.
     let begun = Instant::now();
     assert_eq!(client.write_data("hotconfig", &text(", STANDBY true")).0, 200);
     back_after(&network);
@@ -157,7 +158,7 @@ fn a_machine_that_waits_takes_the_place_at_once() {
         assert_eq!(client.number("vm.takeovers"), round);
         is_ready(&mut client);
     }
-    eprintln!("first packet {called:?} after the call; back after a kill: {gaps:?}");
+    eprintln!("booted {boot:?}; first packet {called:?} after the call; after a kill {gaps:?}");
     assert!(gaps.iter().chain([&called]).all(|gap| *gap < soon), "{called:?} {gaps:?} {soon:?}");
     fetch(&network.wan, &network.lan, "10.7.0.1", 1 << 20);
     wait_for("an account", || is_accounted_for(&mut client).then_some(()));
