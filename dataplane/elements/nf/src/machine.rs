@@ -99,8 +99,8 @@ same.\n\
 With STANDBY another machine boots, and QEMU pauses it once it is ready. It continues when the \
 first one ends, which then boots again and waits in turn: so packets are dropped for about a \
 second (where machines are emulated), and not for as long as one boots. With ACTIVE false as well, \
-one machine waits and none serves, until a configuration has ACTIVE true. Both have the same addresses, each needs \
-MEMORY, and they share no state.\n\
+one machine waits and none serves, until a configuration has ACTIVE true. Both have the same \
+addresses, each needs MEMORY, and they share no state.\n\
 Cards have addresses of their own that stay (02:...), merged buffers, one queue pair, no offloads.";
 
 /// See [`Acceleration`].
