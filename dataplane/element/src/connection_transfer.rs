@@ -79,37 +79,3 @@ pub struct ConnectionParts {
     /// The states of functions by direction.
     pub(crate) functions: [Vec<u8>; 2],
 }
-
-/// The parts of an exported connection, of contexts or of functions: for each its slot, and its
-/// bytes; `None` for a truncated one. A part has its slot (1 byte) and its length (2 bytes,
-/// big-endian) in front.
-pub fn connection_parts(mut bytes: &[u8]) -> impl Iterator<Item = Option<(usize, &[u8])>> {
-    std::iter::from_fn(move || {
-        if bytes.is_empty() {
-            return None;
-        }
-        let part = bytes.split_first_chunk().and_then(|(&[slot, high, low], rest)| {
-            let len = usize::from(u16::from_be_bytes([high, low]));
-            rest.split_at_checked(len).map(|(part, rest)| (usize::from(slot), part, rest))
-        });
-        bytes = part.map_or(&[], |(_, _, rest)| rest);
-        Some(part.map(|(slot, part, _)| (slot, part)))
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parts_are_read_to_the_byte() {
-        let read = |bytes: &[u8]| -> Vec<Option<(usize, Vec<u8>)>> {
-            let parts = connection_parts(bytes);
-            parts.map(|part| part.map(|(slot, bytes)| (slot, bytes.to_vec()))).collect()
-        };
-        assert_eq!(read(&[]), []);
-        assert_eq!(read(&[3, 0, 2, 7, 8, 0, 0, 0]), [Some((3, vec![7, 8])), Some((0, vec![]))]);
-        assert_eq!(read(&[3, 0, 2, 7]), [None]);
-        assert_eq!(read(&[0, 0, 0, 1, 0]), [Some((0, vec![])), None]);
-    }
-}

@@ -158,26 +158,6 @@ impl Operation {
                 | Op::ProcessTurn
         )
     }
-
-    /// Whether it reads the packet's own bytes.
-    pub const fn is_of_bytes(self) -> bool {
-        use Operation as Op;
-        matches!(
-            self,
-            Op::CopyLine
-                | Op::HeaderRead
-                | Op::HeaderWrite
-                | Op::HeaderParse
-                | Op::HeaderCheck
-                | Op::ChecksumIp
-                | Op::ChecksumLine
-                | Op::TtlDecrement
-                | Op::RewriteIp
-                | Op::ClassifyPattern
-                | Op::ClassifyIp
-                | Op::Classify
-        )
-    }
 }
 
 impl Cost {

@@ -27,6 +27,7 @@ mod nearest;
 mod one_thread;
 mod outbox;
 mod outside;
+mod parts;
 mod paths;
 mod per_session;
 mod prefix;
@@ -59,7 +60,7 @@ pub use capability::{
     StreamMember,
 };
 pub use connection_transfer::{
-    ConnectionParts, ConnectionTransfer, Connections, StreamTransfer, Streams, connection_parts,
+    ConnectionParts, ConnectionTransfer, Connections, StreamTransfer, Streams,
 };
 pub use cost::{Apart, Cost, Load, Made, NOTHING_MORE, Operation};
 pub use cx::{Cx, Neighbours, Verdict};
@@ -74,6 +75,7 @@ pub use names::{Names, handler_value};
 pub use nearest::nearest;
 pub use outbox::{Outbox, Target};
 pub use outside::{Origin, Outside, Pending, Progress, Ready, Remote, RemoteCall};
+pub use parts::{PART_HEAD_LEN, parts, write_part};
 pub use paths::{Paths, Reach};
 pub use per_session::{Known, NoAnswer, Opening, PerSession, Session};
 pub use prefix::{Ip6Prefix, IpPrefix};
@@ -84,9 +86,7 @@ pub use purpose::{Purpose, ThreadNumber};
 pub use reason::Reason;
 pub use registered::{Capabilities, Cast};
 pub use session_mover::SessionMover;
-pub use session_transfer::{
-    STATE_HEAD_LEN, SessionTransfer, Transfer, TransferForm, states, write_state,
-};
+pub use session_transfer::{SessionTransfer, Transfer, TransferForm};
 pub use spec::{
     Access, Alias, Arg, ArgRule, Changes, Drop, Handler, Merge, Replicas, Scratch, Spec, Ty, Wants,
 };

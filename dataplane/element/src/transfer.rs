@@ -8,7 +8,8 @@ use crate::answers::Asked;
 use crate::cx::Cx;
 use crate::host::Host;
 use crate::outbox::Outbox;
-use crate::session_transfer::{SessionTransfer, TransferForm, states, write_state};
+use crate::parts::{parts, write_part};
+use crate::session_transfer::{SessionTransfer, TransferForm};
 
 /// The sessions of a thread, for transfer to another host: see [`Cx::transfers`].
 pub struct Transfers<'a> {
@@ -80,7 +81,6 @@ impl Transfers<'_> {
         for slot in 0.. {
             let Some((at, node)) = flows.slot(session, slot) else { return true };
             let Some(state) = flows.state(&at) else { continue };
-            let begin = states.len();
             let mut takes_part = true;
             let export = |out: &mut Vec<u8>| {
                 let exported = self.ask_function(node, |function| {
@@ -90,14 +90,11 @@ impl Transfers<'_> {
                 takes_part = exported.is_some();
                 exported.unwrap_or(false)
             };
-            if write_state(slot, states, export) {
-                continue;
-            }
-            if takes_part {
+            // A function of streams takes none: it begins anew, or its context closes the
+            // connection.
+            if !write_part(slot, states, export) && takes_part {
                 return false;
             }
-            // A function of streams: it begins anew, or its context closes the connection.
-            states.truncate(begin);
         }
         true
     }
@@ -132,14 +129,11 @@ impl Transfers<'_> {
         session: Installed,
         bytes: &[u8],
     ) -> Result<(), &'static str> {
-        for state in states(bytes) {
+        for state in parts(bytes) {
             let (slot, state) = state.ok_or("the functions' state is cut short")?;
             let (at, node) = flows.slot(session, slot).ok_or("a function that is not here")?;
             let is_update = flows.is_opened(&at);
-            if !is_update {
-                flows.scratch_mut(&at).fill(0);
-            }
-            let mut scratch = flows.scratch_mut(&at).to_vec();
+            let mut scratch = flows.scratch_or_zeros(&at).to_vec();
             let imported = self.ask_function(node, |function| {
                 if is_update {
                     return function.update(state, &mut scratch);

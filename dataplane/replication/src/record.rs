@@ -242,6 +242,7 @@ fn parse(kind: u8, body: &[u8]) -> Option<Record<'_>> {
         (2, [level, key @ ..]) => Some(Record::Ended(*level, SessionKey::of_bytes(key)?)),
         (3, []) => Some(Record::ResyncBegins),
         (4, []) => Some(Record::ResyncEnds),
+        (6, _) if HEAD + body.len() + SUM > CONNECTION_LEN_MAX => None,
         (6, [level, flags @ (0 | V6), rest @ ..]) => {
             let key_len = if flags & V6 != 0 { V6_LEN } else { V4_LEN };
             let (key, parts) = rest.split_at_checked(key_len)?;
@@ -339,5 +340,25 @@ mod tests {
         let len_max = STATES_LEN_MAX + V6_LEN - V4_LEN;
         assert!(session(&vec![0; len_max]).write(&mut Vec::new()));
         assert!(!session(&vec![0; len_max + 1]).write(&mut Vec::new()));
+    }
+
+    #[test]
+    fn a_connection_is_as_long_as_it_may_be() {
+        let parts = [0; CONNECTION_LEN_MAX];
+        let len_max = CONNECTION_LEN_MAX - HEAD - 2 - V4_LEN - SUM;
+        let connection = |len| Record::Connection(0, SessionKey::V4([7; 4]), &parts[..len]);
+        let mut bytes = Vec::new();
+        assert!(!connection(len_max + 1).write(&mut bytes));
+        assert!(connection(len_max).write(&mut bytes));
+        assert_eq!(Records::new(&bytes).next(), Some(Ok(connection(len_max))));
+        // A longer one, as another program may write it.
+        bytes.truncate(bytes.len() - SUM);
+        bytes.push(0);
+        let len = bytes.len() + SUM - 2;
+        bytes[..2].copy_from_slice(&(len as u16).to_be_bytes());
+        let sum = crc32fast::hash(&bytes);
+        bytes.extend_from_slice(&sum.to_be_bytes());
+        let read = Records::new(&bytes).next();
+        assert!(matches!(read, Some(Err(RecordError::Malformed(6, _)))), "{read:?}");
     }
 }

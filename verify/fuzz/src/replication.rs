@@ -1,7 +1,7 @@
 //! What an active host, or a stranger, sends to a backup: what was understood is, written again,
 //! the same bytes.
 
-use thruway_element::{connection_parts, states, write_state};
+use thruway_element::{parts, write_part};
 use thruway_replication::{
     Claim, Frame, FrameReader, Greeting, Key, Packets, Record, Records, Session, Standing, Verdict,
     write_packet,
@@ -35,31 +35,32 @@ pub fn run(bytes: &[u8]) {
     }
     for record in &read {
         match record {
-            Record::Session(Session { states, .. }) => function_states(states),
-            Record::Connection(_, _, parts) => {
-                connection_parts(parts).flatten().for_each(|(_, image)| connection(image));
+            Record::Session(Session { states, .. }) => whole_parts(states),
+            Record::Connection(_, _, contexts) => {
+                whole_parts(contexts);
+                parts(contexts).flatten().for_each(|(_, image)| connection(image));
             }
             _ => {}
         }
     }
-    function_states(bytes);
+    whole_parts(bytes);
     connection(bytes);
     packets(bytes);
     frames(bytes);
 }
 
-/// The whole states of a session's functions are, written again, the same bytes.
-fn function_states(bytes: &[u8]) {
+/// The whole parts of what functions exported are, written again, the same bytes.
+fn whole_parts(bytes: &[u8]) {
     let mut written = Vec::new();
-    for (slot, state) in states(bytes).map_while(|state| state) {
-        let export = |out: &mut Vec<u8>| {
-            out.extend_from_slice(state);
+    for (slot, part) in parts(bytes).map_while(|part| part) {
+        let write = |out: &mut Vec<u8>| {
+            out.extend_from_slice(part);
             true
         };
-        assert!(write_state(slot, &mut written, export));
+        assert!(write_part(slot, &mut written, write));
     }
     assert!(bytes.starts_with(&written));
-    assert_eq!(states(bytes).all(|state| state.is_some()), written.len() == bytes.len());
+    assert_eq!(parts(bytes).all(|part| part.is_some()), written.len() == bytes.len());
 }
 
 /// A host takes over a connection of which it got these bytes, or refuses them.

@@ -5,28 +5,8 @@ use thruway_flow::plan::LevelId;
 use thruway_flow::{Direction, Fcb};
 
 use super::Transfers;
-use crate::connection_transfer::{ConnectionParts, ConnectionTransfer, connection_parts};
-
-/// Bytes in front of a context's part: its slot and its length.
-const PART_HEAD: usize = 3;
-
-/// Appends a part that `write` appends the content of; false, and nothing, if that returns false,
-/// or the part is too long.
-fn write_part(parts: &mut Vec<u8>, slot: usize, write: impl FnOnce(&mut Vec<u8>) -> bool) -> bool {
-    let begin = parts.len();
-    parts.extend_from_slice(&[slot as u8, 0, 0]);
-    let is_written = write(parts);
-    match u16::try_from(parts.len() - begin - PART_HEAD) {
-        Ok(len) if is_written => {
-            parts[begin + 1..begin + PART_HEAD].copy_from_slice(&len.to_be_bytes());
-            true
-        }
-        _ => {
-            parts.truncate(begin);
-            false
-        }
-    }
-}
+use crate::connection_transfer::{ConnectionParts, ConnectionTransfer};
+use crate::parts::{parts, write_part};
 
 impl Transfers<'_> {
     /// Whether the function `node` of this thread belongs to streams: sessions of other hosts begin
@@ -62,7 +42,7 @@ impl Transfers<'_> {
             let Some(state) = flows.state(&at) else { continue };
             let mut due = None;
             let host = &mut *self.host;
-            write_part(&mut parts.contexts, slot, |out| {
+            write_part(slot, &mut parts.contexts, |out| {
                 let mut is_exported = false;
                 host.connections(node, &mut |context| {
                     is_exported = context.export(state, functions, out);
@@ -99,7 +79,7 @@ impl Transfers<'_> {
             let Some(state) = flows.state(&at).filter(|_| !is_context) else { continue };
             for (direction, parts) in parts.iter_mut().enumerate() {
                 let host = &mut *self.host;
-                let is_exported = write_part(parts, slot, |out| {
+                let is_exported = write_part(slot, parts, |out| {
                     let mut is_exported = false;
                     host.streams(node, &mut |function| {
                         is_exported = function.export(state, direction, out);
@@ -146,13 +126,10 @@ impl Transfers<'_> {
         let Some(mut flows) = self.host.take_manager() else {
             return Err("there is no FlowClassifier");
         };
-        let result = connection_parts(functions).try_for_each(|part| {
+        let result = parts(functions).try_for_each(|part| {
             let (slot, part) = part.ok_or("the state of a function is cut short")?;
             let (at, node) = flows.slot(session, slot).ok_or("a function that is not here")?;
-            if !flows.is_opened(&at) {
-                flows.scratch_mut(&at).fill(0);
-            }
-            let state = flows.scratch_mut(&at);
+            let state = flows.scratch_or_zeros(&at);
             let mut imported = Err("a function that cannot go on with streams of other hosts");
             self.host.streams(node, &mut |function| {
                 imported = function.import(part, direction, state);
@@ -181,13 +158,10 @@ impl Transfers<'_> {
                 flows.session(level, &key).ok_or("there is no session of a connection")?;
             let fcb = |direction| Fcb::of_session(level, session.index, direction, false).0;
             let fcbs = [fcb(Direction::Forward), fcb(Direction::Reply)];
-            for part in connection_parts(bytes) {
+            for part in parts(bytes) {
                 let (slot, part) = part.ok_or("the state of a connection is cut short")?;
                 let (at, node) = flows.slot(session, slot).ok_or("a context that is not here")?;
-                if !flows.is_opened(&at) {
-                    flows.scratch_mut(&at).fill(0);
-                }
-                let state = flows.scratch_mut(&at);
+                let state = flows.scratch_or_zeros(&at);
                 let mut imported = Err("a context that takes no connections of other hosts");
                 self.host.connections(node, &mut |context| {
                     imported = context.import(part, fcbs, state);

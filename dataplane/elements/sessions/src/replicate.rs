@@ -409,9 +409,9 @@ impl Replicate {
 
     /// What both hosts must have in common.
     fn chain(&self, cx: &mut Cx<'_>) -> Result<Chain, String> {
-        let leasing = self.leasing.as_ref().map(Leasing::text).unwrap_or_default();
-        let chain = Chain::of(cx)?;
-        Ok(Chain { text: chain.text + &leasing, ..chain })
+        let mut chain = Chain::of(cx)?;
+        chain.text += &self.leasing.as_ref().map(Leasing::text).unwrap_or_default();
+        Ok(chain)
     }
 
     /// Makes the call that goes with a change of what this host does.

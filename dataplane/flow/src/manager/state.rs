@@ -185,6 +185,16 @@ impl Manager {
         self.enter(at)
     }
 
+    /// The scratch of the function at `at`: zeros, if it has not opened the session.
+    pub fn scratch_or_zeros(&mut self, at: &At) -> &mut [u8] {
+        let is_opened = self.is_opened(at);
+        let scratch = self.scratch_mut(at);
+        if !is_opened {
+            scratch.fill(0);
+        }
+        scratch
+    }
+
     /// Ends session `index`, of the level of `at`, for the sake of the session at `at`: if it is an
     /// embryonic TCP session, the function has opened it, and `take` accepts the function's
     /// scratch. Functions are informed as of any end, with the scratch as `take` left it.

@@ -119,13 +119,6 @@ impl SeqMap {
         self.acked.at_out
     }
 
-    /// Whether numbers are the same on both sides from the acknowledged one on.
-    #[inline]
-    #[must_use]
-    pub fn is_identity(&self) -> bool {
-        self.head == NONE && self.end.at_in == self.end.at_out
-    }
-
     /// A piece leaves: it took `took` numbers of the sender's, and has `length` of the receiver's.
     ///
     /// # Errors

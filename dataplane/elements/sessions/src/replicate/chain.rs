@@ -1,6 +1,6 @@
 //! What both hosts must have in common.
 
-use thruway_element::{Cx, STATE_HEAD_LEN, TransferForm};
+use thruway_element::{Cx, PART_HEAD_LEN, TransferForm};
 use thruway_replication::STATES_LEN_MAX;
 
 /// The replicated data of a chain.
@@ -10,6 +10,8 @@ pub(super) struct Chain {
     pub text: String,
     /// The functions of sessions, as nodes.
     pub functions: Vec<u32>,
+    /// Of each the longest state of a session, in bytes.
+    lens_max: Vec<usize>,
     /// Longest states of a session, in bytes.
     pub states_len_max: usize,
 }
@@ -46,7 +48,7 @@ impl Chain {
         for functions in of_levels {
             let mut states_len = 0;
             for node in functions {
-                states_len += STATE_HEAD_LEN + chain.add(cx, node)?.state_len_max;
+                states_len += PART_HEAD_LEN + chain.state_len_max(cx, node)?;
             }
             chain.states_len_max = chain.states_len_max.max(states_len);
         }
@@ -60,29 +62,36 @@ impl Chain {
         Ok(chain)
     }
 
-    fn add(&mut self, cx: &mut Cx<'_>, node: u32) -> Result<TransferForm, String> {
+    /// Longest state of a session of a function, which is added where it is new: a function says
+    /// once what it has in common with the other host's, for that may take a while.
+    fn state_len_max(&mut self, cx: &mut Cx<'_>, node: u32) -> Result<usize, String> {
+        if let Some(at) = self.functions.iter().position(|known| *known == node) {
+            return Ok(self.lens_max[at]);
+        }
         let (name, class) = cx.describe(node).unwrap_or_default();
         let function = format!("{name} :: {class}");
-        let form = match cx.transfers().form(node) {
-            Some(form) => form,
-            // It begins anew, or its context goes on with the connection or resets it.
-            None if cx.transfers().is_in_stream(node) => {
-                let identity = cx.transfers().stream_identity(node).unwrap_or_default();
-                Ok(TransferForm { identity, state_len_max: 0 })
-            }
-            None => {
-                Err("only those of NAT, StatefulFirewall, Nf and functions of streams can".into())
-            }
-        };
-        let form =
-            form.map_err(|why| format!("sessions of '{function}' cannot be replicated: {why}"))?;
-        if !self.functions.contains(&node) {
-            self.functions.push(node);
-            self.text += &format!("; {node} {function}");
-            if !form.identity.is_empty() {
-                self.text += &format!(" ({})", form.identity);
-            }
+        let TransferForm { identity, state_len_max } = form(cx, node)
+            .map_err(|why| format!("sessions of '{function}' cannot be replicated: {why}"))?;
+        self.functions.push(node);
+        self.lens_max.push(state_len_max);
+        self.text += &format!("; {node} {function}");
+        if !identity.is_empty() {
+            self.text += &format!(" ({identity})");
         }
-        Ok(form)
+        Ok(state_len_max)
+    }
+}
+
+/// What a function has in common with the other host's.
+fn form(cx: &mut Cx<'_>, node: u32) -> Result<TransferForm, String> {
+    let mut transfers = cx.transfers();
+    match transfers.form(node) {
+        Some(form) => form,
+        // It begins anew, or its context goes on with the connection or resets it.
+        None if transfers.is_in_stream(node) => {
+            let identity = transfers.stream_identity(node).unwrap_or_default();
+            Ok(TransferForm { identity, state_len_max: 0 })
+        }
+        None => Err("only those of NAT, StatefulFirewall, Nf and functions of streams can".into()),
     }
 }
